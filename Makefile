@@ -1,0 +1,85 @@
+# `make` alone prints what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-spark pipeline demo compare run test test-fast compiled bench lint format clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+COMPILED := $(VENV)-compiled/bin
+STAMP := $(VENV)/.broker-sim-installed
+SPARK_STAMP := $(VENV)/.broker-sim-spark-installed
+# What stands behind a command: make test ARGS="-k purgatory"
+ARGS ?=
+
+help: ## Print this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) \
+	| while IFS='|' read -r target text; do printf '  make %-11s %s\n' "$$target" "$$text"; done
+
+setup: ## Make .venv with the package and all tools; done in no time when it is there
+	@$(BIN)/python -c '' 2> /dev/null || rm -f $(STAMP)
+	@$(MAKE) -s --no-print-directory $(STAMP)
+
+$(STAMP): pyproject.toml hatch_build.py constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { \
+	    echo "python3-venv is missing: apt-get install -y --no-install-recommends python3-venv" >&2; exit 1; }
+	@$(BIN)/python -c '' 2> /dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@echo "installing into $(VENV)"
+	@PURGATORY_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup-spark: setup ## Add Spark to .venv (400 MB), for the pipeline and its tests
+	@$(MAKE) -s --no-print-directory $(SPARK_STAMP)
+
+$(SPARK_STAMP): $(STAMP)
+	@echo "installing Spark into $(VENV)"
+	@PURGATORY_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    -c constraints.txt -e '.[dev,spark]'
+	@touch $@
+
+demo: compare ## Compare the simulator with a real Kafka, or with its recorded answers, into out/compare
+
+compare: setup ## The same, with your own options: make compare ARGS="--reference jvm"
+	$(BIN)/broker-sim-compare --reference auto --out out/compare $(ARGS)
+
+pipeline: setup-spark ## Trace a cluster under load, run every job on Spark, leave out/pipeline/report.html
+	$(BIN)/python -m integration.pipeline.demo $(ARGS)
+
+run: setup ## Run a simulated cluster until ctrl-C: make run ARGS="--brokers 3"
+	$(BIN)/broker-sim run $(ARGS)
+
+test: setup ## Run all tests; those of a real Kafka are skipped where there is none
+	$(BIN)/python -m pytest $(ARGS)
+
+test-fast: setup ## Run the tests that take seconds
+	$(BIN)/python -m pytest -m "not real_kafka and not clients and not threads and not spark" $(ARGS)
+
+compiled: setup ## Build the purgatory's native modules into .venv-compiled and test them there
+	@test -x $(COMPILED)/python || $(PYTHON) -m venv --clear $(VENV)-compiled
+	@PURGATORY_COMPILE=1 $(COMPILED)/python -m pip install --quiet --disable-pip-version-check \
+	    -c constraints.txt '.[fast]' pytest hypothesis
+	$(COMPILED)/python -P -c 'import purgatory; assert purgatory.compiled, "it is pure Python"'
+	$(COMPILED)/python -P -m pytest -m "not clients" tests/purgatory $(ARGS) \
+	    tests/properties/test_timing_wheel_properties.py tests/properties/test_purgatory_properties.py
+
+bench: setup ## Measure against the peers: make bench ARGS="client --kafka"
+	$(BIN)/python tests/bench/run.py $(ARGS)
+
+lint: setup ## Check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## Put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove what the targets wrote, all but .venv
+	rm -rf out build dist $(VENV)-compiled .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

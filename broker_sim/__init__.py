@@ -1,0 +1,27 @@
+"""A mini Kafka cluster in Python whose waiting is that of a real one.
+
+`Cluster` runs it in real time in a thread of its own, `AsyncCluster` on your event loop,
+`VirtualCluster` in virtual time. They are imported when they are first asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from broker_sim.async_cluster import AsyncCluster
+    from broker_sim.cluster import Cluster
+    from broker_sim.sim import VirtualCluster
+
+__all__ = ["AsyncCluster", "Cluster", "VirtualCluster"]
+
+_HOMES = {
+    "AsyncCluster": "broker_sim.async_cluster",
+    "Cluster": "broker_sim.cluster",
+    "VirtualCluster": "broker_sim.sim",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

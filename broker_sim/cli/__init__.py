@@ -1,0 +1,73 @@
+"""The command ``broker-sim``: ``run`` starts a cluster, ``ctl`` steers one that runs.
+
+A command's module is imported when the command is called: a cluster should not pay for the tables
+of ``ctl``, nor ``ctl`` for a cluster.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from importlib import import_module
+
+import click
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "run": ("broker_sim.cli.run", "Start a cluster and serve until SIGINT or SIGTERM."),
+    "ctl": ("broker_sim.cli.ctl", "Pause, kill, cut off, inspect: steer a cluster that runs."),
+    "top": ("broker_sim.cli.top", "Watch the purgatories of a cluster that runs."),
+}
+
+
+class _Commands(click.Group):
+    """Lists all commands, imports the one that is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, _ = COMMANDS[cmd_name]
+        command: click.Command = import_module(module).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group("broker-sim", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="broker-sim")
+def _broker_sim() -> None:
+    """Run a mini Kafka cluster whose waiting can be watched, stopped and tested."""
+
+
+def main() -> None:
+    """Run the command line; ends the process: 0 done, 1 failed, 2 asked for something impossible.
+
+    An error is one line on stderr that says what to do.
+    """
+    # What a command imports stays until its end; `run` turns the collector on again when it serves.
+    gc.disable()
+    try:
+        code = _broker_sim.main(prog_name="broker-sim", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        code = error.exit_code
+    except click.ClickException as error:
+        click.echo(f"broker-sim: {_one_line(error)}", err=True)
+        code = error.exit_code
+    except click.Abort:
+        code = 130
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _one_line(error: click.ClickException) -> str:
+    """Return the message and where to read more, on one line."""
+    text = " ".join(error.format_message().split())
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        text = f"{text.rstrip('.')}; see {error.ctx.command_path} --help"
+    return text

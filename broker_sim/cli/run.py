@@ -1,0 +1,193 @@
+"""``broker-sim run``: a cluster in a process of its own.
+
+Prints one line of JSON on stdout when every broker serves; everything else goes to stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import random
+import signal
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from broker_sim.cli.logs import LEVELS, configure_logs
+from broker_sim.cli.parameters import TopicText, parse_configs, parse_topics
+from broker_sim.cluster import AsyncCluster, new_event_loop
+from broker_sim.control.server import ControlServer
+from broker_sim.errors import ApiError, ConfigError
+from broker_sim.trace_topic import TraceTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from broker_sim.trace import Trace
+
+__all__ = ["command"]
+
+API_RELEASES = ("4.3",)
+"""Kafka releases whose ranges of API versions can be advertised."""
+
+LAST_PORT = 65535
+
+
+class _Options(NamedTuple):
+    """What `run` was asked for."""
+
+    brokers: int
+    host: str
+    advertised_host: str | None
+    port: int
+    topics: Sequence[TopicText]
+    configs: Mapping[str, str]
+    control_host: str
+    control_port: int
+    trace_path: str | None
+    trace_topic: str | None
+    seed: int | None
+
+
+@click.command("run")
+@click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where the brokers listen.")
+@click.option("--advertised-host", help="What clients are told, if it is not --host.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, LAST_PORT),
+    default=0,
+    show_default=True,
+    help="Broker 1 takes it, broker 2 the next, and so on; 0 takes any that are free.",
+)
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    callback=parse_topics,
+    metavar="NAME:PARTITIONS:RF:KEY=VALUE",
+    help="Create a topic; all but the name may be left out.",
+)
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    callback=parse_configs,
+    metavar="KEY=VALUE",
+    help="A configuration of all brokers, under Kafka's name.",
+)
+@click.option(
+    "--trace",
+    "trace_path",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Write the life of every delayed operation as JSON lines; *.gz is compressed.",
+)
+@click.option(
+    "--trace-topic",
+    metavar="NAME",
+    help="Write the same into a topic of the cluster itself, one line a record.",
+)
+@click.option(
+    "--control-port",
+    type=click.IntRange(0, LAST_PORT),
+    default=0,
+    show_default=True,
+    help="Where `broker-sim ctl` is served; 0 takes any port that is free.",
+)
+@click.option(
+    "--control-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Whoever reaches it may pause and kill brokers; leave it on loopback, but in a container.",
+)
+@click.option(
+    "--as-version",
+    type=click.Choice(API_RELEASES),
+    default=API_RELEASES[-1],
+    show_default=True,
+    help="The Kafka release whose API versions are advertised.",
+)
+@click.option("--seed", type=int, help="Makes ids and random choices the same every time.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True)
+def command(*, log_level: str, as_version: str, **options: Any) -> None:  # noqa: ARG001 - one release
+    """Start a cluster and serve until SIGINT or SIGTERM.
+
+    Prints {"bootstrap_servers", "control", "pid"} as one line of JSON when it is ready.
+    """
+    if options["port"] + options["brokers"] > LAST_PORT + 1:
+        raise click.UsageError(f"--port {options['port']} leaves no ports for all brokers")
+    configure_logs(log_level)
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_run(_Options(**options)))
+    except (ConfigError, ApiError) as error:
+        raise click.UsageError(str(error)) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.filename is not None:
+            reason = f"cannot write {error.filename}: {reason}"
+        raise click.ClickException(reason) from error
+
+
+async def _run(options: _Options) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with contextlib.AsyncExitStack() as stack:
+        trace_topic = TraceTopic(options.trace_topic) if options.trace_topic else None
+        trace = _open_trace(options.trace_path, trace_topic, options.seed)
+        if trace is not None:
+            stack.enter_context(trace)
+        cluster = AsyncCluster(
+            options.brokers,
+            configs=options.configs,
+            host=options.host,
+            advertised_host=options.advertised_host,
+            ports=range(options.port, options.port + options.brokers) if options.port else None,
+            seed=options.seed,
+            trace=trace,
+        )
+        await stack.enter_async_context(cluster)
+        for topic in options.topics:
+            cluster.create_topic(*topic)
+        if trace_topic is not None:
+            trace_topic.open(cluster.nodes)
+        control = ControlServer(options.control_port, options.control_host)
+        stack.push_async_callback(control.close)
+        control.serve(cluster)
+        _print_ready(cluster, control)
+        gc.freeze()
+        gc.enable()
+        # Not at the first event: that may come in the middle of what somebody measures.
+        await asyncio.to_thread(import_module, "structlog")
+        await stopped.wait()
+
+
+def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) -> Trace | None:
+    """Return a trace into the file, the topic, or both; None if there is neither."""
+    sinks = [sink for sink in (path, topic) if sink is not None]
+    if not sinks:
+        return None
+    from broker_sim.trace import Trace  # noqa: PLC0415 - seldom asked for
+
+    return Trace(
+        *sinks,
+        run_id=random.Random(seed).randbytes(8).hex(),
+        untraced_topic=None if topic is None else topic.name,
+    )
+
+
+def _print_ready(cluster: AsyncCluster, control: ControlServer) -> None:
+    ready = {
+        "bootstrap_servers": cluster.bootstrap_servers,
+        "control": control.url,
+        "pid": os.getpid(),
+    }
+    sys.stdout.write(f"{json.dumps(ready)}\n")
+    sys.stdout.flush()

@@ -1,0 +1,115 @@
+"""The answers of `broker-sim ctl` as tables for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["print_purgatory", "print_status"]
+
+NO_LEADER = -1
+STATE_STYLES = {"running": "green", "paused": "yellow", "dead": "red"}
+
+
+def _table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", no_wrap=True)
+    return table
+
+
+def print_status(status: dict[str, Any]) -> None:
+    """Print brokers, partitions, and links with faults."""
+    console = Console()
+    brokers = _table("brokers", "id", "address", "state", "fenced")
+    for broker in status["brokers"]:
+        state = broker["state"]
+        brokers.add_row(
+            str(broker["id"]),
+            broker["address"],
+            f"[{STATE_STYLES[state]}]{state}[/]",
+            "[red]yes[/]" if broker["fenced"] else "no",
+        )
+    console.print(brokers)
+    console.print(_partitions(status["topics"]))
+    if status["faults"]:
+        console.print(_faults(status["faults"]))
+    if status["links"]:
+        links = _table("links with faults", "from", "to", "drop", "delay")
+        for link in status["links"]:
+            links.add_row(
+                _node(link["from"]), _node(link["to"]), str(link["drop"]), f"{link['delay_ms']} ms"
+            )
+        console.print(links)
+
+
+def _faults(faults: list[dict[str, Any]]) -> Table:
+    columns = ("id", "api", "broker", "topic", "partition", "error", "lose", "delay_ms", "count")
+    table = _table("injected faults", *columns)
+    for fault in faults:
+        table.add_row(*("" if fault[column] is None else str(fault[column]) for column in columns))
+    return table
+
+
+def _partitions(topics: list[dict[str, Any]]) -> Table:
+    table = _table("partitions", "topic", "leader", "epoch", "ISR", "HW", "end offsets")
+    for topic in topics:
+        for partition in topic["partitions"]:
+            replicas = partition["replicas"]
+            leader = next((r for r in replicas if r["broker"] == partition["leader"]), None)
+            table.add_row(
+                f"{topic['name']}-{partition['partition']}",
+                "[red]none[/]" if partition["leader"] == NO_LEADER else str(partition["leader"]),
+                str(partition["leader_epoch"]),
+                ", ".join(map(str, partition["isr"])),
+                "?" if leader is None else str(leader["high_watermark"]),
+                ", ".join(f"{r['broker']}: {r['log_end_offset']}" for r in replicas),
+            )
+    return table
+
+
+def _node(node_id: int) -> str:
+    return "controller" if node_id < 0 else str(node_id)
+
+
+def print_purgatory(purgatory: dict[str, Any]) -> None:
+    """Print the sizes of all purgatories, then everything that is parked, the next to expire first."""
+    console = Console()
+    sizes = _table(
+        "purgatories", "broker", "purgatory", "watched", "delayed", right=("watched", "delayed")
+    )
+    parked = _table(
+        "parked",
+        "broker",
+        "operation",
+        "keys",
+        "age",
+        "left",
+        "level",
+        "bucket",
+        right=("age", "left"),
+    )
+    rows = []
+    for broker in purgatory["brokers"]:
+        for one in broker["purgatories"]:
+            sizes.add_row(
+                str(broker["id"]), one["name"], str(one["watched"]), str(one["num_delayed"])
+            )
+            rows += [
+                (operation["time_left_ms"], broker["id"], operation) for operation in one["parked"]
+            ]
+    for _, broker_id, operation in sorted(rows, key=lambda row: row[:2]):
+        parked.add_row(
+            str(broker_id),
+            f"{operation['operation']} {operation['operation_id']}",
+            ", ".join(operation["keys"]),
+            f"{operation['age_ms']} ms",
+            f"{operation['time_left_ms']} ms",
+            str(operation["wheel_level"]),
+            str(operation["wheel_bucket"]),
+        )
+    console.print(sizes)
+    console.print(parked)

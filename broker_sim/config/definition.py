@@ -1,0 +1,260 @@
+"""What one configuration is: its name, type, default, allowed values and meaning.
+
+Mirrors ``org.apache.kafka.common.config.ConfigDef``. Deliberate difference: a configuration is
+declared as a field of a frozen dataclass, ``num_partitions: int = declare(INT, 1, ...)``; Kafka's name
+is the field's name with dots, and the value is a typed attribute. Texts of errors follow Kafka's,
+because clients see them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from enum import Enum, IntEnum
+from typing import Any, Final, TypeVar
+
+from broker_sim.errors import ConfigError
+
+ConfigValue = bool | int | float | str | tuple[str, ...] | None
+Validator = Callable[[str, ConfigValue], None]
+
+_D = TypeVar("_D")
+_KEY: Final = "config"
+
+
+class ConfigType(IntEnum):
+    """Types with the codes of the DescribeConfigs response."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+class UpdateMode(Enum):
+    """Where a broker configuration may be changed at run time."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+BOOLEAN: Final = ConfigType.BOOLEAN
+STRING: Final = ConfigType.STRING
+INT: Final = ConfigType.INT
+SHORT: Final = ConfigType.SHORT
+LONG: Final = ConfigType.LONG
+DOUBLE: Final = ConfigType.DOUBLE
+LIST: Final = ConfigType.LIST
+CLUSTER_WIDE: Final = UpdateMode.CLUSTER_WIDE
+MAX_INT: Final = (1 << 31) - 1
+MAX_LONG: Final = (1 << 63) - 1
+
+_BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDef:
+    """The definition of one configuration; ``attribute`` is its name in Python."""
+
+    name: str
+    attribute: str
+    type: ConfigType
+    default: ConfigValue
+    doc: str
+    validator: Validator | None
+    update_mode: UpdateMode
+    internal: bool
+
+    @property
+    def allowed(self) -> str:
+        """What a value may be, in words."""
+        return "any value" if self.validator is None else str(self.validator)
+
+    def parse(self, text: str) -> ConfigValue:
+        """Return the typed value of ``text``. Raises ConfigError when it is not allowed."""
+        value = _parse(self.name, self.type, text.strip())
+        if self.validator is not None:
+            self.validator(self.name, value)
+        return value
+
+
+def to_text(value: ConfigValue) -> str | None:
+    """Return the value as Kafka writes it in responses; None stays None."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value)
+
+
+def _parse(name: str, config_type: ConfigType, text: str) -> ConfigValue:
+    if config_type is ConfigType.STRING:
+        return text
+    if config_type is ConfigType.LIST:
+        # Kafka drops what comes twice (KIP-1161).
+        return tuple(dict.fromkeys(part.strip() for part in text.split(","))) if text else ()
+    if config_type is ConfigType.BOOLEAN:
+        if text.lower() not in {"true", "false"}:
+            raise _invalid(name, text, "Expected value to be either true or false")
+        return text.lower() == "true"
+    try:
+        if config_type is ConfigType.DOUBLE:
+            return float(text)
+        value = int(text)
+    except ValueError:
+        raise _invalid(name, text, f"Not a number of type {config_type.name}") from None
+    bits = _BITS[config_type]
+    if "_" in text or not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise _invalid(name, text, f"Not a number of type {config_type.name}")
+    return value
+
+
+def _invalid(name: str, value: object, reason: str) -> ConfigError:
+    return ConfigError(f"Invalid value {_shown(value)} for configuration {name}: {reason}")
+
+
+def _shown(value: object) -> str:
+    """Return the value for a message of one line."""
+    text = str(value)
+    return text if text.isprintable() else repr(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number in a closed range; either end may be open. Mirrors ``ConfigDef.Range``."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def __call__(self, name: str, value: ConfigValue) -> None:
+        """Raise ConfigError when ``value`` is not allowed."""
+        if value is None:
+            return
+        assert isinstance(value, int | float)
+        if self.minimum is not None and not value >= self.minimum:
+            raise _invalid(name, value, f"Value must be at least {self.minimum}")
+        if self.maximum is not None and not value <= self.maximum:
+            raise _invalid(name, value, f"Value must be no more than {self.maximum}")
+
+    def __str__(self) -> str:
+        ends = ["" if end is None else str(end) for end in (self.minimum, self.maximum)]
+        return f"[{ends[0]},...{',' if ends[1] else ''}{ends[1]}]"
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenOrDefault:
+    """A number in a closed range, or one that stands for a default.
+
+    Mirrors ``GzipCompression.LevelValidator``.
+    """
+
+    minimum: int
+    maximum: int
+    default: int
+
+    def __call__(self, name: str, value: ConfigValue) -> None:
+        """Raise ConfigError when ``value`` is not allowed."""
+        assert isinstance(value, int)
+        if value != self.default and not self.minimum <= value <= self.maximum:
+            allowed = f"between {self.minimum} and {self.maximum} or equal to {self.default}"
+            raise _invalid(name, value, f"Value must be {allowed}")
+
+    def __str__(self) -> str:
+        return f"[{self.minimum},...,{self.maximum}] or {self.default}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of some words; mirrors ``ConfigDef.ValidString``."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, name: str, value: ConfigValue) -> None:
+        """Raise ConfigError when ``value`` is not allowed."""
+        if value not in self.words:
+            raise _invalid(name, value, f"String must be one of: {', '.join(self.words)}")
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.words)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list of some words, or of none; mirrors ``ConfigDef.ValidList``."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, name: str, value: ConfigValue) -> None:
+        """Raise ConfigError when ``value`` is not allowed."""
+        assert isinstance(value, tuple)
+        for word in value:
+            if word not in self.words:
+                raise _invalid(name, word, f"String must be one of: {', '.join(self.words)}")
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.words)}]"
+
+
+def at_least(minimum: int) -> Validator:
+    """Allow numbers from ``minimum`` on; mirrors ``ConfigDef.Range.atLeast``."""
+    return Between(minimum)
+
+
+def declare(
+    config_type: ConfigType,
+    default: _D,
+    doc: str,
+    validator: Validator | None = None,
+    *,
+    update_mode: UpdateMode = UpdateMode.READ_ONLY,
+    internal: bool = False,
+) -> _D:
+    """Declare a configuration as a dataclass field."""
+    return field(
+        default=default,
+        metadata={
+            _KEY: {
+                "type": config_type,
+                "default": default,
+                "doc": doc,
+                "validator": validator,
+                "update_mode": update_mode,
+                "internal": internal,
+            }
+        },
+    )
+
+
+def definitions_of(cls: type[Any]) -> dict[str, ConfigDef]:
+    """Return the configurations declared in a dataclass and its bases, by Kafka's name."""
+    found = {}
+    for declared in fields(cls):
+        if _KEY in declared.metadata:
+            name = declared.name.replace("_", ".")
+            found[name] = ConfigDef(name=name, attribute=declared.name, **declared.metadata[_KEY])
+    return found
+
+
+def parse_all(
+    definitions: Mapping[str, ConfigDef], values: Mapping[str, str], kind: str
+) -> dict[str, ConfigValue]:
+    """Return typed values by attribute. Raises ConfigError at the first one that is wrong."""
+    parsed: dict[str, ConfigValue] = {}
+    for name, text in values.items():
+        definition = definitions.get(name)
+        if definition is None:
+            raise ConfigError(unknown_name(definitions, name, kind))
+        parsed[definition.attribute] = definition.parse(text)
+    return parsed
+
+
+def unknown_name(definitions: Mapping[str, ConfigDef], name: str, kind: str) -> str:
+    """Say that there is no such configuration, and which one may be meant."""
+    close = get_close_matches(name, definitions, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    return f"Unknown {kind} config name: {_shown(name)}{hint}"

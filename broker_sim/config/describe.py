@@ -1,0 +1,179 @@
+"""What is configured, and where from: the content of a DescribeConfigs response.
+
+Mirrors ``kafka.server.ConfigHelper`` and ``DynamicBrokerConfig.brokerConfigSynonyms``. Internal
+configurations are not shown. As in Kafka a value that comes from a unit variant alone (from
+``log.retention.hours``, say) has no synonyms and counts as a default.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import dropwhile
+from typing import Final
+
+from broker_sim.config.broker_config import BROKER_CONFIGS, BrokerConfig
+from broker_sim.config.definition import ConfigDef, ConfigType, UpdateMode, to_text
+from broker_sim.config.topic_config import (
+    TOPIC_CONFIG_SYNONYMS,
+    TOPIC_CONFIGS,
+    effective_topic_config,
+)
+
+_UNIT_VARIANTS: Final = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+)
+_FLUSH: Final = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, with the codes of the response."""
+
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    """One of the places that a value is looked for, in order of precedence."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One configuration as a client sees it; none is sensitive."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    type: ConfigType
+    read_only: bool
+    synonyms: tuple[ConfigSynonym, ...]
+    documentation: str
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody has set it."""
+        return self.source is ConfigSource.DEFAULT_CONFIG
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfigs:
+    """All that is known of one broker's configuration: its file and the dynamic changes."""
+
+    static: BrokerConfig
+    cluster: Mapping[str, str]
+    broker: Mapping[str, str]
+
+    def describe_topic(
+        self, topic_configs: Mapping[str, str], names: Collection[str] | None = None
+    ) -> list[ConfigEntry]:
+        """Return a topic's configurations, all or the named ones."""
+        effective = effective_topic_config(
+            self.static, {**self.cluster, **self.broker}, topic_configs
+        )
+
+        def entry(definition: ConfigDef) -> ConfigEntry:
+            name = definition.name
+            value = to_text(getattr(effective, definition.attribute))
+            synonyms = self._synonyms(TOPIC_CONFIG_SYNONYMS[name])
+            if name in topic_configs:
+                own = ConfigSynonym(name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG)
+                synonyms = (own, *synonyms)
+            return _entry(definition, value, synonyms, read_only=False)
+
+        return _entries(TOPIC_CONFIGS, names, entry)
+
+    def describe_broker(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
+        """Return the broker's configurations, all or the named ones."""
+        effective = self.static.with_dynamic({**self.cluster, **self.broker})
+
+        def entry(definition: ConfigDef) -> ConfigEntry:
+            value = to_text(getattr(effective, definition.attribute))
+            return _broker_entry(definition, value, self._synonyms(definition.name))
+
+        return _entries(BROKER_CONFIGS, names, entry)
+
+    def describe_cluster(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
+        """Return what is set at run time for all brokers, all or the named ones."""
+
+        def entry(definition: ConfigDef) -> ConfigEntry:
+            source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+            synonyms = tuple(s for s in self._synonyms(definition.name) if s.source is source)
+            return _broker_entry(definition, self.cluster[definition.name], synonyms)
+
+        return _entries(BROKER_CONFIGS, names, entry, only=self.cluster)
+
+    def _synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
+        """Return where the broker configuration is set, the one in effect first."""
+        places = (
+            (self.broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (self.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (self.static.originals, ConfigSource.STATIC_BROKER_CONFIG),
+            (_DEFAULTS, ConfigSource.DEFAULT_CONFIG),
+        )
+        variants = _variants(name)
+        found = (
+            ConfigSynonym(variant, values[variant], source)
+            for values, source in places
+            for variant in variants
+            if variant in values
+        )
+        return tuple(dropwhile(lambda synonym: synonym.name != name, found))
+
+
+def _default_texts() -> dict[str, str]:
+    texts = ((name, to_text(definition.default)) for name, definition in BROKER_CONFIGS.items())
+    return {name: text for name, text in texts if text is not None}
+
+
+_DEFAULTS: Final = _default_texts()
+
+
+def _variants(name: str) -> tuple[str, ...]:
+    """Return the configurations that say the same in other units, the finest first."""
+    if name == _FLUSH[0]:
+        return _FLUSH
+    return next((names for names in _UNIT_VARIANTS if name in names), (name,))
+
+
+def _entries(
+    definitions: Mapping[str, ConfigDef],
+    names: Collection[str] | None,
+    entry: Callable[[ConfigDef], ConfigEntry],
+    only: Collection[str] | None = None,
+) -> list[ConfigEntry]:
+    return [
+        entry(definition)
+        for name, definition in definitions.items()
+        if not definition.internal
+        and (names is None or name in names)
+        and (only is None or name in only)
+    ]
+
+
+def _broker_entry(
+    definition: ConfigDef, value: str | None, synonyms: tuple[ConfigSynonym, ...]
+) -> ConfigEntry:
+    read_only = definition.update_mode is UpdateMode.READ_ONLY
+    return _entry(definition, value, synonyms, read_only=read_only)
+
+
+def _entry(
+    definition: ConfigDef,
+    value: str | None,
+    synonyms: tuple[ConfigSynonym, ...],
+    *,
+    read_only: bool,
+) -> ConfigEntry:
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+    return ConfigEntry(
+        definition.name, value, source, definition.type, read_only, synonyms, definition.doc
+    )

@@ -1,0 +1,192 @@
+"""Configurations of the logs on a broker: segments, retention, cleaning, timestamps.
+
+Mirrors ``ServerLogConfigs`` and ``CleanerConfig``, with the defaults of Kafka 4.3. Most are the
+defaults of a topic's configuration of a similar name.
+"""
+
+from dataclasses import dataclass
+
+from broker_sim.config.definition import (
+    BOOLEAN,
+    CLUSTER_WIDE,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    MAX_LONG,
+    STRING,
+    Between,
+    ListOf,
+    OneOf,
+    at_least,
+    declare,
+)
+
+CLEANUP_POLICIES = ListOf(("compact", "delete"))
+TIMESTAMP_TYPES = OneOf(("CreateTime", "LogAppendTime"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerLogConfigs:
+    """Segments, retention and timestamps."""
+
+    num_partitions: int = declare(
+        INT, 1, "Partitions of a topic made without a number of its own.", at_least(1)
+    )
+    log_dirs: tuple[str, ...] | None = declare(
+        LIST, None, "Directories of the logs; without them log.dir is used."
+    )
+    log_dir: tuple[str, ...] = declare(LIST, ("/tmp/kafka-logs",), "Directory of the logs.")  # noqa: S108
+    log_segment_bytes: int = declare(
+        INT,
+        1_073_741_824,
+        "Size in bytes at which a segment is rolled.",
+        at_least(1_048_576),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_roll_ms: int | None = declare(
+        LONG, None, "Age at which a segment is rolled.", update_mode=CLUSTER_WIDE
+    )
+    log_roll_hours: int = declare(
+        INT, 168, "Age in hours at which a segment is rolled, below log.roll.ms.", at_least(1)
+    )
+    log_roll_jitter_ms: int | None = declare(
+        LONG, None, "Largest random share taken off a segment's age.", update_mode=CLUSTER_WIDE
+    )
+    log_roll_jitter_hours: int = declare(
+        INT, 0, "The same in hours, below log.roll.jitter.ms.", at_least(0)
+    )
+    log_retention_ms: int | None = declare(
+        LONG, None, "How long records are kept; -1 for ever.", update_mode=CLUSTER_WIDE
+    )
+    log_retention_minutes: int | None = declare(
+        INT, None, "How long records are kept in minutes, below log.retention.ms."
+    )
+    log_retention_hours: int = declare(
+        INT, 168, "How long records are kept in hours, below log.retention.minutes."
+    )
+    log_retention_bytes: int = declare(
+        LONG,
+        -1,
+        "Bytes of a partition beyond which old segments go; -1 for no limit.",
+        update_mode=CLUSTER_WIDE,
+    )
+    log_retention_check_interval_ms: int = declare(
+        LONG, 300_000, "How often retention is applied.", at_least(1)
+    )
+    log_cleanup_policy: tuple[str, ...] = declare(
+        LIST,
+        ("delete",),
+        "What becomes of old records: delete, compact, or both.",
+        CLEANUP_POLICIES,
+        update_mode=CLUSTER_WIDE,
+    )
+    log_index_size_max_bytes: int = declare(
+        INT,
+        10_485_760,
+        "Largest size of an offset index.",
+        at_least(4),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_index_interval_bytes: int = declare(
+        INT,
+        4_096,
+        "Bytes between two entries of the offset index.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_flush_interval_messages: int = declare(
+        LONG,
+        MAX_LONG,
+        "Records after which a log is flushed to disk.",
+        at_least(1),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_flush_interval_ms: int | None = declare(
+        LONG, None, "Time after which a log is flushed to disk.", update_mode=CLUSTER_WIDE
+    )
+    log_flush_scheduler_interval_ms: int = declare(
+        LONG, MAX_LONG, "How often logs are checked for flushing."
+    )
+    log_flush_offset_checkpoint_interval_ms: int = declare(
+        INT, 60_000, "How often the recovery points are written to disk.", at_least(0)
+    )
+    log_flush_start_offset_checkpoint_interval_ms: int = declare(
+        INT, 60_000, "How often the log start offsets are written to disk.", at_least(0)
+    )
+    log_segment_delete_delay_ms: int = declare(
+        LONG,
+        60_000,
+        "How long the files of a deleted segment stay.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_preallocate: bool = declare(
+        BOOLEAN, False, "Whether segment files get their size at once.", update_mode=CLUSTER_WIDE
+    )
+    log_message_timestamp_type: str = declare(
+        STRING,
+        "CreateTime",
+        "Whose clock stamps the records, the producer's or the broker's.",
+        TIMESTAMP_TYPES,
+        update_mode=CLUSTER_WIDE,
+    )
+    log_message_timestamp_before_max_ms: int = declare(
+        LONG,
+        MAX_LONG,
+        "How far a record's timestamp may lie in the past.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_message_timestamp_after_max_ms: int = declare(
+        LONG,
+        3_600_000,
+        "How far a record's timestamp may lie in the future.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_initial_task_delay_ms: int = declare(
+        LONG, 30_000, "Delay of the first run of the log's chores.", at_least(0), internal=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanerConfigs:
+    """The log cleaner, which compacts."""
+
+    log_cleaner_enable: bool = declare(BOOLEAN, True, "Whether the log cleaner runs.")
+    log_cleaner_backoff_ms: int = declare(
+        LONG,
+        15_000,
+        "How long the cleaner sleeps when there is nothing to clean.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_cleaner_min_cleanable_ratio: float = declare(
+        DOUBLE,
+        0.5,
+        "Share of uncleaned bytes from which a log may be cleaned.",
+        Between(0, 1),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_cleaner_delete_retention_ms: int = declare(
+        LONG,
+        86_400_000,
+        "How long the marks of deleted keys are kept.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_cleaner_min_compaction_lag_ms: int = declare(
+        LONG,
+        0,
+        "How long a record is safe from compaction.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_cleaner_max_compaction_lag_ms: int = declare(
+        LONG,
+        MAX_LONG,
+        "How long a record may stay uncompacted.",
+        at_least(1),
+        update_mode=CLUSTER_WIDE,
+    )

@@ -1,0 +1,217 @@
+"""The configuration of one topic: its own values over those of the broker.
+
+Mirrors ``org.apache.kafka.storage.internals.log.LogConfig`` and ``ServerTopicConfigSynonyms``.
+Deliberate difference: tiered storage and replication throttles are left out.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from broker_sim.config.broker_config import BrokerConfig
+from broker_sim.config.definition import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    MAX_LONG,
+    STRING,
+    Between,
+    BetweenOrDefault,
+    ConfigDef,
+    ConfigValue,
+    at_least,
+    declare,
+    definitions_of,
+    parse_all,
+)
+from broker_sim.config.log_settings import CLEANUP_POLICIES, TIMESTAMP_TYPES
+from broker_sim.config.server_settings import COMPRESSION_TYPES
+from broker_sim.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopicConfig:
+    """Every configuration of a topic as an attribute: Kafka's name with ``_`` for ``.``."""
+
+    segment_bytes: int = declare(
+        INT, 1_073_741_824, "Size in bytes at which a segment is rolled.", at_least(1_048_576)
+    )
+    segment_ms: int = declare(LONG, 604_800_000, "Age at which a segment is rolled.", at_least(1))
+    segment_jitter_ms: int = declare(
+        LONG, 0, "Largest random share taken off a segment's age.", at_least(0)
+    )
+    segment_index_bytes: int = declare(
+        INT, 10_485_760, "Largest size of an offset index.", at_least(4)
+    )
+    flush_messages: int = declare(
+        LONG, MAX_LONG, "Records after which the log is flushed to disk.", at_least(1)
+    )
+    flush_ms: int = declare(
+        LONG, MAX_LONG, "Time after which the log is flushed to disk.", at_least(0)
+    )
+    retention_bytes: int = declare(
+        LONG, -1, "Bytes of a partition beyond which old segments go; -1 for no limit."
+    )
+    retention_ms: int = declare(
+        LONG, 604_800_000, "How long records are kept; -1 for ever.", at_least(-1)
+    )
+    max_message_bytes: int = declare(
+        INT, 1_048_588, "Largest record batch in bytes that is accepted.", at_least(0)
+    )
+    index_interval_bytes: int = declare(
+        INT, 4_096, "Bytes between two entries of the offset index.", at_least(0)
+    )
+    delete_retention_ms: int = declare(
+        LONG, 86_400_000, "How long the marks of deleted keys are kept.", at_least(0)
+    )
+    min_compaction_lag_ms: int = declare(
+        LONG, 0, "How long a record is safe from compaction.", at_least(0)
+    )
+    max_compaction_lag_ms: int = declare(
+        LONG, MAX_LONG, "How long a record may stay uncompacted.", at_least(1)
+    )
+    file_delete_delay_ms: int = declare(
+        LONG, 60_000, "How long the files of a deleted segment stay.", at_least(0)
+    )
+    min_cleanable_dirty_ratio: float = declare(
+        DOUBLE, 0.5, "Share of uncleaned bytes from which the log may be cleaned.", Between(0, 1)
+    )
+    cleanup_policy: tuple[str, ...] = declare(
+        LIST,
+        ("delete",),
+        "What becomes of old records: delete, compact, or both.",
+        CLEANUP_POLICIES,
+    )
+    unclean_leader_election_enable: bool = declare(
+        BOOLEAN,
+        False,
+        "Whether a replica outside the ISR may lead when nobody else can; loses records.",
+    )
+    min_insync_replicas: int = declare(
+        INT, 1, "In-sync replicas without which acks=all is refused.", at_least(1)
+    )
+    compression_type: str = declare(
+        STRING,
+        "producer",
+        "Final compression of the records; `producer` keeps what the producer chose.",
+        COMPRESSION_TYPES,
+    )
+    compression_gzip_level: int = declare(
+        INT, -1, "Level for gzip; -1 is its own default.", BetweenOrDefault(1, 9, -1)
+    )
+    compression_lz4_level: int = declare(INT, 9, "Level for lz4.", Between(1, 17))
+    compression_zstd_level: int = declare(INT, 3, "Level for zstd.", Between(-131_072, 22))
+    preallocate: bool = declare(BOOLEAN, False, "Whether segment files get their size at once.")
+    message_timestamp_type: str = declare(
+        STRING,
+        "CreateTime",
+        "Whose clock stamps the records, the producer's or the broker's.",
+        TIMESTAMP_TYPES,
+    )
+    message_timestamp_before_max_ms: int = declare(
+        LONG, MAX_LONG, "How far a record's timestamp may lie in the past.", at_least(0)
+    )
+    message_timestamp_after_max_ms: int = declare(
+        LONG, 3_600_000, "How far a record's timestamp may lie in the future.", at_least(0)
+    )
+    internal_segment_bytes: int | None = declare(
+        INT, None, "Size of a segment for tests, without the lower limit.", internal=True
+    )
+
+    @property
+    def segment_size_bytes(self) -> int:
+        """Size at which a segment is rolled: the one for tests if it is set."""
+        size = self.internal_segment_bytes
+        return self.segment_bytes if size is None else size
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the cleaner compacts the topic."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def is_deleted_by_age(self) -> bool:
+        """Whether old segments are deleted."""
+        return "delete" in self.cleanup_policy
+
+
+TOPIC_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(definitions_of(TopicConfig))
+"""All topic configurations by Kafka's name."""
+
+TOPIC_CONFIG_SYNONYMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "segment.bytes": "log.segment.bytes",
+        "segment.ms": "log.roll.ms",
+        "segment.jitter.ms": "log.roll.jitter.ms",
+        "segment.index.bytes": "log.index.size.max.bytes",
+        "flush.messages": "log.flush.interval.messages",
+        "flush.ms": "log.flush.interval.ms",
+        "retention.bytes": "log.retention.bytes",
+        "retention.ms": "log.retention.ms",
+        "max.message.bytes": "message.max.bytes",
+        "index.interval.bytes": "log.index.interval.bytes",
+        "delete.retention.ms": "log.cleaner.delete.retention.ms",
+        "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+        "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+        "file.delete.delay.ms": "log.segment.delete.delay.ms",
+        "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+        "cleanup.policy": "log.cleanup.policy",
+        "unclean.leader.election.enable": "unclean.leader.election.enable",
+        "min.insync.replicas": "min.insync.replicas",
+        "compression.type": "compression.type",
+        "compression.gzip.level": "compression.gzip.level",
+        "compression.lz4.level": "compression.lz4.level",
+        "compression.zstd.level": "compression.zstd.level",
+        "preallocate": "log.preallocate",
+        "message.timestamp.type": "log.message.timestamp.type",
+        "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    }
+)
+"""The broker configuration that is the default of a topic's; mirrors its first synonym."""
+
+_COMPUTED: Final[Mapping[str, Callable[[BrokerConfig], ConfigValue]]] = {
+    "segment.ms": lambda broker: broker.log_roll_time_ms,
+    "segment.jitter.ms": lambda broker: broker.log_roll_time_jitter_ms,
+    "retention.ms": lambda broker: broker.log_retention_time_ms,
+    "flush.ms": lambda broker: broker.log_flush_time_ms,
+}
+
+
+def topic_defaults(broker: BrokerConfig) -> TopicConfig:
+    """Return what a topic without any configuration gets from the broker.
+
+    Mirrors ``KafkaConfig.extractLogConfigMap``.
+    """
+    values: dict[str, ConfigValue] = {}
+    for name, synonym in TOPIC_CONFIG_SYNONYMS.items():
+        compute = _COMPUTED.get(name)
+        value = getattr(broker, synonym.replace(".", "_")) if compute is None else compute(broker)
+        values[TOPIC_CONFIGS[name].attribute] = value
+    return TopicConfig(**values)  # type: ignore[arg-type]  # checked when the broker's were parsed
+
+
+def effective_topic_config(
+    broker: BrokerConfig,
+    dynamic_broker_configs: Mapping[str, str],
+    topic_configs: Mapping[str, str],
+) -> TopicConfig:
+    """Return the topic's configuration: its own over dynamic over static over default.
+
+    ``dynamic_broker_configs`` are those of the cluster overlaid with those of the broker.
+    Raises ConfigError, one line, for an unknown name or a value that is not allowed.
+    """
+    defaults = topic_defaults(broker.with_dynamic(dynamic_broker_configs))
+    if not topic_configs:
+        return defaults
+    parsed = parse_all(TOPIC_CONFIGS, topic_configs, "topic")
+    config = replace(defaults, **parsed)  # type: ignore[arg-type]  # parsed by their definitions
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        raise ConfigError(
+            f"conflict topic config setting min.compaction.lag.ms ({config.min_compaction_lag_ms})"
+            f" > max.compaction.lag.ms ({config.max_compaction_lag_ms})"
+        )
+    return config

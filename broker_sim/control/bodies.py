@@ -1,0 +1,69 @@
+"""JSON bodies of requests: read field by field, refused with one line that names the field."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["BadRequestError", "Body", "parse_body"]
+
+Value = TypeVar("Value", bool, int, str)
+
+
+class BadRequestError(ValueError):
+    """The request cannot be understood; the text says what is expected."""
+
+
+def parse_body(content: bytes) -> Body:
+    """Return the body's fields; an empty body has none. Raises BadRequestError."""
+    try:
+        fields = json.loads(content or b"{}")
+    except ValueError as error:
+        raise BadRequestError(f"the body is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise BadRequestError("the body must be a JSON object")
+    return Body(fields)
+
+
+class Body:
+    """A JSON object whose fields are taken one by one."""
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        self._fields = dict(fields)
+        self._known: list[str] = []
+
+    def take(self, name: str, kind: type[Value], default: Value | None = None) -> Value:
+        """Return a field of that type, or the default; without a default it must be there."""
+        value = self.take_optional(name, kind)
+        if value is None:
+            value = default
+        if value is None:
+            raise BadRequestError(f"{name!r} is missing: {kind.__name__} expected")
+        return value
+
+    def take_optional(self, name: str, kind: type[Value]) -> Value | None:
+        """Return a field of that type, or None if it is null or absent."""
+        self._known.append(name)
+        value = self._fields.pop(name, None)
+        # bool is an int in Python, but not in JSON.
+        if value is None or (isinstance(value, kind) and (kind is bool) is isinstance(value, bool)):
+            return value
+        raise BadRequestError(f"{name!r} must be {kind.__name__}, not {json.dumps(value)}")
+
+    def take_texts(self, name: str) -> dict[str, str]:
+        """Return a field that maps texts to texts; empty if absent."""
+        self._known.append(name)
+        value = self._fields.pop(name, None) or {}
+        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+            raise BadRequestError(f"{name!r} must map texts to texts, not {json.dumps(value)}")
+        return value
+
+    def end(self) -> None:
+        """Refuse fields that nobody took."""
+        if self._fields:
+            unknown = ", ".join(sorted(self._fields))
+            known = ", ".join(self._known) or "none"
+            raise BadRequestError(f"unknown: {unknown}; there are: {known}")

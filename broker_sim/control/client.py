@@ -1,0 +1,63 @@
+"""Talks to a control port; with the standard library alone, so that a command starts fast."""
+
+from __future__ import annotations
+
+import json
+from http.client import HTTPConnection, HTTPException
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["ControlClient", "ControlError"]
+
+TIMEOUT_S = 30
+
+
+class ControlError(Exception):
+    """The cluster refused, or did not answer; the text is what to tell the user."""
+
+
+class ControlClient:
+    """Requests to the control port at ``url``; raises ControlError when that is no HTTP address."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url if "//" in url else f"http://{url}")
+        try:
+            port = parts.port
+        except ValueError:
+            port = None
+        if parts.scheme != "http" or not parts.hostname or port is None:
+            raise ControlError(f"{url!r} is not an address such as http://127.0.0.1:8080")
+        self._host = parts.hostname
+        self._port = port
+
+    def get(self, path: str) -> Any:
+        """Return what GET answers."""
+        return self._request("GET", path, None)
+
+    def post(self, path: str, body: Mapping[str, object] | None = None) -> Any:
+        """Return what POST answers."""
+        return self._request("POST", path, json.dumps(body or {}))
+
+    def delete(self, path: str) -> Any:
+        """Return what DELETE answers."""
+        return self._request("DELETE", path, None)
+
+    def _request(self, method: str, path: str, body: str | None) -> Any:
+        connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        except (OSError, HTTPException, ValueError) as error:
+            raise ControlError(
+                f"no cluster answers at http://{self._host}:{self._port} ({error}); "
+                'take the address that `broker-sim run` has printed as "control"'
+            ) from error
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise ControlError(answer["error"])
+        return answer

@@ -1,0 +1,143 @@
+"""Kafka's metrics in Prometheus' text format, named as its JMX exporter commonly names them.
+
+Needs prometheus-client (extra ``metrics``). The label ``broker`` is ours: a real broker has an
+endpoint of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.process import ProcessState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    from broker_sim.broker import Broker
+    from broker_sim.nodes import Nodes
+
+    Family = CounterMetricFamily | GaugeMetricFamily
+
+__all__ = ["CONTENT_TYPE", "MetricsUnavailableError", "metrics_text"]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PURGATORY = "kafka_server_delayedoperationpurgatory"
+REPLICA_MANAGER = "kafka_server_replicamanager"
+CONTROLLER = "kafka_controller_kafkacontroller"
+
+
+class MetricsUnavailableError(RuntimeError):
+    """prometheus-client is not installed."""
+
+
+def metrics_text(nodes: Nodes) -> bytes:
+    """Return all metrics as of now; dead brokers have none. Raises MetricsUnavailableError."""
+    try:
+        from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - an extra
+        from prometheus_client.registry import Collector  # noqa: PLC0415
+    except ImportError as error:
+        raise MetricsUnavailableError(
+            "metrics need prometheus-client: pip install 'broker-sim[metrics]'"
+        ) from error
+
+    class NodesCollector(Collector):
+        def collect(self) -> Iterator[Family]:
+            yield from _purgatory_families(nodes)
+            yield from _replica_families(nodes)
+            yield from _controller_families(nodes)
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(NodesCollector())
+    return generate_latest(registry)
+
+
+def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 - an extra
+
+    return GaugeMetricFamily(name, text, labels=labels)
+
+
+def _purgatory_families(nodes: Nodes) -> Iterator[Family]:
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    labels = ("delayedoperation", "broker")
+    size = _gauge(f"{PURGATORY}_purgatorysize", "Entries in all watch lists.", *labels)
+    delayed = _gauge(
+        f"{PURGATORY}_numdelayedoperations", "Operations that wait in the timer.", *labels
+    )
+    expired: dict[str, CounterMetricFamily] = {}
+    for broker_id, broker in nodes.brokers.items():
+        for purgatory in broker.purgatories:
+            statistics = purgatory.statistics()
+            size.add_metric((statistics.name, str(broker_id)), statistics.watched)
+            delayed.add_metric((statistics.name, str(broker_id)), statistics.num_delayed)
+            if statistics.name not in expired:
+                expired[statistics.name] = CounterMetricFamily(
+                    f"kafka_server_delayed{statistics.name.lower()}metrics_expires",
+                    "Operations whose time was over.",
+                    labels=("broker",),
+                )
+            expired[statistics.name].add_metric((str(broker_id),), statistics.expired)
+    yield size
+    yield delayed
+    yield from expired.values()
+
+
+def _replica_families(nodes: Nodes) -> Iterator[Family]:
+    gauges = {
+        "partitioncount": "Partitions with a replica on the broker.",
+        "leadercount": "Partitions that the broker leads.",
+        "underreplicatedpartitions": "Led partitions whose ISR lacks a replica.",
+        "underminisrpartitioncount": "Led partitions whose ISR is smaller than min.insync.replicas.",
+        "atminisrpartitioncount": "Led partitions whose ISR is just as large as min.insync.replicas.",
+    }
+    families = {
+        name: _gauge(f"{REPLICA_MANAGER}_{name}", text, "broker") for name, text in gauges.items()
+    }
+    for broker_id, broker in nodes.brokers.items():
+        for name, value in _replica_figures(broker).items():
+            families[name].add_metric((str(broker_id),), value)
+    yield from families.values()
+
+
+def _replica_figures(broker: Broker) -> dict[str, int]:
+    led = list(broker.replica_manager.leader_partitions())
+    return {
+        "partitioncount": len(broker.replica_manager.partitions),
+        "leadercount": len(led),
+        "underreplicatedpartitions": sum(len(p.isr_state.isr) < len(p.replicas) for p in led),
+        "underminisrpartitioncount": sum(p.is_under_min_isr for p in led),
+        "atminisrpartitioncount": sum(len(p.isr_state.isr) == p.effective_min_isr for p in led),
+    }
+
+
+def _controller_families(nodes: Nodes) -> Iterator[Family]:
+    image = nodes.controller.image
+    partitions = [p for topic in image.topics.values() for p in topic.partitions]
+    fenced = sum(broker.fenced for broker in image.brokers.values())
+    figures = {
+        "activebrokercount": (
+            "Registered brokers that are not fenced.",
+            len(image.brokers) - fenced,
+        ),
+        "fencedbrokercount": ("Registered brokers that are fenced.", fenced),
+        "globaltopiccount": ("Topics.", len(image.topics)),
+        "globalpartitioncount": ("Partitions of all topics.", len(partitions)),
+        "offlinepartitionscount": (
+            "Partitions without a leader.",
+            sum(partition.leader < 0 for partition in partitions),
+        ),
+    }
+    for name, (text, value) in figures.items():
+        family = _gauge(f"{CONTROLLER}_{name}", text)
+        family.add_metric((), value)
+        yield family
+    states = _gauge(
+        "broker_sim_broker_state", "1 for the state that a broker is in.", "state", "broker"
+    )
+    for broker_id, node in nodes.nodes.items():
+        for state in ProcessState:
+            states.add_metric((state.value, str(broker_id)), int(node.state is state))
+    yield states

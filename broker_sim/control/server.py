@@ -1,0 +1,82 @@
+"""The control port: bound at once, served by aiohttp from the first request on.
+
+aiohttp takes longer to import than a cluster to start, so that a cluster which nobody steers never
+imports it. The first request waits in the backlog meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from broker_sim.async_cluster import AsyncCluster
+
+__all__ = ["ControlServer"]
+
+LISTEN_BACKLOG = 128
+APP_MODULE = "broker_sim.control.app"
+
+
+class ControlServer:
+    """Serves the verbs of one cluster over HTTP on the cluster's event loop.
+
+    Raises OSError with an advice when the port is in use; port 0 takes any free one.
+    """
+
+    def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((host, port))
+        except OSError as error:
+            self._socket.close()
+            raise OSError(
+                error.errno,
+                f"cannot listen on {host}:{port} ({error.strerror}); "
+                "choose another --control-port, or 0 for any free one",
+            ) from error
+        self._socket.listen(LISTEN_BACKLOG)
+        self._socket.setblocking(False)
+        self.url = f"http://{host}:{self._socket.getsockname()[1]}"
+        self._task: asyncio.Task[None] | None = None
+        self._runner: web.AppRunner | None = None
+
+    def serve(self, cluster: AsyncCluster) -> None:
+        """Answer requests from now on; returns at once."""
+        self._task = asyncio.create_task(self._serve(cluster))
+
+    async def _serve(self, cluster: AsyncCluster) -> None:
+        await _until_readable(self._socket)
+        # In a thread, so that the brokers go on meanwhile.
+        app = await asyncio.to_thread(import_module, APP_MODULE)
+        self._runner = await app.serve(cluster, self._socket)
+
+    async def close(self) -> None:
+        """Stop serving and give the port back."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self._runner is not None:
+            await self._runner.cleanup()
+        self._socket.close()
+
+
+async def _until_readable(listening: socket.socket) -> None:
+    """Wait for the first client; return at once where the event loop cannot tell (Windows)."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    try:
+        loop.add_reader(listening, readable.set)
+    except NotImplementedError:
+        return
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(listening)

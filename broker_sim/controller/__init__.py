@@ -1,0 +1,56 @@
+"""The active KRaft controller as a plain object: no sockets, no threads, no time of its own."""
+
+from broker_sim.controller.controller import (
+    DEFAULT_FEATURES,
+    ELR_FEATURE,
+    PRODUCER_IDS_BLOCK_SIZE,
+    Controller,
+)
+from broker_sim.controller.requests import (
+    AlterOp,
+    AlterPartitionResult,
+    ConfigAlteration,
+    ConfigResource,
+    ConfigResourceType,
+    CreatableTopic,
+    CreateTopicResult,
+    DeleteTopicResult,
+    ElectionType,
+    HeartbeatReply,
+    IsrMember,
+    NewPartitions,
+    OngoingReassignment,
+    Outcome,
+    PartitionAlteration,
+    PartitionOutcome,
+    ProducerIdsBlock,
+    Reassignment,
+)
+from broker_sim.controller.status import BrokerStatus, ControllerStatus
+
+__all__ = [
+    "DEFAULT_FEATURES",
+    "ELR_FEATURE",
+    "PRODUCER_IDS_BLOCK_SIZE",
+    "AlterOp",
+    "AlterPartitionResult",
+    "BrokerStatus",
+    "ConfigAlteration",
+    "ConfigResource",
+    "ConfigResourceType",
+    "Controller",
+    "ControllerStatus",
+    "CreatableTopic",
+    "CreateTopicResult",
+    "DeleteTopicResult",
+    "ElectionType",
+    "HeartbeatReply",
+    "IsrMember",
+    "NewPartitions",
+    "OngoingReassignment",
+    "Outcome",
+    "PartitionAlteration",
+    "PartitionOutcome",
+    "ProducerIdsBlock",
+    "Reassignment",
+]

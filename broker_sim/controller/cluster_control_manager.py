@@ -1,0 +1,186 @@
+"""The brokers of the cluster: registration, epochs, heartbeats and sessions.
+
+Mirrors ``ClusterControlManager``, ``BrokerHeartbeatManager`` and ``BrokerHeartbeatTracker`` of
+Kafka 4.3. Deliberate differences: features, listeners beyond one, and log directories are left
+out; the version of the image stands for the offset of the metadata log.
+
+Facts that are easily missed:
+
+- A session lives from heartbeats alone. A broker that registers again under a new incarnation
+  while the session of the old one lasts is refused with DUPLICATE_BROKER_REGISTRATION, even
+  after an orderly shutdown; it has to try again until the session is over.
+- A registration under the same incarnation keeps the broker's epoch and its state.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from broker_sim.controller.replica_placer import UsableBroker
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata import BrokerState, MetadataDelta
+from purgatory import Clock
+
+_NO_ACTIVE_BROKER: Final = 1 << 63
+
+
+class BrokerControlState(Enum):
+    """Where a broker stands; mirrors the enum of the same name."""
+
+    FENCED = "takes no part"
+    UNFENCED = "takes part"
+    CONTROLLED_SHUTDOWN = "hands over its leaderships"
+    SHUTDOWN_NOW = "may stop"
+
+
+@dataclass(slots=True)
+class _Heartbeats:
+    """What the heartbeats of one incarnation told."""
+
+    registered_at_version: int
+    metadata_version: int = -1
+    controlled_shutdown_version: int | None = None
+
+
+class ClusterControlManager:
+    """Keeps what the image does not show of the brokers. Belongs to the controller's thread."""
+
+    def __init__(self, clock: Clock, session_timeout_ms: int) -> None:
+        self._clock = clock
+        self._session_timeout_ms = session_timeout_ms
+        self._heartbeats: dict[int, _Heartbeats] = {}
+        self._contact_ms: dict[tuple[int, int], int] = {}
+
+    def register(self, delta: MetadataDelta, broker: BrokerState) -> BrokerState:
+        """Write the registration and return it with its epoch.
+
+        Only the address, the rack and the incarnation of ``broker`` count. Raises ApiError with
+        DUPLICATE_BROKER_REGISTRATION while another incarnation has a valid session.
+        """
+        existing = delta.brokers.get(broker.broker_id)
+        version = delta.base.version + 1
+        if existing is None or existing.incarnation_id != broker.incarnation_id:
+            if existing is not None and self._has_valid_session(existing):
+                raise ApiError(
+                    ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+                    "Another broker is registered with that broker id. If the broker was recently"
+                    " restarted this should self-resolve once the heartbeat manager expires the"
+                    " broker's session.",
+                )
+            broker = replace(broker, epoch=version, fenced=True, in_controlled_shutdown=False)
+            self._heartbeats[broker.broker_id] = _Heartbeats(version)
+        else:
+            broker = replace(
+                broker,
+                epoch=existing.epoch,
+                fenced=existing.fenced,
+                in_controlled_shutdown=existing.in_controlled_shutdown,
+            )
+            self._heartbeats[broker.broker_id].registered_at_version = version
+        delta.set_broker(broker)
+        return broker
+
+    def unregister(self, delta: MetadataDelta, broker_id: int) -> None:
+        """Forget the broker. Raises ApiError with BROKER_ID_NOT_REGISTERED."""
+        if broker_id not in delta.brokers:
+            raise ApiError(
+                ErrorCode.BROKER_ID_NOT_REGISTERED,
+                f"Broker ID {broker_id} is not currently registered",
+            )
+        delta.remove_broker(broker_id)
+        del self._heartbeats[broker_id]
+
+    def check_broker_epoch(self, delta: MetadataDelta, broker_id: int, broker_epoch: int) -> None:
+        """Raise ApiError with STALE_BROKER_EPOCH unless this is the broker's present epoch."""
+        broker = delta.brokers.get(broker_id)
+        if broker is None:
+            raise ApiError(
+                ErrorCode.STALE_BROKER_EPOCH,
+                f"No broker registration found for broker id {broker_id}",
+            )
+        if broker.epoch != broker_epoch:
+            raise ApiError(
+                ErrorCode.STALE_BROKER_EPOCH,
+                f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}",
+            )
+
+    def track(self, broker_id: int, broker_epoch: int) -> None:
+        """Note a contact, which renews the session; done before anything is checked."""
+        self._contact_ms[broker_id, broker_epoch] = self._clock.now_ms()
+
+    def is_caught_up(self, broker_id: int, metadata_version: int) -> bool:
+        """Tell whether a broker with that image has seen its own registration."""
+        return metadata_version >= self._heartbeats[broker_id].registered_at_version
+
+    def current_state(self, broker: BrokerState) -> BrokerControlState:
+        """Return where the broker stands before its heartbeat is heard."""
+        if self._heartbeats[broker.broker_id].controlled_shutdown_version is not None:
+            return BrokerControlState.CONTROLLED_SHUTDOWN
+        return BrokerControlState.FENCED if broker.fenced else BrokerControlState.UNFENCED
+
+    def may_shut_down(self, delta: MetadataDelta, broker_id: int) -> bool:
+        """Tell whether all others know that the broker leads nothing any more."""
+        version = self._heartbeats[broker_id].controlled_shutdown_version
+        return version is not None and version <= self._lowest_active_version(delta)
+
+    def touch(
+        self, broker_id: int, metadata_version: int, state: BrokerControlState, version: int
+    ) -> None:
+        """Note the outcome of a heartbeat; ``version`` is that of the image it leads to."""
+        heartbeats = self._heartbeats[broker_id]
+        heartbeats.metadata_version = metadata_version
+        if state is not BrokerControlState.CONTROLLED_SHUTDOWN:
+            heartbeats.controlled_shutdown_version = None
+        elif heartbeats.controlled_shutdown_version is None:
+            heartbeats.controlled_shutdown_version = version
+
+    def fenced(self, broker_id: int) -> None:
+        """Note that the broker was fenced; it leaves a controlled shutdown by that."""
+        self._heartbeats[broker_id].controlled_shutdown_version = None
+
+    def take_expired(self, delta: MetadataDelta) -> tuple[bool, BrokerState | None]:
+        """Forget one session that is over.
+
+        Returns whether there was one, and the broker to fence unless a later incarnation has
+        taken its place.
+        """
+        now_ms = self._clock.now_ms()
+        for (broker_id, epoch), contact_ms in self._contact_ms.items():
+            if contact_ms + self._session_timeout_ms < now_ms:
+                del self._contact_ms[broker_id, epoch]
+                broker = delta.brokers.get(broker_id)
+                return True, broker if broker is not None and broker.epoch == epoch else None
+        return False, None
+
+    def usable_brokers(self, delta: MetadataDelta) -> Iterator[UsableBroker]:
+        """Iterate over the brokers that may get replicas, fenced ones too."""
+        for broker in delta.brokers.values():
+            if self._heartbeats[broker.broker_id].controlled_shutdown_version is None:
+                yield UsableBroker(broker.broker_id, broker.rack, broker.fenced)
+
+    def last_contact_ms(self, broker: BrokerState) -> int | None:
+        """Return when the broker's last heartbeat was heard, None when its session is over."""
+        return self._contact_ms.get((broker.broker_id, broker.epoch))
+
+    def _has_valid_session(self, broker: BrokerState) -> bool:
+        contact_ms = self.last_contact_ms(broker)
+        if contact_ms is None:
+            return False
+        return contact_ms + self._session_timeout_ms >= self._clock.now_ms()
+
+    def _lowest_active_version(self, delta: MetadataDelta) -> int:
+        return min(
+            (
+                self._heartbeats[broker.broker_id].metadata_version
+                for broker in delta.brokers.values()
+                if self.current_state(broker) is BrokerControlState.UNFENCED
+            ),
+            default=_NO_ACTIVE_BROKER,
+        )
+
+
+def is_active(delta: MetadataDelta, broker_id: int) -> bool:
+    """Tell whether the broker may be in an ISR and lead."""
+    broker = delta.brokers.get(broker_id)
+    return broker is not None and broker.is_active

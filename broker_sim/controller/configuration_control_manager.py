@@ -1,0 +1,308 @@
+"""Configurations that are changed at run time, of topics and of brokers.
+
+Mirrors ``ConfigurationControlManager``, ``ControllerConfigurationValidator`` and
+``KafkaConfigSchema`` of Kafka 4.3, and the checks of broker configurations that a broker does in
+``ConfigAdminManager`` before it forwards the request.
+
+With eligible leader replicas (KIP-966) the cluster always has a ``min.insync.replicas``: it is
+written when the cluster is made, cannot be removed or set for one broker, and changing one gives
+up the ELRs it concerns, because they were worked out with another minimum.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NoReturn
+
+from broker_sim.config import (
+    BROKER_CONFIGS,
+    TOPIC_CONFIGS,
+    BrokerConfig,
+    ConfigDef,
+    ConfigType,
+    UpdateMode,
+    effective_topic_config,
+    to_text,
+    topic_defaults,
+)
+from broker_sim.controller.requests import (
+    AlterOp,
+    ConfigAlteration,
+    ConfigResource,
+    ConfigResourceType,
+    Outcome,
+)
+from broker_sim.errors import ApiError, ConfigError, ErrorCode
+from broker_sim.metadata import MetadataDelta, TopicState
+from broker_sim.metadata.topic_name import invalid_topic_name
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
+
+_MAX_VALUE_LENGTH: Final = 32_767
+
+
+class ConfigurationControlManager:
+    """Checks and applies changes of configurations; ``static`` is the controller's own file."""
+
+    def __init__(self, static: BrokerConfig, *, elr_enabled: bool) -> None:
+        self._static = static
+        self._elr_enabled = elr_enabled
+
+    def bootstrap(self, delta: MetadataDelta) -> None:
+        """Write what a new cluster has from the start."""
+        if self._elr_enabled:
+            value = str(self._static.min_insync_replicas)
+            delta.set_broker_configs("", {MIN_INSYNC_REPLICAS: value})
+
+    def effective_min_isr(self, delta: MetadataDelta, topic: TopicState) -> int:
+        """Return the topic's minimum of in-sync replicas, at most its number of replicas."""
+        minimum = self._effective(delta, topic, MIN_INSYNC_REPLICAS)
+        assert isinstance(minimum, int)
+        return min(minimum, len(topic.partitions[0].replicas))
+
+    def unclean_election_enabled(self, delta: MetadataDelta, topic: TopicState) -> bool:
+        """Tell whether a replica that may lack records may lead the topic's partitions."""
+        return bool(self._effective(delta, topic, UNCLEAN_LEADER_ELECTION))
+
+    def validate_topic_configs(self, configs: Mapping[str, str | None]) -> dict[str, str]:
+        """Return the configurations of a new topic. Raises ApiError with INVALID_CONFIG."""
+        missing = [name for name, value in configs.items() if value is None]
+        if missing:
+            raise ApiError(
+                ErrorCode.INVALID_CONFIG,
+                f"Null value not supported for topic configs: {','.join(missing)}",
+            )
+        values = {name: value for name, value in configs.items() if value is not None}
+        self._check(ConfigResourceType.TOPIC, values)
+        return values
+
+    def incremental_alter(
+        self,
+        delta: MetadataDelta,
+        changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]],
+    ) -> list[tuple[ConfigResource, Outcome]]:
+        """Apply the alterations of each resource, all or none of them; one outcome each."""
+        named = Counter(resource for resource, _ in changes)
+        outcomes = []
+        for resource, alterations in dict(changes).items():
+            try:
+                if named[resource] > 1:
+                    _refuse("Each resource must appear at most once.")
+                self._alter_one(delta, resource, alterations)
+                outcome = Outcome()
+            except ApiError as error:
+                outcome = Outcome(error.error_code, str(error))
+            outcomes.append((resource, outcome))
+        return outcomes
+
+    def replace_all(
+        self,
+        delta: MetadataDelta,
+        changes: Sequence[tuple[ConfigResource, Sequence[tuple[str, str | None]]]],
+    ) -> list[tuple[ConfigResource, Outcome]]:
+        """Set exactly these configurations, as the old AlterConfigs request does."""
+        alterations = []
+        for resource, configs in changes:
+            kept = {name for name, _ in configs}
+            removed = (name for name in self._existing(delta, resource) if name not in kept)
+            added = [ConfigAlteration(name, AlterOp.SET, value) for name, value in configs]
+            dropped = [ConfigAlteration(name, AlterOp.DELETE) for name in removed]
+            alterations.append((resource, [*added, *dropped]))
+        return self.incremental_alter(delta, alterations)
+
+    def _alter_one(
+        self,
+        delta: MetadataDelta,
+        resource: ConfigResource,
+        alterations: Sequence[ConfigAlteration],
+    ) -> None:
+        names = [alteration.name for alteration in alterations]
+        if len(set(names)) < len(names):
+            _refuse("Error due to duplicate config keys")
+        missing = [a.name for a in alterations if a.value is None and a.op is not AlterOp.DELETE]
+        if missing:
+            _refuse(f"Null value not supported for : {', '.join(missing)}")
+        current = self._current(delta, resource)
+        wanted = dict(current)
+        for alteration in alterations:
+            self._apply(wanted, resource, alteration)
+        self._check_min_isr_rules(resource, alterations)
+        self._check(resource.type, wanted)
+        self._write(delta, resource, current, wanted)
+
+    def _effective(self, delta: MetadataDelta, topic: TopicState, name: str) -> object:
+        """Topic over cluster over static; both names are spelled alike on every level."""
+        text = topic.configs.get(name)
+        if text is None:
+            text = delta.broker_configs.get("", {}).get(name)
+        definition = TOPIC_CONFIGS[name]
+        if text is None:
+            return getattr(self._static, definition.attribute)
+        return definition.parse(text)
+
+    @staticmethod
+    def _existing(delta: MetadataDelta, resource: ConfigResource) -> Mapping[str, str]:
+        if resource.type is ConfigResourceType.BROKER:
+            return delta.broker_configs.get(resource.name, {})
+        topic = delta.topic(resource.name)
+        return {} if topic is None else topic.configs
+
+    def _current(self, delta: MetadataDelta, resource: ConfigResource) -> Mapping[str, str]:
+        """Return what is set now. Raises ApiError when there is no such resource."""
+        if resource.type is ConfigResourceType.BROKER:
+            _check_broker_name(delta, resource.name)
+        else:
+            if not resource.name:
+                _refuse("Default topic resources are not allowed.")
+            wrong = invalid_topic_name(resource.name)
+            if wrong is not None:
+                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+            if not delta.has_topic(resource.name):
+                raise ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"The topic '{resource.name}' does not exist.",
+                )
+        return self._existing(delta, resource)
+
+    def _apply(
+        self, configs: dict[str, str], resource: ConfigResource, alteration: ConfigAlteration
+    ) -> None:
+        name, op, value = alteration.name, alteration.op, alteration.value
+        if op is AlterOp.DELETE:
+            configs.pop(name, None)
+            return
+        assert value is not None
+        if op is not AlterOp.SET:
+            definition = _definitions(resource.type).get(name)
+            if definition is None or definition.type is not ConfigType.LIST:
+                raise ApiError(
+                    ErrorCode.INVALID_CONFIG,
+                    f"Can't {op.name} to key {name} because its type is not LIST.",
+                )
+            value = _edited_list(op, configs.get(name, self._default_text(definition)), value)
+        if len(value) > _MAX_VALUE_LENGTH:
+            raise ApiError(
+                ErrorCode.INVALID_CONFIG,
+                "The configuration value cannot be added because it exceeds the maximum value"
+                f" size of {_MAX_VALUE_LENGTH} bytes.",
+            )
+        configs[name] = value
+
+    def _default_text(self, definition: ConfigDef) -> str:
+        """Return what a list is without being set, where APPEND and SUBTRACT start."""
+        owner = topic_defaults(self._static) if definition.name in TOPIC_CONFIGS else self._static
+        return to_text(getattr(owner, definition.attribute)) or ""
+
+    def _check_min_isr_rules(
+        self, resource: ConfigResource, alterations: Iterable[ConfigAlteration]
+    ) -> None:
+        if not self._elr_enabled or resource.type is not ConfigResourceType.BROKER:
+            return
+        for alteration in alterations:
+            if alteration.name != MIN_INSYNC_REPLICAS:
+                continue
+            if resource.name:
+                raise ApiError(
+                    ErrorCode.INVALID_CONFIG,
+                    "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
+                )
+            if alteration.op is AlterOp.DELETE:
+                raise ApiError(
+                    ErrorCode.INVALID_CONFIG,
+                    "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
+                )
+
+    def _check(self, resource_type: ConfigResourceType, configs: Mapping[str, str]) -> None:
+        """Raise ApiError when a value is not allowed: topics INVALID_CONFIG, brokers _REQUEST."""
+        try:
+            if resource_type is ConfigResourceType.TOPIC:
+                effective_topic_config(self._static, {}, configs)
+            else:
+                _check_dynamic(configs)
+                self._static.with_dynamic(configs)
+        except ConfigError as error:
+            topic = resource_type is ConfigResourceType.TOPIC
+            code = ErrorCode.INVALID_CONFIG if topic else ErrorCode.INVALID_REQUEST
+            raise ApiError(code, str(error)) from error
+
+    def _write(
+        self,
+        delta: MetadataDelta,
+        resource: ConfigResource,
+        current: Mapping[str, str],
+        wanted: Mapping[str, str],
+    ) -> None:
+        if current == wanted:
+            return
+        minimum_changes = current.get(MIN_INSYNC_REPLICAS) != wanted.get(MIN_INSYNC_REPLICAS)
+        if resource.type is ConfigResourceType.TOPIC:
+            delta.set_topic_configs(resource.name, wanted)
+            topics = [resource.name]
+        else:
+            delta.set_broker_configs(resource.name, wanted)
+            topics = list(delta.base.topics)
+        if self._elr_enabled and minimum_changes:
+            for name in topics:
+                _clear_elrs(delta, name)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _check_dynamic(configs: Mapping[str, str]) -> None:
+    """Raise ConfigError when a broker configuration can only be set in its file."""
+    fixed = [
+        name
+        for name in configs
+        if name in BROKER_CONFIGS and BROKER_CONFIGS[name].update_mode is UpdateMode.READ_ONLY
+    ]
+    if fixed:
+        raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(sorted(fixed))}]")
+
+
+def _definitions(resource_type: ConfigResourceType) -> Mapping[str, ConfigDef]:
+    return TOPIC_CONFIGS if resource_type is ConfigResourceType.TOPIC else BROKER_CONFIGS
+
+
+def _check_broker_name(delta: MetadataDelta, name: str) -> None:
+    if not name:
+        return
+    try:
+        broker_id = int(name)
+    except ValueError:
+        _refuse("Unable to parse broker name as a base 10 number.")
+    if broker_id < 0:
+        _refuse("Invalid negative broker ID.")
+    if broker_id not in delta.brokers:
+        raise ApiError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not registered."
+        )
+
+
+def _edited_list(op: AlterOp, present: str, change: str) -> str:
+    """Return the list with parts appended that are not in it, or with parts taken out."""
+    parts = [part for part in present.split(",") if part]
+    for part in change.split(","):
+        if op is AlterOp.SUBTRACT:
+            if part in parts:
+                parts.remove(part)
+        elif part not in parts:
+            parts.append(part)
+    return ",".join(parts)
+
+
+def _clear_elrs(delta: MetadataDelta, topic: str) -> None:
+    """Give up the eligible leaders of a topic; mirrors ``ClearElrRecord``."""
+    state = delta.topic(topic)
+    assert state is not None
+    for number, partition in enumerate(state.partitions):
+        if partition.elr or partition.last_known_elr:
+            cleared = replace(
+                partition,
+                elr=(),
+                last_known_elr=(),
+                partition_epoch=partition.partition_epoch + 1,
+            )
+            delta.set_partition(topic, number, cleared)

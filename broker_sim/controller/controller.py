@@ -1,0 +1,349 @@
+"""The active controller of the cluster.
+
+Mirrors ``QuorumController`` of Kafka 4.3 as far as one controller that never fails goes.
+Deliberate differences: no quorum and no metadata log, each verb takes effect at once and the
+brokers get the new image through ``publish``; the image's version stands for the log's offset.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from types import MappingProxyType
+from typing import Final
+
+from broker_sim.config import BrokerConfig
+from broker_sim.controller.cluster_control_manager import (
+    BrokerControlState,
+    ClusterControlManager,
+)
+from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
+from broker_sim.controller.periodic_tasks import PeriodicTasks
+from broker_sim.controller.reassignment_control_manager import (
+    ReassignmentControlManager,
+    ongoing_reassignments,
+)
+from broker_sim.controller.replication_control_manager import ReplicationControlManager
+from broker_sim.controller.requests import (
+    AlterPartitionResult,
+    ConfigAlteration,
+    ConfigResource,
+    CreatableTopic,
+    CreateTopicResult,
+    DeleteTopicResult,
+    ElectionType,
+    HeartbeatReply,
+    NewPartitions,
+    OngoingReassignment,
+    Outcome,
+    PartitionAlteration,
+    PartitionOutcome,
+    ProducerIdsBlock,
+    Reassignment,
+)
+from broker_sim.controller.status import BrokerStatus, ControllerStatus, controller_status
+from broker_sim.controller.topic_control_manager import TopicControlManager
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
+from broker_sim.topic_partition import TopicPartition
+from purgatory import Clock
+
+ELR_FEATURE: Final = "eligible.leader.replicas.version"
+
+DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
+    {"metadata.version": 30, ELR_FEATURE: 1}
+)
+"""What the controller does of the features of a cluster that was formatted by Kafka 4.3."""
+
+PRODUCER_IDS_BLOCK_SIZE: Final = 1_000
+
+_FENCE_CHECKS_PER_SESSION: Final = 8
+
+
+class Controller:
+    """Decides on brokers, topics, leaders and configurations; owns the present ``image``.
+
+    All verbs are synchronous. One that changes anything derives one new image and calls
+    ``publish(image)`` once before it returns. `tick` does what is due by the clock; call it when
+    `next_deadline_ms` has come. Not thread-safe: everything on one thread.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: Random,
+        config: BrokerConfig,
+        publish: Callable[[MetadataImage], None],
+        cluster_id: str,
+        features: Mapping[str, int] = DEFAULT_FEATURES,
+    ) -> None:
+        self._clock = clock
+        self._publish = publish
+        elr_enabled = features.get(ELR_FEATURE, 0) > 0
+        self._cluster = ClusterControlManager(clock, config.broker_session_timeout_ms)
+        self._configs = ConfigurationControlManager(config, elr_enabled=elr_enabled)
+        self._replication = ReplicationControlManager(self._configs, elr_enabled=elr_enabled)
+        self._topics = TopicControlManager(config, self._configs, self._cluster, rng)
+        self._reassignments = ReassignmentControlManager(self._configs, self._replication)
+        self._tasks = self._periodic_tasks(config)
+        self._next_producer_id = 0
+        delta = MetadataDelta(MetadataImage(0, cluster_id, features=features))
+        self._configs.bootstrap(delta)
+        self.image = delta.apply()
+
+    def register_broker(
+        self,
+        broker_id: int,
+        host: str,
+        port: int,
+        rack: str | None,
+        incarnation_id: bytes,
+        previous_broker_epoch: int = -1,
+    ) -> int:
+        """Register the broker, fenced until its heartbeats show that it has caught up.
+
+        ``previous_broker_epoch`` is the epoch of the incarnation that shut down in good order,
+        -1 when there was none; another one counts as an unclean shutdown. Returns the broker's
+        epoch. Raises ApiError with DUPLICATE_BROKER_REGISTRATION while the session of another
+        incarnation lasts; the broker tries again.
+        """
+        delta = MetadataDelta(self.image)
+        existing = self.image.brokers.get(broker_id)
+        broker = self._cluster.register(
+            delta, BrokerState(broker_id, host, port, rack, -1, True, False, incarnation_id)
+        )
+        if existing is not None and existing.epoch != broker.epoch:
+            clean = existing.epoch == previous_broker_epoch
+            self._replication.handle_new_incarnation(delta, broker_id, clean_shutdown=clean)
+        self._commit(delta)
+        return broker.epoch
+
+    def unregister_broker(self, broker_id: int) -> None:
+        """Forget a broker for good. Raises ApiError with BROKER_ID_NOT_REGISTERED."""
+        delta = MetadataDelta(self.image)
+        self._cluster.unregister(delta, broker_id)
+        self._replication.handle_broker_unregistered(delta, broker_id)
+        self._commit(delta)
+
+    def broker_heartbeat(
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        wants_fence: bool,
+        wants_shutdown: bool,
+        current_metadata_version: int,
+    ) -> HeartbeatReply:
+        """Hear from a broker, whose session is renewed; fence, unfence or let it stop.
+
+        Raises ApiError with STALE_BROKER_EPOCH when it is not the broker's present epoch.
+        """
+        delta = MetadataDelta(self.image)
+        self._cluster.track(broker_id, broker_epoch)
+        self._cluster.check_broker_epoch(delta, broker_id, broker_epoch)
+        broker = delta.brokers[broker_id]
+        caught_up = self._cluster.is_caught_up(broker_id, current_metadata_version)
+        current = self._cluster.current_state(broker)
+        state = self._next_state(delta, broker, current, caught_up, wants_fence, wants_shutdown)
+        if state is not current:
+            if state is BrokerControlState.UNFENCED:
+                self._replication.handle_broker_unfenced(delta, broker)
+            elif state is BrokerControlState.CONTROLLED_SHUTDOWN:
+                self._replication.handle_controlled_shutdown(delta, broker)
+            else:
+                self._replication.handle_broker_fenced(delta, broker)
+        version = delta.base.version if delta.is_empty else delta.base.version + 1
+        self._cluster.touch(broker_id, current_metadata_version, state, version)
+        self._commit(delta)
+        fenced = state in {BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW}
+        return HeartbeatReply(caught_up, fenced, state is BrokerControlState.SHUTDOWN_NOW)
+
+    def tick(self) -> None:
+        """Do what is due: fence brokers whose session is over, balance and elect leaders."""
+        delta = MetadataDelta(self.image)
+        self._tasks.run_due(delta, self._clock.now_ms())
+        self._commit(delta)
+
+    def next_deadline_ms(self) -> int:
+        """Return the time of the clock at which `tick` has something to do."""
+        return self._tasks.next_run_ms()
+
+    def create_topics(
+        self, topics: Sequence[CreatableTopic], validate_only: bool = False
+    ) -> list[CreateTopicResult]:
+        """Create topics, or only say whether they could be; one result per topic in order.
+
+        Raises ApiError with POLICY_VIOLATION when there are too many partitions in all.
+        """
+        delta = MetadataDelta(self.image)
+        results = self._topics.create_topics(delta, topics)
+        if not validate_only:
+            self._commit(delta)
+        return results
+
+    def create_partitions(
+        self, topics: Sequence[NewPartitions], validate_only: bool = False
+    ) -> list[tuple[str, Outcome]]:
+        """Add partitions to topics; one outcome per topic in order."""
+        delta = MetadataDelta(self.image)
+        results = self._topics.create_partitions(delta, topics)
+        if not validate_only:
+            self._commit(delta)
+        return results
+
+    def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeleteTopicResult]:
+        """Delete topics by name (str) or id (bytes); one result per distinct key in order.
+
+        Raises ApiError with TOPIC_DELETION_DISABLED when ``delete.topic.enable`` is false.
+        """
+        delta = MetadataDelta(self.image)
+        results = self._topics.delete_topics(delta, topics)
+        self._commit(delta)
+        return results
+
+    def alter_partition(
+        self, broker_id: int, broker_epoch: int, changes: Sequence[PartitionAlteration]
+    ) -> list[AlterPartitionResult]:
+        """Apply the ISR changes that a leader proposes; one result per change in order.
+
+        Raises ApiError with STALE_BROKER_EPOCH, which concerns all of them.
+        """
+        delta = MetadataDelta(self.image)
+        self._cluster.check_broker_epoch(delta, broker_id, broker_epoch)
+        results = self._replication.alter_partitions(delta, broker_id, changes)
+        self._commit(delta)
+        return results
+
+    def elect_leaders(
+        self, election_type: ElectionType, partitions: Sequence[TopicPartition] | None
+    ) -> list[PartitionOutcome]:
+        """Elect leaders of the partitions, or with None of all that need it."""
+        delta = MetadataDelta(self.image)
+        outcomes = self._replication.elect_leaders(delta, election_type, partitions)
+        self._commit(delta)
+        return outcomes
+
+    def incremental_alter_configs(
+        self,
+        changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]],
+        validate_only: bool = False,
+    ) -> list[tuple[ConfigResource, Outcome]]:
+        """Change configurations; each resource completely or not at all."""
+        delta = MetadataDelta(self.image)
+        outcomes = self._configs.incremental_alter(delta, changes)
+        if not validate_only:
+            self._commit(delta)
+        return outcomes
+
+    def alter_configs(
+        self,
+        changes: Sequence[tuple[ConfigResource, Sequence[tuple[str, str | None]]]],
+        validate_only: bool = False,
+    ) -> list[tuple[ConfigResource, Outcome]]:
+        """Set exactly the given configurations of each resource, as AlterConfigs does."""
+        delta = MetadataDelta(self.image)
+        outcomes = self._configs.replace_all(delta, changes)
+        if not validate_only:
+            self._commit(delta)
+        return outcomes
+
+    def alter_partition_reassignments(
+        self,
+        reassignments: Sequence[Reassignment],
+        allow_replication_factor_change: bool = True,
+    ) -> list[PartitionOutcome]:
+        """Start or give up reassignments; one outcome each in order."""
+        delta = MetadataDelta(self.image)
+        outcomes = self._reassignments.alter(
+            delta,
+            reassignments,
+            allow_replication_factor_change=allow_replication_factor_change,
+        )
+        self._commit(delta)
+        return outcomes
+
+    def list_partition_reassignments(
+        self, partitions: Mapping[str, Sequence[int]] | None
+    ) -> list[OngoingReassignment]:
+        """Return the reassignments under way, of all topics or of the given partitions."""
+        return ongoing_reassignments(self.image, partitions)
+
+    def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
+        """Give the broker its next block of producer ids; none is ever given twice.
+
+        Raises ApiError with STALE_BROKER_EPOCH.
+        """
+        self._cluster.check_broker_epoch(MetadataDelta(self.image), broker_id, broker_epoch)
+        block = ProducerIdsBlock(self._next_producer_id, PRODUCER_IDS_BLOCK_SIZE)
+        if block.first_producer_id + block.size >= 1 << 63:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Exhausted all producerIds.")
+        self._next_producer_id += block.size
+        return block
+
+    def describe(self) -> ControllerStatus:
+        """Return counts over the cluster and each broker's session."""
+        now_ms = self._clock.now_ms()
+        brokers = []
+        for broker in sorted(self.image.brokers.values(), key=lambda b: b.broker_id):
+            contact_ms = self._cluster.last_contact_ms(broker)
+            brokers.append(
+                BrokerStatus(
+                    broker.broker_id,
+                    broker.epoch,
+                    broker.fenced,
+                    broker.in_controlled_shutdown,
+                    None if contact_ms is None else now_ms - contact_ms,
+                )
+            )
+        return controller_status(self.image, tuple(brokers))
+
+    def _next_state(
+        self,
+        delta: MetadataDelta,
+        broker: BrokerState,
+        current: BrokerControlState,
+        caught_up: bool,
+        wants_fence: bool,
+        wants_shutdown: bool,
+    ) -> BrokerControlState:
+        """Mirror ``BrokerHeartbeatManager.calculateNextBrokerState``."""
+        if current is BrokerControlState.FENCED:
+            if wants_shutdown:
+                return BrokerControlState.SHUTDOWN_NOW
+            may_unfence = caught_up and not wants_fence
+            return BrokerControlState.UNFENCED if may_unfence else current
+        leads = wants_shutdown or current is BrokerControlState.CONTROLLED_SHUTDOWN
+        leads = leads and self._replication.has_leaderships(delta, broker.broker_id)
+        if current is BrokerControlState.CONTROLLED_SHUTDOWN:
+            done = not leads and self._cluster.may_shut_down(delta, broker.broker_id)
+            return BrokerControlState.SHUTDOWN_NOW if done else current
+        if wants_fence:
+            return BrokerControlState.SHUTDOWN_NOW if wants_shutdown else BrokerControlState.FENCED
+        if wants_shutdown:
+            return (
+                BrokerControlState.CONTROLLED_SHUTDOWN if leads else BrokerControlState.SHUTDOWN_NOW
+            )
+        return current
+
+    def _periodic_tasks(self, config: BrokerConfig) -> PeriodicTasks:
+        tasks, now_ms = PeriodicTasks(), self._clock.now_ms()
+        fence_period_ms = max(1, config.broker_session_timeout_ms // _FENCE_CHECKS_PER_SESSION)
+        tasks.register(self._maybe_fence_one_stale_broker, fence_period_ms, now_ms)
+        if config.auto_leader_rebalance_enable:
+            period_ms = config.leader_imbalance_check_interval_seconds * 1_000
+            tasks.register(self._replication.maybe_balance_leaders, period_ms, now_ms)
+        tasks.register(
+            self._replication.maybe_elect_unclean_leaders,
+            config.unclean_leader_election_interval_ms,
+            now_ms,
+        )
+        return tasks
+
+    def _maybe_fence_one_stale_broker(self, delta: MetadataDelta) -> bool:
+        found, broker = self._cluster.take_expired(delta)
+        if broker is not None:
+            self._replication.handle_broker_fenced(delta, broker)
+            self._cluster.fenced(broker.broker_id)
+        return found
+
+    def _commit(self, delta: MetadataDelta) -> None:
+        if not delta.is_empty:
+            self.image = delta.apply()
+            self._publish(self.image)

@@ -1,0 +1,171 @@
+"""The next state of a partition: who leads it, who is in the ISR, who may lead later.
+
+Mirrors ``PartitionChangeBuilder``, ``PartitionRegistration.merge`` and
+``PartitionReassignmentReplicas`` of Kafka 4.3. Deliberate differences: `build` returns the new
+state instead of a record, and the ELR is in ascending order, which is that of Kafka's hash set
+for small ids; nobody (-1) is never remembered as the last leader, as Kafka does when a
+reassignment ends while there is no leader.
+
+The rules of KIP-966, when it is enabled:
+
+- The ISR may become empty. Whoever leaves it while fewer than ``min_isr`` remain goes to the
+  ELR, and can be elected without loss as long as the ISR is empty.
+- The ELR is given up once the ISR has ``min_isr`` members again.
+- A replica that restarts after an unclean shutdown is taken out of ISR and ELR.
+- A partition that loses its leader remembers it as ``last_known_elr``; when nobody else is left,
+  that replica may lead again, and the partition is ``recovering``.
+
+Without it, the last member of the ISR stays in it although nobody leads.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from broker_sim.metadata import NO_LEADER, PartitionState
+
+
+class Election(Enum):
+    """Who is preferred when a leader is elected."""
+
+    PREFERRED = "the preferred replica if it is in the ISR, else as ONLINE"
+    ONLINE = "the present leader, else the first replica in the ISR"
+    UNCLEAN = "as ONLINE, else any live replica"
+
+
+@dataclass(slots=True)
+class PartitionChangeBuilder:
+    """Collects what shall change about ``partition``, then works out the rest.
+
+    ``is_acceptable_leader`` tells whether a broker may lead now; ``min_isr`` is the effective
+    minimum, at most the number of replicas. Used once, by one thread.
+    """
+
+    partition: PartitionState
+    is_acceptable_leader: Callable[[int], bool]
+    min_isr: int
+    elr_enabled: bool
+    election: Election = Election.ONLINE
+    target_isr: tuple[int, ...] | None = None
+    target_replicas: tuple[int, ...] | None = None
+    target_adding: tuple[int, ...] | None = None
+    target_removing: tuple[int, ...] | None = None
+    target_recovering: bool | None = None
+    unclean_shutdown_replica: int | None = None
+
+    def build(self) -> PartitionState | None:
+        """Return the next state, its partition epoch one higher; None when nothing changes."""
+        old = self.partition
+        target = self._with_reassignment_completed(self._targets())
+        if self.elr_enabled:
+            target = self._with_elr(target)
+        elected, unclean = self._elect(target)
+        leader_changes = elected != old.leader
+        if leader_changes:
+            target = self._with_leader(target, elected, unclean=unclean)
+        # A replica that is gone must be told: its fetches carry the old leader epoch.
+        replicas_leave = not set(old.replicas) <= set(target.replicas)
+        bump = leader_changes or replicas_leave
+        if (leader_changes and unclean) or not self.elr_enabled:
+            target = replace(target, elr=())
+        if not target.isr and not self.elr_enabled:
+            target = replace(target, isr=old.isr)
+        target = replace(target, last_known_elr=self._last_known_leader(target.leader, bump=bump))
+        if target == old and not bump:
+            return None
+        return replace(
+            target,
+            leader_epoch=old.leader_epoch + bump,
+            partition_epoch=old.partition_epoch + 1,
+        )
+
+    def _targets(self) -> PartitionState:
+        old = self.partition
+
+        def wanted(target: tuple[int, ...] | None, present: tuple[int, ...]) -> tuple[int, ...]:
+            return present if target is None else target
+
+        recovering = self.target_recovering
+        return replace(
+            old,
+            isr=wanted(self.target_isr, old.isr),
+            replicas=wanted(self.target_replicas, old.replicas),
+            adding_replicas=wanted(self.target_adding, old.adding_replicas),
+            removing_replicas=wanted(self.target_removing, old.removing_replicas),
+            recovering=old.recovering if recovering is None else recovering,
+        )
+
+    @staticmethod
+    def _with_reassignment_completed(target: PartitionState) -> PartitionState:
+        """Finish a reassignment once the new replicas are in the ISR."""
+        adding, removing = target.adding_replicas, target.removing_replicas
+        if not target.is_reassigning:
+            return target
+        isr = tuple(replica for replica in target.isr if replica not in removing)
+        replicas = tuple(replica for replica in target.replicas if replica not in removing)
+        if removing and (not isr or not replicas):
+            return target
+        if not set(adding) <= set(isr):
+            return target
+        if len(adding) < len(removing) and not set(replicas) <= set(isr):
+            # With fewer replicas than before, all of them must be in sync.
+            return target
+        return replace(target, isr=isr, replicas=replicas, adding_replicas=(), removing_replicas=())
+
+    def _with_elr(self, target: PartitionState) -> PartitionState:
+        """Who leaves an ISR that is too small becomes eligible; a large one makes it needless."""
+        if len(target.isr) >= self.min_isr:
+            return replace(target, elr=())
+        candidates = {*self.partition.elr, *self.partition.isr}
+        gone = {*target.isr, self.unclean_shutdown_replica}
+        return replace(target, elr=tuple(sorted(candidates - gone)))
+
+    def _elect(self, target: PartitionState) -> tuple[int, bool]:
+        """Return who shall lead, and whether records may be lost by it."""
+
+        def can_lead(replica: int) -> bool:
+            eligible = target.isr or target.elr
+            return replica in eligible and self.is_acceptable_leader(replica)
+
+        present = self.partition.leader
+        favourites = (present, *target.replicas)
+        if self.election is Election.PREFERRED:
+            favourites = (target.replicas[0], *favourites)
+        for replica in favourites:
+            if can_lead(replica):
+                return replica, False
+        last_known = self._electable_last_known_leader(target)
+        if last_known is not None:
+            return last_known, True
+        if self.election is Election.UNCLEAN:
+            for replica in target.replicas:
+                if self.is_acceptable_leader(replica):
+                    return replica, True
+        return NO_LEADER, False
+
+    def _electable_last_known_leader(self, target: PartitionState) -> int | None:
+        """Return the last leader if nobody else is left and it is back."""
+        known = self.partition.last_known_elr
+        if not self.elr_enabled or target.isr or target.elr or len(known) != 1:
+            return None
+        return known[0] if self.is_acceptable_leader(known[0]) else None
+
+    @staticmethod
+    def _with_leader(target: PartitionState, leader: int, *, unclean: bool) -> PartitionState:
+        if unclean:
+            # Only the new leader's log counts from here on, whatever others may have had.
+            return replace(target, leader=leader, isr=(leader,), recovering=True)
+        if leader in target.elr:
+            elr = tuple(replica for replica in target.elr if replica != leader)
+            return replace(target, leader=leader, isr=(leader,), elr=elr)
+        return replace(target, leader=leader)
+
+    def _last_known_leader(self, leader: int, *, bump: bool) -> tuple[int, ...]:
+        """Remember the leader when it is lost, forget it when there is one again."""
+        known = self.partition.last_known_elr
+        if not self.elr_enabled or not bump:
+            return known
+        if leader != NO_LEADER:
+            return ()
+        lost = self.partition.leader
+        return known or ((lost,) if lost != NO_LEADER else ())

@@ -1,0 +1,47 @@
+"""What the controller does by itself from time to time.
+
+Mirrors ``PeriodicTaskControlManager``: a task runs every period, and again after 10 ms while it
+says that there is more to do. Deliberate difference: nothing is scheduled here; the owner asks
+`next_run_ms` and calls `run_due`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from broker_sim.metadata import MetadataDelta
+
+_AGAIN_AFTER_MS: Final = 10
+
+Work = Callable[[MetadataDelta], bool]
+"""Writes its changes into the delta; True when it should run again soon."""
+
+
+@dataclass(slots=True)
+class _PeriodicTask:
+    work: Work
+    period_ms: int
+    next_run_ms: int
+
+
+class PeriodicTasks:
+    """The tasks of one controller; times are those of its clock in milliseconds."""
+
+    def __init__(self) -> None:
+        self._tasks: list[_PeriodicTask] = []
+
+    def register(self, work: Work, period_ms: int, now_ms: int) -> None:
+        """Run ``work`` every ``period_ms``, the first time after one period."""
+        assert period_ms > 0
+        self._tasks.append(_PeriodicTask(work, period_ms, now_ms + period_ms))
+
+    def next_run_ms(self) -> int:
+        """Return the time at which the next task is due."""
+        return min(task.next_run_ms for task in self._tasks)
+
+    def run_due(self, delta: MetadataDelta, now_ms: int) -> None:
+        """Run each task that is due, once."""
+        for task in self._tasks:
+            if task.next_run_ms <= now_ms:
+                more = task.work(delta)
+                task.next_run_ms = now_ms + (_AGAIN_AFTER_MS if more else task.period_ms)

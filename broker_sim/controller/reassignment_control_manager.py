@@ -1,0 +1,154 @@
+"""Moving replicas from broker to broker.
+
+Mirrors the reassignments of ``ReplicationControlManager``, ``PartitionReassignmentReplicas`` and
+``PartitionReassignmentRevert`` of Kafka 4.3 (KIP-455): while one is under way a partition has
+the old and the new replicas; when the new ones are in the ISR, `PartitionChangeBuilder` drops
+the old ones. Texts of errors follow Kafka's, because clients see them.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
+from broker_sim.controller.partition_change_builder import PartitionChangeBuilder
+from broker_sim.controller.replication_control_manager import ReplicationControlManager
+from broker_sim.controller.requests import (
+    OngoingReassignment,
+    Outcome,
+    PartitionOutcome,
+    Reassignment,
+)
+from broker_sim.controller.topic_control_manager import validate_manual_assignment
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata import MetadataDelta, MetadataImage, PartitionState, TopicState
+
+
+class ReassignmentControlManager:
+    """Starts, cancels and lists reassignments. Belongs to the controller's thread."""
+
+    def __init__(
+        self, configs: ConfigurationControlManager, replication: ReplicationControlManager
+    ) -> None:
+        self._configs = configs
+        self._replication = replication
+
+    def alter(
+        self,
+        delta: MetadataDelta,
+        reassignments: Sequence[Reassignment],
+        *,
+        allow_replication_factor_change: bool,
+    ) -> list[PartitionOutcome]:
+        """Start or give up each reassignment; one outcome each in order."""
+        outcomes = []
+        for wanted in reassignments:
+            outcome = Outcome()
+            try:
+                self._alter_one(delta, wanted, allow_replication_factor_change)
+            except ApiError as error:
+                outcome = Outcome(error.error_code, error.error_message)
+            outcomes.append(PartitionOutcome(wanted.topic, wanted.partition, outcome))
+        return outcomes
+
+    def _alter_one(
+        self, delta: MetadataDelta, wanted: Reassignment, allow_factor_change: bool
+    ) -> None:
+        topic = delta.topic(wanted.topic)
+        if topic is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"Unable to find a topic named {wanted.topic}.",
+            )
+        partition = topic.partition(wanted.partition)
+        if partition is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"Unable to find partition {wanted.topic}:{wanted.partition}.",
+            )
+        builder = self._replication.change_builder(delta, topic, partition)
+        if wanted.replicas is None:
+            self._cancel(delta, topic, wanted.partition, builder)
+        else:
+            validate_manual_assignment(delta, wanted.replicas)
+            if not allow_factor_change:
+                _check_replication_factor(partition, len(wanted.replicas))
+            _retarget(builder, tuple(wanted.replicas))
+        state = builder.build()
+        if state is not None:
+            self._replication.put_partition(delta, topic.name, wanted.partition, state)
+
+    def _cancel(
+        self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder
+    ) -> None:
+        partition = builder.partition
+        if not partition.is_reassigning:
+            raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        replicas = _without(partition.replicas, partition.adding_replicas)
+        isr = _without(partition.isr, partition.adding_replicas)
+        if not replicas:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "Invalid replica assignment: addingReplicas contains all replicas.",
+            )
+        if not isr:
+            if not self._configs.unclean_election_enabled(delta, topic):
+                raise ApiError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"Unable to revert partition assignment for {topic.name}:{number} because it"
+                    " would require an unclean leader election.",
+                )
+            isr = replicas[:1]
+        builder.election = self._replication.automatic_election(delta, topic)
+        builder.target_isr = isr
+        builder.target_replicas = replicas
+        builder.target_adding = builder.target_removing = ()
+
+
+def ongoing_reassignments(
+    image: MetadataImage, wanted: Mapping[str, Sequence[int]] | None
+) -> list[OngoingReassignment]:
+    """Return the reassignments under way, of all topics or of the wanted partitions."""
+    found = []
+    topics = image.topics if wanted is None else wanted
+    for name in topics:
+        topic = image.topics.get(name)
+        if topic is None:
+            continue
+        numbers = range(len(topic.partitions)) if wanted is None else wanted[name]
+        for number in numbers:
+            partition = topic.partition(number)
+            if partition is not None and partition.is_reassigning:
+                found.append(
+                    OngoingReassignment(
+                        name,
+                        number,
+                        partition.replicas,
+                        partition.adding_replicas,
+                        partition.removing_replicas,
+                    )
+                )
+    return found
+
+
+def _without(replicas: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(replica for replica in replicas if replica not in removed)
+
+
+def _retarget(builder: PartitionChangeBuilder, wanted: tuple[int, ...]) -> None:
+    """Ask for the wanted replicas, with those that shall go kept at the end until they may."""
+    present = builder.partition.replicas
+    removing = tuple(sorted(set(present) - set(wanted)))
+    adding = tuple(sorted(set(wanted) - set(present)))
+    builder.target_replicas = wanted + removing
+    if removing:
+        builder.target_removing = removing
+    if adding:
+        builder.target_adding = adding
+
+
+def _check_replication_factor(partition: PartitionState, wanted: int) -> None:
+    lasting = set(partition.replicas) - set(partition.removing_replicas)
+    if len(lasting) != wanted:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {len(lasting)} to {wanted}",
+        )

@@ -1,0 +1,294 @@
+"""Leaders and in-sync replicas: who leads what when brokers come, go, or ask for it.
+
+Mirrors the part of ``ReplicationControlManager`` of Kafka 4.3 that changes partitions; topics
+are made in `topic_control_manager`. Deliberate difference: instead of indexes from brokers to
+partitions it looks through all of them, because brokers come and go rarely.
+
+Every method writes into the `MetadataDelta` that it is given. A broker's own state is written
+first, so that "may lead" is always a question to the delta. Belongs to the controller's thread.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from broker_sim.controller.cluster_control_manager import is_active
+from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
+from broker_sim.controller.partition_change_builder import Election, PartitionChangeBuilder
+from broker_sim.controller.requests import (
+    AlterPartitionResult,
+    ElectionType,
+    IsrMember,
+    Outcome,
+    PartitionAlteration,
+    PartitionOutcome,
+)
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata import BrokerState, MetadataDelta, PartitionState, TopicState
+from broker_sim.topic_partition import TopicPartition
+
+MAX_ELECTIONS_PER_IMBALANCE: Final = 1_000
+"""Elections in one run of a periodic task."""
+
+_NOT_NEEDED: Final = Outcome(
+    ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+)
+_NOT_AVAILABLE: Final = {
+    ElectionType.PREFERRED: Outcome(
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
+    ),
+    ElectionType.UNCLEAN: Outcome(
+        ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        "Eligible topic partition leaders are not available.",
+    ),
+}
+
+
+class ReplicationControlManager:
+    """Changes partitions by the rules of `PartitionChangeBuilder`."""
+
+    def __init__(self, configs: ConfigurationControlManager, *, elr_enabled: bool) -> None:
+        self._configs = configs
+        self._elr_enabled = elr_enabled
+
+    def change_builder(
+        self, delta: MetadataDelta, topic: TopicState, partition: PartitionState
+    ) -> PartitionChangeBuilder:
+        """Return a builder for the partition that knows who may lead and the minimum."""
+        return PartitionChangeBuilder(
+            partition,
+            is_acceptable_leader=lambda broker_id: is_active(delta, broker_id),
+            min_isr=self._configs.effective_min_isr(delta, topic),
+            elr_enabled=self._elr_enabled,
+        )
+
+    def automatic_election(self, delta: MetadataDelta, topic: TopicState) -> Election:
+        """Return how the topic's leaders are elected without being asked."""
+        unclean = self._configs.unclean_election_enabled(delta, topic)
+        return Election.UNCLEAN if unclean else Election.ONLINE
+
+    def put_partition(
+        self, delta: MetadataDelta, topic: str, number: int, state: PartitionState
+    ) -> None:
+        """Write the partition after a look at what must always hold."""
+        assert state.isr or self._elr_enabled, f"{topic}-{number}: empty ISR"
+        assert len(set(state.isr)) == len(state.isr), f"{topic}-{number}: {state}"
+        assert set(state.isr + state.elr) <= set(state.replicas), f"{topic}-{number}: {state}"
+        assert not set(state.isr) & set(state.elr), f"{topic}-{number}: {state}"
+        assert not state.has_leader or state.leader in state.isr, f"{topic}-{number}: {state}"
+        delta.set_partition(topic, number, state)
+
+    def handle_broker_fenced(self, delta: MetadataDelta, broker: BrokerState) -> None:
+        """Take the broker out of every ISR and move its leaderships."""
+        if not broker.fenced:
+            delta.set_broker(replace(broker, fenced=True))
+        self._remove_from_isrs(delta, broker.broker_id)
+
+    def handle_broker_unfenced(self, delta: MetadataDelta, broker: BrokerState) -> None:
+        """Let the broker take part again, and lead what has no leader."""
+        delta.set_broker(replace(broker, fenced=False))
+        for topic, number, partition in _partitions(delta, lambda p: not p.has_leader):
+            self._update_leader_and_isr(delta, topic, number, partition)
+
+    def handle_controlled_shutdown(self, delta: MetadataDelta, broker: BrokerState) -> None:
+        """Move the leaderships of a broker that wants to stop."""
+        if not broker.in_controlled_shutdown:
+            delta.set_broker(replace(broker, in_controlled_shutdown=True))
+        self._remove_from_isrs(delta, broker.broker_id)
+
+    def handle_new_incarnation(
+        self, delta: MetadataDelta, broker_id: int, *, clean_shutdown: bool
+    ) -> None:
+        """Clean up after the earlier incarnation of a broker that registers again.
+
+        After an unclean shutdown its log may have lost its end, so it is no longer eligible.
+        """
+        if self._elr_enabled and not clean_shutdown:
+            self._remove_from_isrs(delta, broker_id, unclean_shutdown=True)
+        else:
+            self._remove_from_isrs(delta, broker_id)
+
+    def handle_broker_unregistered(self, delta: MetadataDelta, broker_id: int) -> None:
+        """Take a broker that is gone for good out of every ISR."""
+        self._remove_from_isrs(delta, broker_id)
+
+    def has_leaderships(self, delta: MetadataDelta, broker_id: int) -> bool:
+        """Tell whether the broker leads any partition."""
+        return any(True for _ in _partitions(delta, lambda p: p.leader == broker_id))
+
+    def alter_partitions(
+        self, delta: MetadataDelta, broker_id: int, alterations: Sequence[PartitionAlteration]
+    ) -> list[AlterPartitionResult]:
+        """Apply what a leader proposes, each alteration by itself."""
+        return [self._alter_partition(delta, broker_id, change) for change in alterations]
+
+    def elect_leaders(
+        self,
+        delta: MetadataDelta,
+        election_type: ElectionType,
+        partitions: Sequence[TopicPartition] | None,
+    ) -> list[PartitionOutcome]:
+        """Elect as asked; with None all partitions, and only those are told that needed it."""
+        wanted = partitions
+        if wanted is None:
+            wanted = [TopicPartition(t.name, number) for t, number, _ in _partitions(delta)]
+        outcomes = [
+            PartitionOutcome(tp.topic, tp.partition, self._elect_leader(delta, election_type, tp))
+            for tp in wanted
+        ]
+        if partitions is None:
+            return [o for o in outcomes if o.outcome is not _NOT_NEEDED]
+        return outcomes
+
+    def maybe_balance_leaders(self, delta: MetadataDelta) -> bool:
+        """Give leadership back to preferred replicas; True when there may be more to do."""
+        elections = 0
+        for topic, number, partition in _partitions(
+            delta, lambda p: p.leader != p.preferred_replica
+        ):
+            builder = self.change_builder(delta, topic, partition)
+            builder.election = Election.PREFERRED
+            elections += self._put_built(delta, topic, number, builder)
+            if elections >= MAX_ELECTIONS_PER_IMBALANCE:
+                return True
+        return False
+
+    def maybe_elect_unclean_leaders(self, delta: MetadataDelta) -> bool:
+        """Elect any live replica where nobody leads and the topic allows it."""
+        elections = 0
+        for topic, number, _ in _partitions(delta, lambda p: not p.has_leader):
+            if self._configs.unclean_election_enabled(delta, topic):
+                wanted = TopicPartition(topic.name, number)
+                elections += self._elect_leader(delta, ElectionType.UNCLEAN, wanted).ok
+                if elections >= MAX_ELECTIONS_PER_IMBALANCE:
+                    return True
+        return False
+
+    def _remove_from_isrs(
+        self, delta: MetadataDelta, broker_id: int, *, unclean_shutdown: bool = False
+    ) -> None:
+        def concerns(partition: PartitionState) -> bool:
+            return broker_id in partition.isr or (unclean_shutdown and broker_id in partition.elr)
+
+        for topic, number, partition in _partitions(delta, concerns):
+            builder = self.change_builder(delta, topic, partition)
+            builder.election = self.automatic_election(delta, topic)
+            builder.target_isr = tuple(r for r in partition.isr if r != broker_id)
+            if unclean_shutdown:
+                builder.unclean_shutdown_replica = broker_id
+            self._put_built(delta, topic, number, builder)
+
+    def _update_leader_and_isr(
+        self, delta: MetadataDelta, topic: TopicState, number: int, partition: PartitionState
+    ) -> None:
+        builder = self.change_builder(delta, topic, partition)
+        builder.election = self.automatic_election(delta, topic)
+        self._put_built(delta, topic, number, builder)
+
+    def _put_built(
+        self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder
+    ) -> bool:
+        """Write what the builder makes; False when it changes nothing."""
+        state = builder.build()
+        if state is not None:
+            self.put_partition(delta, topic.name, number, state)
+        return state is not None
+
+    def _alter_partition(
+        self, delta: MetadataDelta, broker_id: int, change: PartitionAlteration
+    ) -> AlterPartitionResult:
+        topic = delta.topic_by_id(change.topic_id)
+        if topic is None:
+            return _refused(change, ErrorCode.UNKNOWN_TOPIC_ID)
+        partition = topic.partition(change.partition)
+        if partition is None:
+            return _refused(change, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        error = _what_is_wrong(delta, broker_id, partition, change)
+        if error is not ErrorCode.NONE:
+            return _refused(change, error)
+        builder = self.change_builder(delta, topic, partition)
+        builder.election = self.automatic_election(delta, topic)
+        builder.target_isr = tuple(member.broker_id for member in change.new_isr)
+        builder.target_recovering = change.recovering
+        state = builder.build()
+        if state is None:
+            return AlterPartitionResult(
+                change.topic_id, change.partition, ErrorCode.NONE, partition
+            )
+        self.put_partition(delta, topic.name, change.partition, state)
+        if state.leader != broker_id:
+            # The last step of a reassignment took the leader itself out of the replicas.
+            return _refused(change, ErrorCode.NEW_LEADER_ELECTED)
+        return AlterPartitionResult(change.topic_id, change.partition, ErrorCode.NONE, state)
+
+    def _elect_leader(
+        self, delta: MetadataDelta, election_type: ElectionType, wanted: TopicPartition
+    ) -> Outcome:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        topic = delta.topic(wanted.topic)
+        if topic is None:
+            return Outcome(unknown, f"No such topic as {wanted.topic}")
+        partition = topic.partition(wanted.partition)
+        if partition is None:
+            return Outcome(unknown, f"No such partition as {wanted}")
+        preferred = election_type is ElectionType.PREFERRED
+        if partition.leader == partition.preferred_replica if preferred else partition.has_leader:
+            return _NOT_NEEDED
+        builder = self.change_builder(delta, topic, partition)
+        builder.election = Election.PREFERRED if preferred else Election.UNCLEAN
+        if not self._put_built(delta, topic, wanted.partition, builder):
+            return _NOT_AVAILABLE[election_type]
+        return Outcome()
+
+
+def _refused(change: PartitionAlteration, error_code: ErrorCode) -> AlterPartitionResult:
+    return AlterPartitionResult(change.topic_id, change.partition, error_code)
+
+
+def _what_is_wrong(
+    delta: MetadataDelta, broker_id: int, partition: PartitionState, change: PartitionAlteration
+) -> ErrorCode:
+    """Return why a leader's proposal is refused, NONE if it is not.
+
+    A leader that knows more than this controller talks to an old one: NOT_CONTROLLER.
+    """
+    new_isr = [member.broker_id for member in change.new_isr]
+    error = ErrorCode.NONE
+    if (
+        change.leader_epoch > partition.leader_epoch
+        or change.partition_epoch > partition.partition_epoch
+    ):
+        error = ErrorCode.NOT_CONTROLLER
+    elif change.leader_epoch < partition.leader_epoch:
+        error = ErrorCode.FENCED_LEADER_EPOCH
+    elif broker_id != partition.leader:
+        error = ErrorCode.INVALID_REQUEST
+    elif change.partition_epoch < partition.partition_epoch:
+        error = ErrorCode.INVALID_UPDATE_VERSION
+    elif (
+        len(set(new_isr)) < len(new_isr)
+        or not set(new_isr) <= set(partition.replicas)
+        or partition.leader not in new_isr
+        or (change.recovering and (len(new_isr) > 1 or not partition.recovering))
+    ):
+        error = ErrorCode.INVALID_REQUEST
+    elif not all(_is_eligible(delta, member) for member in change.new_isr):
+        error = ErrorCode.INELIGIBLE_REPLICA
+    return error
+
+
+def _is_eligible(delta: MetadataDelta, member: IsrMember) -> bool:
+    """Tell whether the broker may join: active, and still the incarnation the leader means."""
+    if not is_active(delta, member.broker_id):
+        return False
+    return member.broker_epoch in {-1, delta.brokers[member.broker_id].epoch}
+
+
+def _partitions(
+    delta: MetadataDelta, matching: Callable[[PartitionState], bool] = lambda _: True
+) -> Iterator[tuple[TopicState, int, PartitionState]]:
+    """Iterate over the partitions that match before anything is changed by the caller."""
+    for topic in delta.all_topics():
+        for number, partition in enumerate(topic.partitions):
+            if matching(partition):
+                yield topic, number, partition

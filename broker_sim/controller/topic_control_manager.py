@@ -1,0 +1,353 @@
+"""Topics and their partitions: created, grown and deleted.
+
+Mirrors the part of ``ReplicationControlManager`` of Kafka 4.3 that makes topics, and
+``ControllerApis.deleteTopics``. Deliberate differences: no policies, no quotas; answers to
+DeleteTopics come in the order of the request instead of shuffled.
+
+Texts of errors follow Kafka's, because clients see them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from broker_sim.config import BrokerConfig
+from broker_sim.controller.cluster_control_manager import ClusterControlManager, is_active
+from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
+from broker_sim.controller.replica_placer import StripedReplicaPlacer
+from broker_sim.controller.requests import (
+    CreatableTopic,
+    CreateTopicResult,
+    DeleteTopicResult,
+    NewPartitions,
+    Outcome,
+)
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata import MetadataDelta, PartitionState, TopicState
+from broker_sim.metadata.topic_name import (
+    CLUSTER_METADATA_TOPIC,
+    invalid_topic_name,
+    unify_collision_chars,
+)
+
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+
+_ZERO_ID: Final = bytes(16)
+_DASH: Final = 62  # the six bits that URL-safe base64 writes as "-"
+_UNKNOWN_TOPIC_OR_PARTITION: Final = "This server does not host this topic-partition."
+
+
+class TopicControlManager:
+    """Makes and deletes topics. Belongs to the controller's thread."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        configs: ConfigurationControlManager,
+        cluster: ClusterControlManager,
+        rng: Random,
+    ) -> None:
+        self._config = config
+        self._configs = configs
+        self._cluster = cluster
+        self._rng = rng
+
+    def create_topics(
+        self, delta: MetadataDelta, topics: Sequence[CreatableTopic]
+    ) -> list[CreateTopicResult]:
+        """Create each topic that can be created; one result per name.
+
+        Raises ApiError with POLICY_VIOLATION when they are too many partitions together.
+        """
+        if sum(map(self._asked_partitions, topics)) > MAX_PARTITIONS_PER_REQUEST:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+            )
+        taken = {unify_collision_chars(topic.name): topic.name for topic in delta.all_topics()}
+        names = Counter(topic.name for topic in topics)
+        results = []
+        for topic in {topic.name: topic for topic in topics}.values():
+            try:
+                _check_named_once(topic.name, names)
+                _check_name(topic.name, taken)
+                state = self._new_topic(delta, topic)
+            except ApiError as error:
+                outcome = Outcome(error.error_code, str(error))
+                results.append(CreateTopicResult(topic.name, outcome))
+                continue
+            delta.set_topic(state)
+            results.append(
+                CreateTopicResult(
+                    topic.name,
+                    Outcome(),
+                    state.topic_id,
+                    len(state.partitions),
+                    len(state.partitions[0].replicas),
+                )
+            )
+        return results
+
+    def create_partitions(
+        self, delta: MetadataDelta, topics: Sequence[NewPartitions]
+    ) -> list[tuple[str, Outcome]]:
+        """Add partitions to each topic that can have more; one outcome per name."""
+        names = Counter(topic.name for topic in topics)
+        results = []
+        for wanted in {topic.name: topic for topic in topics}.values():
+            outcome = Outcome()
+            topic = delta.topic(wanted.name)
+            try:
+                _check_named_once(wanted.name, names)
+                if topic is None:
+                    outcome = Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                else:
+                    self._add_partitions(delta, topic, wanted)
+            except ApiError as error:
+                outcome = Outcome(error.error_code, str(error))
+            results.append((wanted.name, outcome))
+        return results
+
+    def delete_topics(
+        self, delta: MetadataDelta, topics: Sequence[str | bytes]
+    ) -> list[DeleteTopicResult]:
+        """Delete topics by name (str) or id (bytes).
+
+        Raises ApiError with TOPIC_DELETION_DISABLED when no topic may be deleted at all.
+        """
+        if not self._config.delete_topic_enable:
+            raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+        asked = Counter(topics)
+        named = [delta.topic(key) for key in asked if isinstance(key, str)]
+        named_twice = {topic.topic_id for topic in named if topic and topic.topic_id in asked}
+        return [self._delete_topic(delta, key, asked) for key in asked if key not in named_twice]
+
+    def _delete_topic(
+        self, delta: MetadataDelta, key: str | bytes, asked: Counter[str | bytes]
+    ) -> DeleteTopicResult:
+        by_name = isinstance(key, str)
+        topic = delta.topic(key) if isinstance(key, str) else delta.topic_by_id(key)
+        name = key if isinstance(key, str) else None
+        topic_id = _ZERO_ID if isinstance(key, str) else key
+
+        def refused(code: ErrorCode, message: str) -> DeleteTopicResult:
+            return DeleteTopicResult(name, topic_id, Outcome(code, message))
+
+        if asked[key] > 1:
+            kind = "name" if by_name else "id"
+            return refused(ErrorCode.INVALID_REQUEST, f"Duplicate topic {kind}.")
+        if topic_id == _ZERO_ID and not by_name:
+            return refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        if topic is None:
+            if by_name:
+                return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN_TOPIC_OR_PARTITION)
+            return refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        if by_name and topic.topic_id in asked:
+            topic_id = topic.topic_id
+            return refused(
+                ErrorCode.INVALID_REQUEST,
+                "The provided topic name maps to an ID that was already supplied.",
+            )
+        delta.remove_topic(topic.name)
+        return DeleteTopicResult(topic.name, topic.topic_id, Outcome())
+
+    def _asked_partitions(self, topic: CreatableTopic) -> int:
+        if topic.assignments:
+            return len(topic.assignments)
+        if topic.num_partitions == -1:
+            return self._config.num_partitions
+        return max(topic.num_partitions, 0)
+
+    def _new_topic(self, delta: MetadataDelta, topic: CreatableTopic) -> TopicState:
+        if delta.has_topic(topic.name):
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+        configs = self._configs.validate_topic_configs(topic.configs)
+        if topic.assignments:
+            partitions = _assigned_partitions(delta, topic)
+        else:
+            partitions = self._placed_partitions(delta, topic)
+        return TopicState(topic.name, self._new_topic_id(), partitions, configs)
+
+    def _new_topic_id(self) -> bytes:
+        while True:
+            topic_id = UUID(bytes=self._rng.randbytes(16), version=4).bytes
+            # An id that prints with a leading dash would look like an option to tools.
+            if topic_id[0] >> 2 != _DASH:
+                return topic_id
+
+    def _placed_partitions(
+        self, delta: MetadataDelta, topic: CreatableTopic
+    ) -> tuple[PartitionState, ...]:
+        factor, count = topic.replication_factor, topic.num_partitions
+        if factor < -1 or factor == 0:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if count < -1 or count == 0:
+            raise ApiError(
+                ErrorCode.INVALID_PARTITIONS,
+                "Number of partitions was set to an invalid non-positive value.",
+            )
+        factor = self._config.default_replication_factor if factor == -1 else factor
+        count = self._config.num_partitions if count == -1 else count
+        try:
+            placed = self._place(delta, count, factor)
+        except ApiError as error:
+            raise ApiError(
+                error.error_code, f"Unable to replicate the partition {factor} time(s): {error}"
+            ) from error
+        return tuple(_placed_partition(delta, replicas) for replicas in placed)
+
+    def _place(self, delta: MetadataDelta, count: int, factor: int) -> list[tuple[int, ...]]:
+        brokers = self._cluster.usable_brokers(delta)
+        return StripedReplicaPlacer(brokers, self._rng).place(count, factor)
+
+    def _add_partitions(
+        self, delta: MetadataDelta, topic: TopicState, wanted: NewPartitions
+    ) -> None:
+        present = len(topic.partitions)
+        if wanted.count == present:
+            raise ApiError(
+                ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s)."
+            )
+        if wanted.count < present:
+            raise ApiError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"The topic {wanted.name} currently has {present} partition(s);"
+                f" {wanted.count} would not be an increase.",
+            )
+        additional = wanted.count - present
+        if additional > MAX_PARTITIONS_PER_REQUEST:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+            )
+        factor = len(topic.partitions[0].replicas)
+        if wanted.assignments is None:
+            placed = self._place(delta, additional, factor)
+            states = [_placed_partition(delta, replicas) for replicas in placed]
+        else:
+            if len(wanted.assignments) != additional:
+                raise ApiError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"Attempted to add {additional} additional partition(s), but only"
+                    f" {len(wanted.assignments)} assignment(s) were specified.",
+                )
+            states = [
+                _assigned_partition(delta, present + i, replicas, factor)
+                for i, replicas in enumerate(wanted.assignments)
+            ]
+        for number, state in enumerate(states, present):
+            delta.set_partition(wanted.name, number, state)
+
+
+def validate_manual_assignment(
+    delta: MetadataDelta, replicas: Sequence[int], replication_factor: int | None = None
+) -> None:
+    """Raise ApiError with INVALID_REPLICA_ASSIGNMENT unless brokers exist and are distinct.
+
+    With ``replication_factor`` the number of replicas must be that, as in earlier partitions.
+    """
+    reason = None
+    if not replicas:
+        reason = "The manual partition assignment includes an empty replica list."
+    for previous, broker_id in zip([None, *sorted(replicas)], sorted(replicas), strict=False):
+        if broker_id not in delta.brokers:
+            reason = (
+                f"The manual partition assignment includes broker {broker_id}, but no such broker"
+                " is registered."
+            )
+        elif broker_id == previous:
+            reason = (
+                f"The manual partition assignment includes the broker {broker_id} more than once."
+            )
+        if reason is not None:
+            break
+    if reason is None and replication_factor not in {None, len(replicas)}:
+        reason = (
+            f"The manual partition assignment includes a partition with {len(replicas)}"
+            " replica(s), but this is not consistent with previous partitions, which have"
+            f" {replication_factor} replica(s)."
+        )
+    if reason is not None:
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+
+
+def _check_named_once(name: str, names: Counter[str]) -> None:
+    if names[name] > 1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+
+
+def _check_name(name: str, taken: dict[str, str]) -> None:
+    if name == CLUSTER_METADATA_TOPIC:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited."
+        )
+    wrong = invalid_topic_name(name)
+    other = taken.get(unify_collision_chars(name))
+    if wrong is None and other not in {None, name}:
+        wrong = f"Topic '{name}' collides with existing topic: {other}"
+    if wrong is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+
+
+def _new_partition(replicas: Iterable[int], isr: tuple[int, ...]) -> PartitionState:
+    return PartitionState(tuple(replicas), isr, isr[0], leader_epoch=0, partition_epoch=0)
+
+
+def _active(delta: MetadataDelta, replicas: Iterable[int]) -> tuple[int, ...]:
+    return tuple(replica for replica in replicas if is_active(delta, replica))
+
+
+def _placed_partition(delta: MetadataDelta, replicas: tuple[int, ...]) -> PartitionState:
+    isr = _active(delta, replicas)
+    if not isr:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {len(replicas)} time(s): All brokers are"
+            " currently fenced or in controlled shutdown.",
+        )
+    return _new_partition(replicas, isr)
+
+
+def _assigned_partition(
+    delta: MetadataDelta, number: int, replicas: Sequence[int], replication_factor: int | None
+) -> PartitionState:
+    validate_manual_assignment(delta, replicas, replication_factor)
+    isr = _active(delta, replicas)
+    if not isr:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "All brokers specified in the manual partition assignment for partition"
+            f" {number} are fenced or in controlled shutdown.",
+        )
+    return _new_partition(replicas, isr)
+
+
+def _assigned_partitions(delta: MetadataDelta, topic: CreatableTopic) -> tuple[PartitionState, ...]:
+    for name, value in (
+        ("replication factor", topic.replication_factor),
+        ("numPartitions", topic.num_partitions),
+    ):
+        if value != -1:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {name} was not set to -1.",
+            )
+    states: dict[int, PartitionState] = {}
+    factor = None
+    for number, replicas in topic.assignments:
+        if number in states:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {number}",
+            )
+        states[number] = _assigned_partition(delta, number, replicas, factor)
+        factor = len(replicas)
+    if set(states) != set(range(len(states))):
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    return tuple(states[number] for number in range(len(states)))

@@ -1,0 +1,105 @@
+"""Which APIs are served, in which versions, and by which handler: the only list of them.
+
+The ranges are those of Kafka 4.3.1. Mirrors ``ApiVersionManager`` and the dispatch at the top of
+``KafkaApis.handle``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker_sim.handlers.alter_configs import handle_alter_configs
+from broker_sim.handlers.alter_partition_reassignments import handle_alter_partition_reassignments
+from broker_sim.handlers.api_versions import build_api_versions, handle_api_versions
+from broker_sim.handlers.create_partitions import handle_create_partitions
+from broker_sim.handlers.create_topics import handle_create_topics
+from broker_sim.handlers.delete_records import handle_delete_records
+from broker_sim.handlers.delete_topics import handle_delete_topics
+from broker_sim.handlers.describe_cluster import handle_describe_cluster
+from broker_sim.handlers.describe_configs import handle_describe_configs
+from broker_sim.handlers.describe_topic_partitions import handle_describe_topic_partitions
+from broker_sim.handlers.elect_leaders import handle_elect_leaders
+from broker_sim.handlers.fetch import handle_fetch
+from broker_sim.handlers.incremental_alter_configs import handle_incremental_alter_configs
+from broker_sim.handlers.init_producer_id import handle_init_producer_id
+from broker_sim.handlers.list_offsets import handle_list_offsets
+from broker_sim.handlers.list_partition_reassignments import handle_list_partition_reassignments
+from broker_sim.handlers.metadata import handle_metadata
+from broker_sim.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from broker_sim.handlers.produce import handle_produce
+from broker_sim.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from broker_sim.errors import ErrorCode
+    from broker_sim.handlers.context import Handler
+    from broker_sim.protocol import messages
+
+__all__ = ["ApiSpec", "ApiTable"]
+
+
+class ApiSpec(NamedTuple):
+    """One served API; versions outside of the range are answered as Kafka does."""
+
+    key: ApiKey
+    min_version: int
+    max_version: int
+    handler: Handler
+    advertised_min_version: int | None = None
+    """Lower than ``min_version`` where clients insist on it."""
+
+
+_SPECS = (
+    # librdkafka takes its compression types from Produce's lowest version, so 0 is advertised.
+    ApiSpec(ApiKey.PRODUCE, 3, 13, handle_produce, advertised_min_version=0),
+    ApiSpec(ApiKey.FETCH, 4, 18, handle_fetch),
+    ApiSpec(ApiKey.LIST_OFFSETS, 1, 11, handle_list_offsets),
+    ApiSpec(ApiKey.METADATA, 0, 13, handle_metadata),
+    ApiSpec(ApiKey.DELETE_RECORDS, 0, 2, handle_delete_records),
+    ApiSpec(ApiKey.INIT_PRODUCER_ID, 0, 5, handle_init_producer_id),
+    ApiSpec(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, handle_offset_for_leader_epoch),
+    ApiSpec(ApiKey.CREATE_TOPICS, 2, 7, handle_create_topics),
+    ApiSpec(ApiKey.DELETE_TOPICS, 1, 6, handle_delete_topics),
+    ApiSpec(ApiKey.CREATE_PARTITIONS, 0, 3, handle_create_partitions),
+    ApiSpec(ApiKey.ELECT_LEADERS, 0, 2, handle_elect_leaders),
+    ApiSpec(ApiKey.DESCRIBE_CLUSTER, 0, 2, handle_describe_cluster),
+    ApiSpec(ApiKey.DESCRIBE_CONFIGS, 1, 4, handle_describe_configs),
+    ApiSpec(ApiKey.ALTER_CONFIGS, 0, 2, handle_alter_configs),
+    ApiSpec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, handle_incremental_alter_configs),
+    ApiSpec(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, handle_alter_partition_reassignments),
+    ApiSpec(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, handle_list_partition_reassignments),
+    ApiSpec(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, handle_describe_topic_partitions),
+)
+API_VERSIONS_RANGE = (0, 4)
+
+
+class ApiTable:
+    """The served APIs by key."""
+
+    def __init__(self) -> None:
+        ranges = [
+            (
+                spec.key,
+                spec.min_version
+                if spec.advertised_min_version is None
+                else spec.advertised_min_version,
+                spec.max_version,
+            )
+            for spec in _SPECS
+        ]
+        ranges.append((ApiKey.API_VERSIONS, *API_VERSIONS_RANGE))
+        self._ranges = sorted(ranges)
+        api_versions = ApiSpec(
+            ApiKey.API_VERSIONS, *API_VERSIONS_RANGE, handle_api_versions(self._ranges)
+        )
+        self._specs = {spec.key: spec for spec in (*_SPECS, api_versions)}
+
+    def find(self, api_key: ApiKey, api_version: int) -> ApiSpec | None:
+        """Return the API if it is served in that version."""
+        spec = self._specs.get(api_key)
+        if spec is None or not spec.min_version <= api_version <= spec.max_version:
+            return None
+        return spec
+
+    def unsupported_version(self, error_code: ErrorCode) -> messages.ApiVersionsResponse:
+        """Return what answers an ApiVersions request of an unknown version: how to ask again."""
+        return build_api_versions([(ApiKey.API_VERSIONS, *API_VERSIONS_RANGE)], error_code)

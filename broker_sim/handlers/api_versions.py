@@ -1,0 +1,92 @@
+"""ApiVersions (key 18), versions 0-4; mirrors ``KafkaApis.handleApiVersionsRequest``.
+
+Version notes: 3 is flexible and names the client's software (KIP-511), 4 may carry features whose
+lowest version is 0.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker_sim.handlers.context import RequestContext, Services
+
+__all__ = ["build_api_versions", "handle_api_versions"]
+
+SOFTWARE_VERSION = 3
+ZERO_FEATURES_VERSION = 4
+
+
+class SupportedFeature(NamedTuple):
+    """The levels of a feature that this broker could work at."""
+
+    name: str
+    min_version: int
+    max_version: int
+
+
+SUPPORTED_FEATURES = (
+    SupportedFeature("metadata.version", 7, 30),
+    SupportedFeature("eligible.leader.replicas.version", 0, 1),
+)
+_SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle_api_versions(
+    ranges: Iterable[tuple[int, int, int]],
+) -> Callable[
+    [
+        Services,
+        messages.ApiVersionsRequest,
+        RequestContext,
+        Callable[[messages.ApiVersionsResponse], None],
+    ],
+    None,
+]:
+    """Make the handler that advertises ``ranges`` of (api key, lowest, highest version)."""
+    advertised = tuple(ranges)
+
+    def handle(
+        services: Services,
+        request: messages.ApiVersionsRequest,
+        context: RequestContext,
+        reply: Callable[[messages.ApiVersionsResponse], None],
+    ) -> None:
+        valid = context.api_version < SOFTWARE_VERSION or (
+            _SOFTWARE_NAME.fullmatch(request.client_software_name) is not None
+            and _SOFTWARE_NAME.fullmatch(request.client_software_version) is not None
+        )
+        if not valid:
+            reply(messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
+            return
+        response = build_api_versions(advertised)
+        key = messages.ApiVersionsResponse.SupportedFeatureKey
+        response.supported_features = [
+            key(*feature)
+            for feature in SUPPORTED_FEATURES
+            if feature.min_version > 0 or context.api_version >= ZERO_FEATURES_VERSION
+        ]
+        response.finalized_features_epoch = services.image.version
+        response.finalized_features = [
+            messages.ApiVersionsResponse.FinalizedFeatureKey(name, level, level)
+            for name, level in services.image.features.items()
+        ]
+        reply(response)
+
+    return handle
+
+
+def build_api_versions(
+    ranges: Iterable[tuple[int, int, int]], error_code: ErrorCode = ErrorCode.NONE
+) -> messages.ApiVersionsResponse:
+    """Return a response that lists the ranges; also with UNSUPPORTED_VERSION, for a newer client."""
+    return messages.ApiVersionsResponse(
+        error_code=error_code,
+        api_keys=[messages.ApiVersionsResponse.ApiVersion(*range_) for range_ in ranges],
+    )

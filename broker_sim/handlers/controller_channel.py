@@ -1,0 +1,26 @@
+"""How a broker asks the controller: by name of the verb, over a link, with an answer later.
+
+Mirrors ``NodeToControllerChannelManager`` and the forwarding of admin requests (KIP-590).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.controller import Controller
+
+__all__ = ["ControllerChannel"]
+
+Result = TypeVar("Result")
+
+
+class ControllerChannel(Protocol):
+    """The link to the active controller."""
+
+    def call(
+        self, verb: Callable[[Controller], Result], on_result: Callable[[Result], None]
+    ) -> None:
+        """Run ``verb(controller)`` there and ``on_result(result)`` here, when it has come back."""

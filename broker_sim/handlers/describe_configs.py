@@ -1,0 +1,149 @@
+"""DescribeConfigs (key 32), versions 1-4; mirrors ``ConfigHelper.handleDescribeConfigsRequest``.
+
+Version notes: 1 has sources and synonyms (KIP-226), 3 types and documentation (KIP-569),
+4 is flexible.
+
+A broker describes itself and the configuration of all brokers, not another broker; clients send
+the request to the broker that they ask about.
+
+Deliberate difference: loggers, client metrics and groups have no configurations here; asking for
+them is an INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.config import BrokerConfigs
+from broker_sim.controller import ConfigResourceType
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata.topic_name import invalid_topic_name
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.config import ConfigEntry
+    from broker_sim.handlers.context import RequestContext, Services
+
+__all__ = ["handle_describe_configs"]
+
+KNOWN_RESOURCE_TYPES = {
+    2: "TOPIC",
+    4: "BROKER",
+    8: "BROKER_LOGGER",
+    16: "CLIENT_METRICS",
+    32: "GROUP",
+}
+MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details."
+)
+"""What Kafka's INVALID_REQUEST says where the broker has no words of its own."""
+
+Resource = messages.DescribeConfigsRequest.DescribeConfigsResource
+Result = messages.DescribeConfigsResponse.DescribeConfigsResult
+ConfigResult = messages.DescribeConfigsResponse.DescribeConfigsResourceResult
+
+
+def handle_describe_configs(
+    services: Services,
+    request: messages.DescribeConfigsRequest,
+    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
+    reply: Callable[[messages.DescribeConfigsResponse], None],
+) -> None:
+    """Describe each resource; one of a type that nobody knows makes the whole request fail."""
+    if any(r.resource_type not in KNOWN_RESOURCE_TYPES for r in request.resources):
+        error = ApiError(ErrorCode.INVALID_REQUEST, MALFORMED)
+        results = [_failed(resource, error) for resource in request.resources]
+    else:
+        results = [_describe(services, request, resource) for resource in request.resources]
+    reply(messages.DescribeConfigsResponse(results=results))
+
+
+def _describe(
+    services: Services, request: messages.DescribeConfigsRequest, resource: Resource
+) -> Result:
+    try:
+        entries = _entries(services, resource)
+    except ApiError as error:
+        return _failed(resource, error)
+    return Result(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[
+            _config_result(entry, request.include_synonyms, request.include_documentation)
+            for entry in entries
+        ],
+    )
+
+
+def _entries(services: Services, resource: Resource) -> list[ConfigEntry]:
+    """Return the resource's configurations. Raises ApiError when there is no such resource."""
+    image = services.image
+    configs = BrokerConfigs(
+        services.config,
+        image.dynamic_cluster_configs(),
+        image.dynamic_broker_configs(services.broker_id),
+    )
+    name = resource.resource_name
+    wanted = resource.configuration_keys or None
+    if resource.resource_type == ConfigResourceType.TOPIC:
+        wrong = invalid_topic_name(name)
+        if wrong is not None:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+        topic = image.topics.get(name)
+        if topic is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return configs.describe_topic(topic.configs, wanted)
+    if resource.resource_type != ConfigResourceType.BROKER:
+        type_name = KNOWN_RESOURCE_TYPES[resource.resource_type]
+        if type_name == "BROKER_LOGGER" and not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {type_name}")
+    if not name:
+        return configs.describe_cluster(wanted)
+    _check_own_id(services.broker_id, name)
+    return configs.describe_broker(wanted)
+
+
+def _check_own_id(broker_id: int, name: str) -> None:
+    try:
+        asked = int(name)
+    except ValueError:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
+        ) from None
+    if asked != broker_id:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {broker_id} or empty string, but received {name}",
+        )
+
+
+def _config_result(
+    entry: ConfigEntry, include_synonyms: bool, include_documentation: bool
+) -> ConfigResult:
+    return ConfigResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        synonyms=[
+            messages.DescribeConfigsResponse.DescribeConfigsSynonym(
+                synonym.name, synonym.value, synonym.source
+            )
+            for synonym in (entry.synonyms if include_synonyms else ())
+        ],
+        config_type=entry.type,
+        documentation=entry.documentation if include_documentation else None,
+    )
+
+
+def _failed(resource: Resource, error: ApiError) -> Result:
+    return Result(
+        error_code=error.error_code,
+        error_message=error.error_message or "",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

@@ -1,0 +1,49 @@
+"""Requests that the controller decides on; mirrors ``ForwardingManager`` and ``ControllerApis``.
+
+A request's timeout is a deadline for the controller to take it up. Here that happens at once, so a
+timeout that leaves no time at all is the only one that passes, as it does in Kafka: nothing is
+done, and the whole request fails with REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from broker_sim.controller import Outcome
+from broker_sim.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.controller import Controller
+    from broker_sim.handlers.context import Services
+
+__all__ = ["forward"]
+
+Result = TypeVar("Result")
+
+
+def forward(
+    services: Services,
+    timeout_ms: int,
+    verb: Callable[[Controller], Result],
+    on_result: Callable[[Result], None],
+    on_refusal: Callable[[Outcome], None],
+) -> None:
+    """Run ``verb(controller)`` at the controller and ``on_result`` here with what it returned.
+
+    ``on_refusal`` runs instead when the request as a whole fails: in time, or by an `ApiError`.
+    """
+    if timeout_ms <= 0:
+        on_refusal(Outcome(ErrorCode.REQUEST_TIMED_OUT))
+        return
+
+    def attempt(controller: Controller) -> Callable[[], None]:
+        try:
+            result = verb(controller)
+        except ApiError as error:
+            refusal = Outcome(error.error_code, str(error))
+            return lambda: on_refusal(refusal)
+        return lambda: on_result(result)
+
+    services.controller.call(attempt, lambda answer: answer())

@@ -1,0 +1,51 @@
+"""InitProducerId (key 22), versions 0-5, for idempotent producers (KIP-98).
+
+Mirrors ``TransactionCoordinator.handleInitProducerId`` without a transactional id. A request with
+one is answered with NOT_COORDINATOR: there is no transaction coordinator yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext, Services
+
+__all__ = ["handle_init_producer_id"]
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+
+
+def handle_init_producer_id(
+    services: Services,
+    request: messages.InitProducerIdRequest,
+    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
+    reply: Callable[[messages.InitProducerIdResponse], None],
+) -> None:
+    """Give out the next producer id of the block that the controller gave to this broker.
+
+    COORDINATOR_LOAD_IN_PROGRESS tells the client to ask again: the first block is on its way.
+    """
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+        reply(_failed(ErrorCode.INVALID_REQUEST))
+    elif request.transactional_id is not None:
+        known = bool(request.transactional_id)
+        reply(_failed(ErrorCode.NOT_COORDINATOR if known else ErrorCode.INVALID_REQUEST))
+    else:
+        producer_id = services.producer_ids.next_id()
+        if producer_id is None:
+            reply(_failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        else:
+            reply(messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
+
+
+def _failed(error_code: ErrorCode) -> messages.InitProducerIdResponse:
+    return messages.InitProducerIdResponse(
+        error_code=error_code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
+    )

@@ -1,0 +1,54 @@
+"""ListPartitionReassignments (key 46), version 0 (KIP-455).
+
+Mirrors ``ControllerApis.handleListPartitionReassignments``; as there, the request's timeout does not
+matter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.controller import OngoingReassignment
+    from broker_sim.handlers.context import RequestContext, Services
+
+__all__ = ["handle_list_partition_reassignments"]
+
+Response = messages.ListPartitionReassignmentsResponse
+
+
+def handle_list_partition_reassignments(
+    services: Services,
+    request: messages.ListPartitionReassignmentsRequest,
+    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
+    reply: Callable[[messages.ListPartitionReassignmentsResponse], None],
+) -> None:
+    """List the moves under way, of the partitions named or (None) of all."""
+    wanted: dict[str, list[int]] | None = None
+    if request.topics is not None:
+        wanted = {}
+        for topic in request.topics:
+            wanted.setdefault(topic.name, []).extend(topic.partition_indexes)
+
+    def answer(ongoing: list[OngoingReassignment]) -> None:
+        topics: dict[str, Response.OngoingTopicReassignment] = {}
+        for move in ongoing:
+            if move.topic not in topics:
+                topics[move.topic] = Response.OngoingTopicReassignment(move.topic)
+            topics[move.topic].partitions.append(
+                Response.OngoingPartitionReassignment(
+                    move.partition,
+                    list(move.replicas),
+                    list(move.adding_replicas),
+                    list(move.removing_replicas),
+                )
+            )
+        reply(Response(error_message=None, topics=list(topics.values())))
+
+    services.controller.call(
+        lambda controller: controller.list_partition_reassignments(wanted), answer
+    )

@@ -1,0 +1,80 @@
+"""Producer ids in blocks from the controller; mirrors ``RPCProducerIdManager`` (KIP-730)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.controller import Controller, ProducerIdsBlock
+    from broker_sim.handlers.controller_channel import ControllerChannel
+    from purgatory import Clock
+
+__all__ = ["ProducerIds"]
+
+PREFETCH_THRESHOLD = 0.9
+RETRY_BACKOFF_MS = 50
+
+
+class ProducerIds:
+    """Hands out ids; the next block is asked for when a tenth of the last one is left, or none."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        controller: ControllerChannel,
+        broker_epoch: Callable[[], int],
+        clock: Clock,
+    ) -> None:
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._controller = controller
+        self._clock = clock
+        self._next_id = 0
+        self._end_id = 0
+        self._prefetch_id = -1
+        self._next_block: ProducerIdsBlock | None = None
+        self._is_requested = False
+        self._retry_ms = 0
+
+    def next_id(self) -> int | None:
+        """Return an id that nobody else has, or None while no block is here; the client asks again."""
+        if self._next_id == self._end_id:
+            if self._next_block is None:
+                self._maybe_request_block()
+                return None
+            self._begin_block(self._next_block)
+        producer_id = self._next_id
+        self._next_id += 1
+        if producer_id == self._prefetch_id:
+            self._maybe_request_block()
+        return producer_id
+
+    def _begin_block(self, block: ProducerIdsBlock) -> None:
+        self._next_block = None
+        self._next_id = block.first_producer_id
+        self._end_id = block.first_producer_id + block.size
+        self._prefetch_id = block.first_producer_id + int(block.size * PREFETCH_THRESHOLD)
+
+    def _maybe_request_block(self) -> None:
+        if self._is_requested or self._next_block or self._clock.now_ms() < self._retry_ms:
+            return
+        self._is_requested = True
+
+        def allocate(controller: Controller) -> ProducerIdsBlock | None:
+            try:
+                return controller.allocate_producer_ids(self._broker_id, self._broker_epoch())
+            except ApiError:
+                return None
+
+        self._controller.call(allocate, self._take_block)
+
+    def _take_block(self, block: ProducerIdsBlock | None) -> None:
+        """Keep the block; None is a refusal, as to a broker that is not registered (again) yet."""
+        self._is_requested = False
+        self._next_block = block
+        if block is None:
+            self._retry_ms = self._clock.now_ms() + RETRY_BACKOFF_MS

@@ -1,0 +1,106 @@
+"""Where each leader epoch begins in the log; mirrors ``LeaderEpochFileCache`` (KIP-101, KIP-279).
+
+    epoch   start offset          An epoch ends where the next one starts, the newest at the
+      0          0                log end. `end_offset_for(1, leo)` with epochs 0 and 2 known
+      2        100                answers (0, 100): the largest epoch up to 1 ends at 100.
+
+Deliberate difference: the cache is its own checkpoint, so nothing of it is lost with the process.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+__all__ = ["UNDEFINED_EPOCH", "UNDEFINED_EPOCH_OFFSET", "EpochEntry", "LeaderEpochCache"]
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_EPOCH_OFFSET = -1
+
+
+class EpochEntry(NamedTuple):
+    """A leader epoch and the offset of its first record."""
+
+    epoch: int
+    start_offset: int
+
+
+class LeaderEpochCache:
+    """The epochs of one log, rising in both epoch and start offset."""
+
+    __slots__ = ("_epochs", "_start_offsets", "latest_epoch")
+
+    def __init__(self) -> None:
+        self._epochs: list[int] = []
+        self._start_offsets: list[int] = []
+        self.latest_epoch: int | None = None
+        """The newest epoch, or None; to be read only."""
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        """All entries, the oldest first."""
+        return tuple(map(EpochEntry, self._epochs, self._start_offsets))
+
+    @property
+    def earliest_entry(self) -> EpochEntry | None:
+        """The oldest entry, or None."""
+        return EpochEntry(self._epochs[0], self._start_offsets[0]) if self._epochs else None
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Note that ``epoch`` starts at ``start_offset``; entries in conflict with that are dropped.
+
+        The start of the newest epoch moves only backwards. Raises ValueError below zero.
+        """
+        epochs, starts = self._epochs, self._start_offsets
+        if epoch == self.latest_epoch and start_offset >= starts[-1]:
+            return
+        if epoch < 0 or start_offset < 0:
+            raise ValueError(
+                f"Received invalid partition leader epoch entry ({epoch}, {start_offset})"
+            )
+        keep = min(bisect_left(epochs, epoch), bisect_left(starts, start_offset))
+        del epochs[keep:], starts[keep:]
+        epochs.append(epoch)
+        starts.append(start_offset)
+        self.latest_epoch = epoch
+
+    def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """Return the largest known epoch up to the requested one and the offset where it ends.
+
+        (-1, -1) if the requested epoch is unknown and newer than all, or undefined; the requested
+        epoch itself and the first start offset if it is older than all.
+        """
+        if requested_epoch == UNDEFINED_EPOCH or not self._epochs:
+            return (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
+        if requested_epoch == self._epochs[-1]:
+            return (requested_epoch, log_end_offset)
+        higher = bisect_right(self._epochs, requested_epoch)
+        if higher == len(self._epochs):
+            return (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
+        floor_epoch = self._epochs[higher - 1] if higher else requested_epoch
+        return (floor_epoch, self._start_offsets[higher])
+
+    def epoch_for_offset(self, offset: int) -> int | None:
+        """Return the epoch in which the record at ``offset`` was written, or None if unknown."""
+        index = bisect_right(self._start_offsets, offset) - 1
+        return self._epochs[index] if index >= 0 else None
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Drop the epochs that start at or after ``end_offset``; below zero nothing happens."""
+        if end_offset >= 0:
+            keep = bisect_left(self._start_offsets, end_offset)
+            del self._epochs[keep:], self._start_offsets[keep:]
+            self.latest_epoch = self._epochs[-1] if self._epochs else None
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Drop the epochs that end at or before ``start_offset``; the one around it starts there."""
+        covering = bisect_right(self._start_offsets, start_offset) - 1
+        if covering >= 0:
+            del self._epochs[:covering], self._start_offsets[:covering]
+            self._start_offsets[0] = start_offset
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._epochs.clear()
+        self._start_offsets.clear()
+        self.latest_epoch = None

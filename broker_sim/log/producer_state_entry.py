@@ -1,0 +1,126 @@
+"""What a log knows of one producer; mirrors ``ProducerStateEntry`` and ``BatchMetadata``."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.protocol.record_batch import (
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    decrement_sequence,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["NUM_BATCHES_TO_RETAIN", "BatchMetadata", "ProducerStateEntry"]
+
+NUM_BATCHES_TO_RETAIN: Final = 5
+"""As many batches as an idempotent producer may have in flight, so that each retry is known."""
+
+
+class BatchMetadata(NamedTuple):
+    """A batch that the producer has written, for telling a retry from a gap."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        """The sequence of the batch's first record."""
+        return decrement_sequence(self.last_sequence, self.offset_delta)
+
+    @property
+    def first_offset(self) -> int:
+        """The offset of the batch's first record."""
+        return self.last_offset - self.offset_delta
+
+
+class ProducerStateEntry:
+    """Epoch, transaction and the last five batches of one producer id."""
+
+    __slots__ = (
+        "batch_metadata",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "last_timestamp",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        coordinator_epoch: int = -1,
+        last_timestamp: int = NO_TIMESTAMP,
+        current_txn_first_offset: int | None = None,
+        batch_metadata: Iterable[BatchMetadata] = (),
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = last_timestamp
+        self.current_txn_first_offset = current_txn_first_offset
+        self.batch_metadata = deque(batch_metadata, NUM_BATCHES_TO_RETAIN)
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record, -1 if none is known in this epoch."""
+        return self.batch_metadata[-1].last_sequence if self.batch_metadata else NO_SEQUENCE
+
+    def copy(self) -> ProducerStateEntry:
+        """Return an independent entry of the same content."""
+        return ProducerStateEntry(
+            self.producer_id,
+            self.producer_epoch,
+            self.coordinator_epoch,
+            self.last_timestamp,
+            self.current_txn_first_offset,
+            self.batch_metadata,
+        )
+
+    def for_snapshot(self) -> ProducerStateEntry:
+        """Return what a snapshot keeps: only the last of the batches."""
+        entry = self.copy()
+        while len(entry.batch_metadata) > 1:
+            entry.batch_metadata.popleft()
+        return entry
+
+    def find_duplicate_batch(self, header: BatchHeader) -> BatchMetadata | None:
+        """Return the written batch of exactly these sequences in the same epoch, or None."""
+        if header.producer_epoch != self.producer_epoch:
+            return None
+        last_sequence = header.last_sequence
+        for batch in self.batch_metadata:
+            if batch.last_sequence == last_sequence and (
+                batch.first_sequence == header.base_sequence
+            ):
+                return batch
+        return None
+
+    def add_batch(
+        self, producer_epoch: int, last_sequence: int, last_offset: int, delta: int, timestamp: int
+    ) -> None:
+        """Note a written batch; a new epoch forgets the batches of the one before."""
+        self.update_epoch(producer_epoch)
+        self.batch_metadata.append(BatchMetadata(last_sequence, last_offset, delta, timestamp))
+        self.last_timestamp = timestamp
+
+    def update_epoch(self, producer_epoch: int) -> None:
+        """Take the epoch; a change of it forgets the batches of the one before."""
+        if self.producer_epoch != producer_epoch:
+            self.batch_metadata.clear()
+            self.producer_epoch = producer_epoch
+
+    def end_transaction(self, producer_epoch: int, coordinator_epoch: int, timestamp: int) -> None:
+        """Note the marker that ended the producer's transaction."""
+        self.update_epoch(producer_epoch)
+        self.coordinator_epoch = coordinator_epoch
+        self.current_txn_first_offset = None
+        self.last_timestamp = timestamp

@@ -1,0 +1,344 @@
+"""The producers of one log; mirrors ``ProducerStateManager`` and ``ProducerAppendInfo``.
+
+It tells an idempotent producer's retry (answered with the offsets of the batch in the log) from a
+gap (refused), fences older epochs, and follows transactions from their first record to their
+marker, which gives the last stable offset.
+
+    batch's epoch      its first sequence              answer
+    < current          any                             INVALID_PRODUCER_EPOCH
+    > current          0                               taken, a new epoch begins
+    > current          other                           OUT_OF_ORDER_SEQUENCE_NUMBER
+    = current          last + 1 (0 after 2^31 - 1)     taken
+    = current          one of the last five batches    duplicate
+    = current          other                           OUT_OF_ORDER_SEQUENCE_NUMBER
+    producer unknown   any                             taken
+
+Deliberate differences: an append is checked first and applied afterwards, instead of being applied
+to a copy that is thrown away; snapshots and the index of aborted transactions are in memory; the
+verification of transactions with their coordinator (KIP-890) is not here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.log.append_info import AppendOrigin
+from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
+from broker_sim.log.transaction_index import AbortedTxn, TransactionIndex
+from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from broker_sim.protocol.records import read_end_txn_marker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from broker_sim.protocol.record_batch import BatchHeader
+    from broker_sim.protocol.records import EndTxnMarker
+    from broker_sim.topic_partition import TopicPartition
+
+__all__ = ["ProducerStateManager"]
+
+_MAX_SEQUENCE: Final = 2**31 - 1
+_MAX_EPOCH: Final = 2**15 - 1
+_EPOCH_BUMP_TRANSACTION_VERSION: Final = 2
+_CLIENT: Final = AppendOrigin.CLIENT
+
+
+class ProducerStateManager:
+    """State by producer id, the open transactions, and snapshots to rebuild both from."""
+
+    __slots__ = (
+        "_ongoing_txns",
+        "_producers",
+        "_snapshots",
+        "_topic_partition",
+        "_transaction_index",
+        "_unreplicated_txns",
+        "first_unstable_offset",
+        "map_end_offset",
+        "producer_id_expiration_ms",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, producer_id_expiration_ms: int) -> None:
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.map_end_offset = 0
+        self.first_unstable_offset: int | None = None
+        """The first offset of a transaction that is open or whose marker is not replicated."""
+        self._topic_partition = topic_partition
+        self._producers: dict[int, ProducerStateEntry] = {}
+        # First offset -> producer id, in the order of the log, and so in rising order.
+        self._ongoing_txns: dict[int, int] = {}
+        # First offset -> marker's offset: ended, but the marker is not below the high watermark.
+        self._unreplicated_txns: dict[int, int] = {}
+        self._transaction_index = TransactionIndex()
+        self._snapshots: dict[int, list[ProducerStateEntry]] = {}
+
+    @property
+    def active_producers(self) -> Mapping[int, ProducerStateEntry]:
+        """The entries by producer id; to be read only."""
+        return self._producers
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither producers nor unreplicated transactions are known."""
+        return not self._producers and not self._unreplicated_txns
+
+    # -- appending ------------------------------------------------------------------------------
+
+    def find_duplicate_batch(self, header: BatchHeader) -> BatchMetadata | None:
+        """Return the batch in the log of which ``header`` is a retry, or None."""
+        entry = self._producers.get(header.producer_id)
+        return None if entry is None else entry.find_duplicate_batch(header)
+
+    def check(
+        self,
+        batch: bytes | memoryview,
+        header: BatchHeader,
+        offset: int,
+        origin: str,
+        transaction_version: int = 0,
+    ) -> None:
+        """Raise an `ApiError` if the producer may not write the batch at ``offset``.
+
+        INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER (clients only), INVALID_TXN_STATE; for
+        a transaction's marker INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        """
+        if not header.is_control:
+            self._check_data_batch(header, offset, origin)
+            return
+        marker = read_end_txn_marker(batch)
+        self._check_end_txn_marker(header, marker, offset, transaction_version)
+
+    def _check_data_batch(self, header: BatchHeader, offset: int, origin: str) -> None:
+        entry = self._producers.get(header.producer_id)
+        if entry is None:
+            return
+        if header.producer_epoch < entry.producer_epoch:
+            raise self._fenced(header, entry, offset, "smaller than")
+        if origin == _CLIENT:
+            self._check_sequence(header, entry, offset)
+        if entry.current_txn_first_offset is not None and not header.is_transactional:
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Expected transactional write from producer {header.producer_id} at offset "
+                f"{offset} in partition {self._topic_partition}",
+            )
+
+    def _check_sequence(self, header: BatchHeader, entry: ProducerStateEntry, offset: int) -> None:
+        sequence = header.base_sequence
+        if entry.producer_epoch == NO_PRODUCER_EPOCH:
+            return
+        if header.producer_epoch != entry.producer_epoch:
+            if sequence != 0:
+                raise ApiError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"Invalid sequence number for new epoch of producer {header.producer_id} at "
+                    f"offset {offset} in partition {self._topic_partition}: "
+                    f"{header.producer_epoch} (request epoch), {sequence} (seq. number), "
+                    f"{entry.producer_epoch} (current producer epoch)",
+                )
+            return
+        last = entry.last_sequence
+        if sequence != last + 1 and not (sequence == 0 and last == _MAX_SEQUENCE):
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {header.producer_id} at offset "
+                f"{offset} in partition {self._topic_partition}: {sequence} (incoming seq. "
+                f"number), {last} (current end sequence number)",
+            )
+
+    def _check_end_txn_marker(
+        self, header: BatchHeader, marker: EndTxnMarker, offset: int, transaction_version: int
+    ) -> None:
+        """Check a marker's epochs.
+
+        From transaction version 2 on (KIP-890) a marker carries a higher epoch than its
+        transaction; one of the same epoch is a retry of a marker that is in the log already.
+        """
+        entry = self._producers.get(header.producer_id)
+        if entry is None:
+            return
+        current, epoch = entry.producer_epoch, header.producer_epoch
+        if transaction_version < _EPOCH_BUMP_TRANSACTION_VERSION:
+            if epoch < current:
+                raise self._fenced(header, entry, offset, "smaller than")
+        elif epoch <= current:
+            is_retry = epoch == current and (
+                entry.current_txn_first_offset is None or epoch == _MAX_EPOCH
+            )
+            if not is_retry:
+                raise self._fenced(header, entry, offset, "not larger than")
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            raise ApiError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producerId {header.producer_id} at offset "
+                f"{offset} in partition {self._topic_partition}: {marker.coordinator_epoch} "
+                f"(zombie), {entry.coordinator_epoch} (current)",
+            )
+
+    def _fenced(
+        self, header: BatchHeader, entry: ProducerStateEntry, offset: int, how: str
+    ) -> ApiError:
+        return ApiError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"Epoch of producer {header.producer_id} at offset {offset} in "
+            f"{self._topic_partition} is {header.producer_epoch}, which is {how} the last seen "
+            f"epoch {entry.producer_epoch}",
+        )
+
+    def update(self, batch: bytes, header: BatchHeader, base_offset: int, timestamp: int) -> None:
+        """Take note of a producer's batch in the log at ``base_offset`` with that max timestamp."""
+        entry = self._entry(header.producer_id)
+        if header.is_control:
+            self._end_transaction(batch, header, entry, base_offset, timestamp)
+            return
+        delta = header.last_offset_delta
+        entry.add_batch(
+            header.producer_epoch, header.last_sequence, base_offset + delta, delta, timestamp
+        )
+        if header.is_transactional and entry.current_txn_first_offset is None:
+            entry.current_txn_first_offset = base_offset
+            self._ongoing_txns[base_offset] = header.producer_id
+            self._update_first_unstable_offset()
+
+    def _end_transaction(
+        self,
+        batch: bytes,
+        header: BatchHeader,
+        entry: ProducerStateEntry,
+        offset: int,
+        timestamp: int,
+    ) -> None:
+        marker = read_end_txn_marker(batch)
+        first_offset = entry.current_txn_first_offset
+        entry.end_transaction(header.producer_epoch, marker.coordinator_epoch, timestamp)
+        if first_offset is None:
+            return
+        self._ongoing_txns.pop(first_offset, None)
+        self._unreplicated_txns[first_offset] = offset
+        if not marker.is_commit:
+            next_undecided = next(iter(self._ongoing_txns), offset + 1)
+            self._transaction_index.append(
+                AbortedTxn(entry.producer_id, first_offset, offset, next_undecided)
+            )
+        self._update_first_unstable_offset()
+
+    def _entry(self, producer_id: int) -> ProducerStateEntry:
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            entry = self._producers[producer_id] = ProducerStateEntry(producer_id)
+        return entry
+
+    # -- transactions ---------------------------------------------------------------------------
+
+    def collect_aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
+        """Return the aborted transactions with records in [start offset, end offset)."""
+        return self._transaction_index.collect(start_offset, end_offset)
+
+    def on_high_watermark_updated(self, high_watermark: int) -> None:
+        """Forget the ended transactions whose marker is below the high watermark."""
+        if self._unreplicated_txns:
+            self._remove_unreplicated_txns(high_watermark)
+
+    def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
+        """Forget what was deleted; the producers themselves stay until they expire."""
+        self._transaction_index.truncate_from_start(log_start_offset)
+        self._remove_unreplicated_txns(log_start_offset)
+        self.map_end_offset = max(self.map_end_offset, log_start_offset)
+
+    def _remove_unreplicated_txns(self, offset: int) -> None:
+        self._unreplicated_txns = {
+            first: last for first, last in self._unreplicated_txns.items() if last >= offset
+        }
+        self._update_first_unstable_offset()
+
+    def _update_first_unstable_offset(self) -> None:
+        oldest = next(iter(self._ongoing_txns), None)
+        if self._unreplicated_txns:
+            unreplicated = min(self._unreplicated_txns)
+            oldest = unreplicated if oldest is None else min(oldest, unreplicated)
+        self.first_unstable_offset = oldest
+
+    # -- expiry, snapshots, truncation ----------------------------------------------------------
+
+    def remove_expired_producers(self, now_ms: int) -> None:
+        """Forget the producers silent for ``producer.id.expiration.ms``, but for open transactions."""
+        for entry in list(self._producers.values()):
+            if self._is_expired(now_ms, entry):
+                del self._producers[entry.producer_id]
+
+    def _is_expired(self, now_ms: int, entry: ProducerStateEntry) -> bool:
+        return (
+            entry.current_txn_first_offset is None
+            and now_ms - entry.last_timestamp >= self.producer_id_expiration_ms
+        )
+
+    def take_snapshot(self) -> None:
+        """Keep the producers as they are at `map_end_offset`; of their batches only the last."""
+        if self.map_end_offset > max(self._snapshots, default=0):
+            self._snapshots[self.map_end_offset] = [
+                entry.for_snapshot() for entry in self._producers.values()
+            ]
+
+    def remove_snapshot(self, offset: int) -> None:
+        """Drop the snapshot that belongs to a deleted segment."""
+        self._snapshots.pop(offset, None)
+
+    def truncate_and_reload(
+        self,
+        log_start_offset: int,
+        log_end_offset: int,
+        now_ms: int,
+        batches_from: Callable[[int], Iterable[tuple[BatchHeader, bytes]]],
+    ) -> None:
+        """Make the state that of a log that is now [start, end): a snapshot and what follows it.
+
+        ``batches_from(offset)`` gives the log's batches from an offset on. If the state is that
+        of the log's end already only what was deleted at its start is forgotten.
+        """
+        self._snapshots = {
+            offset: entries
+            for offset, entries in self._snapshots.items()
+            if log_start_offset < offset <= log_end_offset
+        }
+        if log_end_offset == self.map_end_offset:
+            self.on_log_start_offset_incremented(log_start_offset)
+        elif self.is_empty and self.map_end_offset > log_end_offset:
+            self._transaction_index.truncate_to(log_end_offset)
+        else:
+            self._load_snapshot(log_start_offset, now_ms)
+            for header, batch in batches_from(self.map_end_offset):
+                if header.producer_id != NO_PRODUCER_ID:
+                    self.update(batch, header, header.base_offset, header.max_timestamp)
+        self.map_end_offset = log_end_offset
+
+    def forget(self) -> None:
+        """Lose what a process loses: everything but the snapshots."""
+        self._producers.clear()
+        self._ongoing_txns.clear()
+        self._unreplicated_txns.clear()
+        self.first_unstable_offset = None
+        self.map_end_offset = -1
+
+    def _load_snapshot(self, log_start_offset: int, now_ms: int) -> None:
+        self.forget()
+        self.map_end_offset = max(self._snapshots, default=log_start_offset)
+        self._transaction_index.truncate_to(self.map_end_offset)
+        for saved in self._snapshots.get(self.map_end_offset, ()):
+            if not self._is_expired(now_ms, saved):
+                self._producers[saved.producer_id] = saved.copy()
+        self._ongoing_txns.update(
+            sorted(
+                (entry.current_txn_first_offset, entry.producer_id)
+                for entry in self._producers.values()
+                if entry.current_txn_first_offset is not None
+            )
+        )
+        self._update_first_unstable_offset()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Forget everything, snapshots too; the log goes on at ``offset``."""
+        self.forget()
+        self._snapshots.clear()
+        self._transaction_index.clear()
+        self.map_end_offset = offset

@@ -1,0 +1,63 @@
+"""The aborted transactions of a log; mirrors ``TransactionIndex`` over all its segments.
+
+Entries come in the order of their abort markers, so their last offsets rise.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from operator import attrgetter
+from typing import NamedTuple
+
+__all__ = ["AbortedTxn", "TransactionIndex"]
+
+_LAST_OFFSET = attrgetter("last_offset")
+
+
+class AbortedTxn(NamedTuple):
+    """A transaction from its first record to its abort marker.
+
+    ``last_stable_offset`` is what the log's became with the marker (leaving the high watermark
+    aside): no later entry can concern records below it.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """The aborted transactions of one log."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: list[AbortedTxn] = []
+
+    def append(self, aborted: AbortedTxn) -> None:
+        """Add the transaction whose abort marker was just written."""
+        self._entries.append(aborted)
+
+    def collect(self, fetch_offset: int, upper_bound_offset: int) -> list[AbortedTxn]:
+        """Return the aborted transactions with records in [fetch offset, upper bound)."""
+        found = []
+        first = bisect_left(self._entries, fetch_offset, key=_LAST_OFFSET)
+        for entry in self._entries[first:]:
+            if entry.first_offset < upper_bound_offset:
+                found.append(entry)
+            if entry.last_stable_offset >= upper_bound_offset:
+                break
+        return found
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries whose marker is at or after ``offset``."""
+        del self._entries[bisect_left(self._entries, offset, key=_LAST_OFFSET) :]
+
+    def truncate_from_start(self, offset: int) -> None:
+        """Drop the entries whose marker is before ``offset``."""
+        del self._entries[: bisect_left(self._entries, offset, key=_LAST_OFFSET)]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()

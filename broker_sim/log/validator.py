@@ -1,0 +1,312 @@
+"""What a log demands of a batch before it takes it; mirrors ``LogValidator``.
+
+The checks of the header (61 bytes) and the CRC cost no work per record. The records are looked
+into only where the topic's configuration cannot be judged by the header: a compacted topic (every
+record needs a key), a limit on old time stamps, or a batch whose newest time stamp is too far in
+the future (to name the records in question).
+
+Deliberate difference: outside those cases the header's count and max timestamp are believed,
+where Kafka counts and compares the records.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.log.append_info import (
+    AppendOrigin,
+    OffsetsOutOfOrderError,
+    RecordError,
+    RecordValidationError,
+    UnexpectedAppendOffsetError,
+)
+from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.protocol.record_batch import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    BatchHeader,
+    batch_size_at,
+    parse_header,
+    rebase,
+    recompress,
+    restamp,
+    split_batches,
+    verify_crc,
+)
+from broker_sim.protocol.records import iter_records, read_end_txn_marker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from broker_sim.config import TopicConfig
+    from broker_sim.topic_partition import TopicPartition
+
+__all__ = ["LogValidator", "ValidBatch", "read_replicated_batches"]
+
+_CLIENT: Final = AppendOrigin.CLIENT
+_MAX_LONG: Final = 2**63 - 1
+_SHOWN_ERRORS = 3
+_LOG_APPEND_TIME = "LogAppendTime"
+_TARGET_CODECS: Final[Mapping[str, CompressionCodec | None]] = {
+    "producer": None,
+    "uncompressed": CompressionCodec.NONE,
+    "gzip": CompressionCodec.GZIP,
+    "snappy": CompressionCodec.SNAPPY,
+    "lz4": CompressionCodec.LZ4,
+    "zstd": CompressionCodec.ZSTD,
+}
+
+
+class ValidBatch(NamedTuple):
+    """A batch that may be appended, and the time stamp that its header is to have."""
+
+    batch: memoryview
+    header: BatchHeader
+    max_timestamp: int
+    log_append_time: bool
+
+    def place(self, base_offset: int, leader_epoch: int) -> bytes:
+        """Return the one copy of the batch, made for that place in the log."""
+        header = self.header
+        if (
+            self.max_timestamp == header.max_timestamp
+            and self.log_append_time == header.is_log_append_time
+        ):
+            return rebase(self.batch, base_offset, leader_epoch)
+        return restamp(
+            self.batch,
+            header,
+            base_offset,
+            leader_epoch,
+            log_append_time=self.log_append_time,
+            max_timestamp=self.max_timestamp,
+        )
+
+
+class LogValidator:
+    """The demands of one topic's configuration, ready to be applied to batches."""
+
+    __slots__ = (
+        "_compacted",
+        "_log_append_time",
+        "_looks_into_records",
+        "_max_message_bytes",
+        "_target_codec",
+        "_timestamp_after_max_ms",
+        "_timestamp_before_max_ms",
+        "_topic_partition",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, config: TopicConfig) -> None:
+        self._topic_partition = topic_partition
+        self._max_message_bytes = config.max_message_bytes
+        self._compacted = config.is_compacted
+        self._log_append_time = config.message_timestamp_type == _LOG_APPEND_TIME
+        self._timestamp_before_max_ms = config.message_timestamp_before_max_ms
+        self._timestamp_after_max_ms = config.message_timestamp_after_max_ms
+        self._target_codec = _TARGET_CODECS[config.compression_type]
+        self._looks_into_records = (
+            self._compacted or config.message_timestamp_before_max_ms != _MAX_LONG
+        )
+
+    def validate(self, records: bytes | memoryview, now_ms: int, origin: str) -> ValidBatch:
+        """Return the batch of an append if the topic's leader may take it.
+
+        Raises `ApiError`: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
+        UNSUPPORTED_COMPRESSION_TYPE, in the order in which Kafka checks.
+        """
+        batch = _read_single_batch(records)
+        header = parse_header(batch)
+        if origin == _CLIENT and header.base_offset != 0:
+            raise ApiError(
+                ErrorCode.INVALID_RECORD,
+                f"The baseOffset of the record batch in the append to {self._topic_partition} "
+                f"should be 0, but it is {header.base_offset}",
+            )
+        self._check_size(len(batch))
+        verify_crc(batch, header)
+        if header.attributes & CODEC_MASK:
+            header.codec  # noqa: B018 - an unknown codec is refused whatever becomes of the batch
+        if origin == _CLIENT:
+            self._check_client_header(header)
+        max_timestamp = header.max_timestamp
+        if (
+            self._looks_into_records
+            or header.is_log_append_time
+            or max_timestamp - now_ms > self._timestamp_after_max_ms
+        ):
+            max_timestamp = self._check_records(batch, header, now_ms)
+        if self._target_codec is not None and not header.is_control:
+            batch, header = self._recompress(batch, header)
+        if self._log_append_time:
+            max_timestamp = now_ms
+        return ValidBatch(batch, header, max_timestamp, self._log_append_time)
+
+    def _recompress(self, batch: memoryview, header: BatchHeader) -> tuple[memoryview, BatchHeader]:
+        assert self._target_codec is not None
+        if header.codec is not self._target_codec:
+            batch = memoryview(recompress(batch, header, self._target_codec))
+            header = parse_header(batch)
+            self._check_size(len(batch))
+        return batch, header
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_message_bytes:
+            raise ApiError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The record batch size in the append to {self._topic_partition} is {size} bytes "
+                f"which exceeds the maximum configured value of {self._max_message_bytes}.",
+            )
+
+    def _check_client_header(self, header: BatchHeader) -> None:
+        count = header.records_count
+        offsets = f"[{header.base_offset}, {header.last_offset}]"
+        if header.last_offset_delta < 0:
+            problem = f"Batch has an invalid offset range: {offsets}"
+        elif count <= 0:
+            problem = f"Invalid reported count for record batch: {count}"
+        elif header.last_offset_delta + 1 != count:
+            problem = f"Inconsistent batch offset range {offsets} and count of records {count}"
+        elif header.is_control:
+            problem = "Clients are not allowed to write control records"
+        elif header.producer_id != NO_PRODUCER_ID and header.base_sequence < 0:
+            problem = (
+                f"Invalid sequence number {header.base_sequence} in record batch with producerId "
+                f"{header.producer_id}"
+            )
+        else:
+            return
+        raise ApiError(
+            ErrorCode.INVALID_RECORD, f"{problem} in topic partition {self._topic_partition}"
+        )
+
+    def _check_records(self, batch: memoryview, header: BatchHeader, now_ms: int) -> int:
+        """Look at every record; return the largest time stamp or raise with what is wrong where."""
+        earliest = now_ms - self._timestamp_before_max_ms
+        latest = now_ms + self._timestamp_after_max_ms
+        max_timestamp = NO_TIMESTAMP
+        errors: list[RecordError] = []
+        bad_timestamp = False
+        for index, record in enumerate(iter_records(batch)):
+            timestamp = record.timestamp
+            max_timestamp = max(max_timestamp, timestamp)
+            if self._compacted and record.key is None:
+                problem = (
+                    "Compacted topic cannot accept message without key in topic partition "
+                    f"{self._topic_partition}"
+                )
+            elif not self._log_append_time and timestamp != NO_TIMESTAMP:
+                if earliest <= timestamp <= latest:
+                    continue
+                bad_timestamp = True
+                problem = (
+                    f"Timestamp {timestamp} of message with offset {record.offset} is out of "
+                    f"range. The timestamp should be within [{earliest}, {latest}]"
+                )
+            elif header.is_log_append_time:
+                bad_timestamp = True
+                sizes = (
+                    f"key={len(record.key or b'')} bytes, value={len(record.value or b'')} bytes"
+                )
+                problem = (
+                    f"Invalid timestamp type in message DefaultRecord(offset={record.offset}, "
+                    f"timestamp={timestamp}, {sizes}). Producer should not set timestamp type to "
+                    "LogAppendTime."
+                )
+            else:
+                continue
+            errors.append(RecordError(index, problem))
+        if errors:
+            raise _record_validation_error(errors, bad_timestamp)
+        return max_timestamp
+
+
+def _record_validation_error(
+    errors: list[RecordError], bad_timestamp: bool
+) -> RecordValidationError:
+    if bad_timestamp:
+        return RecordValidationError(
+            ErrorCode.INVALID_TIMESTAMP,
+            "One or more records have been rejected due to invalid timestamp",
+            tuple(errors),
+        )
+    shown = ", ".join(
+        f"RecordError(batchIndex={error.batch_index}, message='{error.message}')"
+        for error in errors[:_SHOWN_ERRORS]
+    )
+    return RecordValidationError(
+        ErrorCode.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(errors)} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]",
+        tuple(errors),
+    )
+
+
+def _read_single_batch(records: bytes | memoryview) -> memoryview:
+    """Return the one batch of ``records``; a part of a second one behind it is cut off.
+
+    Raises INVALID_RECORD without a whole batch or with more than one, CORRUPT_MESSAGE for lengths
+    that cannot be.
+    """
+    size = batch_size_at(records)
+    if size is None:
+        raise ApiError(ErrorCode.INVALID_RECORD, "Record batch has no batches at all")
+    view = memoryview(records)
+    if size == len(view):
+        return view
+    if batch_size_at(records, size) is not None:
+        raise ApiError(ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch")
+    return view[:size]
+
+
+def read_replicated_batches(
+    buffers: Iterable[bytes | memoryview],
+    topic_partition: TopicPartition,
+    log_end_offset: int,
+    leader_epoch: int | None,
+) -> list[tuple[BatchHeader, bytes]]:
+    """Return the batches that a follower may take as they are; see `PartitionLog.append_as_follower`."""
+    batches: list[tuple[BatchHeader, bytes]] = []
+    for buffer in buffers:
+        if not _read_replicated_buffer(buffer, topic_partition, leader_epoch, batches):
+            break
+    if batches and batches[0][0].base_offset < log_end_offset:
+        first_offset, last_offset = batches[0][0].base_offset, batches[-1][0].last_offset
+        raise UnexpectedAppendOffsetError(
+            f"Unexpected offset in append to {topic_partition}. First offset {first_offset} is "
+            f"less than the next offset {log_end_offset}. Last offset in append: {last_offset}.",
+            first_offset,
+            last_offset,
+        )
+    return batches
+
+
+def _read_replicated_buffer(
+    buffer: bytes | memoryview,
+    topic_partition: TopicPartition,
+    leader_epoch: int | None,
+    batches: list[tuple[BatchHeader, bytes]],
+) -> bool:
+    """Add the batches of one buffer; False when one of a newer epoch ends the append."""
+    last_offset = batches[-1][0].last_offset if batches else -1
+    for view in split_batches(buffer):
+        header = parse_header(view)
+        if leader_epoch is not None and header.partition_leader_epoch > leader_epoch:
+            return False
+        verify_crc(view, header)
+        if header.last_offset <= last_offset:
+            raise OffsetsOutOfOrderError(
+                f"Out of order offsets found in append to {topic_partition}: "
+                f"{header.last_offset} after {last_offset}"
+            )
+        last_offset = header.last_offset
+        if header.attributes & CONTROL_FLAG and header.producer_id != NO_PRODUCER_ID:
+            read_end_txn_marker(view)  # refuses one that could not be applied later
+        if isinstance(buffer, bytes) and len(view) == len(buffer):
+            batches.append((header, buffer))
+        else:
+            batches.append((header, bytes(view)))
+    return True

@@ -1,0 +1,21 @@
+"""What every broker knows of the cluster: immutable images and the changes between them."""
+
+from broker_sim.metadata.delta import ImageChanges, MetadataDelta, changes_between
+from broker_sim.metadata.image import (
+    NO_LEADER,
+    BrokerState,
+    MetadataImage,
+    PartitionState,
+    TopicState,
+)
+
+__all__ = [
+    "NO_LEADER",
+    "BrokerState",
+    "ImageChanges",
+    "MetadataDelta",
+    "MetadataImage",
+    "PartitionState",
+    "TopicState",
+    "changes_between",
+]

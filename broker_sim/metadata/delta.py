@@ -1,0 +1,210 @@
+"""From one metadata image to the next, and back to what changed.
+
+Mirrors ``org.apache.kafka.image.MetadataDelta`` (collect changes, then ``apply``) and the
+``TopicsDelta.localChanges`` that a broker needs to follow an image.
+
+Deliberate difference: there is no metadata log in between. The controller collects a verb's
+changes in one `MetadataDelta`; brokers compare two images by identity with `changes_between`.
+A delta belongs to one thread.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from broker_sim.metadata.image import BrokerState, MetadataImage, PartitionState, TopicState
+from broker_sim.topic_partition import TopicPartition
+
+
+class MetadataDelta:
+    """Changes on top of ``base``; reads see them at once, `apply` makes the image.
+
+    Only what is touched gets copied: a dictionary on its first write, a topic's partitions on
+    the first write to one of them.
+    """
+
+    __slots__ = ("_broker_configs", "_brokers", "_partitions", "_topic_names", "_topics", "base")
+
+    def __init__(self, base: MetadataImage) -> None:
+        self.base = base
+        self._brokers: dict[int, BrokerState] | None = None
+        self._topics: dict[str, TopicState] | None = None
+        self._topic_names: dict[bytes, str] | None = None
+        self._partitions: dict[str, list[PartitionState]] = {}
+        self._broker_configs: dict[str, Mapping[str, str]] | None = None
+
+    @property
+    def brokers(self) -> Mapping[int, BrokerState]:
+        """The brokers with the changes so far."""
+        return self.base.brokers if self._brokers is None else self._brokers
+
+    @property
+    def broker_configs(self) -> Mapping[str, Mapping[str, str]]:
+        """The dynamic broker configurations with the changes so far."""
+        return self.base.broker_configs if self._broker_configs is None else self._broker_configs
+
+    def has_topic(self, name: str) -> bool:
+        """Tell whether the topic is there after the changes so far."""
+        return name in (self.base.topics if self._topics is None else self._topics)
+
+    def topic(self, name: str) -> TopicState | None:
+        """Return the topic with the changes so far, or None."""
+        topic = (self.base.topics if self._topics is None else self._topics).get(name)
+        partitions = self._partitions.get(name)
+        if topic is None or partitions is None:
+            return topic
+        return replace(topic, partitions=tuple(partitions))
+
+    def all_topics(self) -> list[TopicState]:
+        """Return all topics as they are now; later changes do not show in it."""
+        topics = self.base.topics if self._topics is None else self._topics
+        if not self._partitions:
+            return list(topics.values())
+        return [self.topic(name) or topic for name, topic in topics.items()]
+
+    def topic_by_id(self, topic_id: bytes) -> TopicState | None:
+        """Return the topic of that id with the changes so far, or None."""
+        names = self.base.topic_names if self._topic_names is None else self._topic_names
+        name = names.get(topic_id)
+        return None if name is None else self.topic(name)
+
+    def partition(self, topic: str, partition: int) -> PartitionState | None:
+        """Return the partition with the changes so far, or None."""
+        partitions = self._partitions.get(topic)
+        if partitions is not None:
+            return partitions[partition] if 0 <= partition < len(partitions) else None
+        state = (self.base.topics if self._topics is None else self._topics).get(topic)
+        return None if state is None else state.partition(partition)
+
+    def set_broker(self, broker: BrokerState) -> None:
+        """Register the broker or replace its state."""
+        if self._brokers is None:
+            self._brokers = dict(self.base.brokers)
+        self._brokers[broker.broker_id] = broker
+
+    def remove_broker(self, broker_id: int) -> None:
+        """Forget the broker. Raises KeyError when it is unknown."""
+        if self._brokers is None:
+            self._brokers = dict(self.base.brokers)
+        del self._brokers[broker_id]
+
+    def set_topic(self, topic: TopicState) -> None:
+        """Create the topic or replace all of it."""
+        topics, names = self._writable_topics()
+        self._partitions.pop(topic.name, None)
+        topics[topic.name] = topic
+        names[topic.topic_id] = topic.name
+
+    def remove_topic(self, name: str) -> None:
+        """Delete the topic. Raises KeyError when it is unknown."""
+        topics, names = self._writable_topics()
+        self._partitions.pop(name, None)
+        del names[topics.pop(name).topic_id]
+
+    def set_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Replace the configurations of a topic. Raises KeyError when it is unknown."""
+        topics, _ = self._writable_topics()
+        topics[name] = replace(topics[name], configs=dict(configs))
+
+    def set_partition(self, topic: str, partition: int, state: PartitionState) -> None:
+        """Replace one partition, or add the next one of the topic.
+
+        Raises KeyError when the topic is unknown.
+        """
+        topics, _ = self._writable_topics()
+        partitions = self._partitions.get(topic)
+        if partitions is None:
+            partitions = self._partitions[topic] = list(topics[topic].partitions)
+        if partition == len(partitions):
+            partitions.append(state)
+        else:
+            partitions[partition] = state
+
+    def set_broker_configs(self, entity: str, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configurations of ``""`` (all brokers) or of one broker's id."""
+        if self._broker_configs is None:
+            self._broker_configs = dict(self.base.broker_configs)
+        if configs:
+            self._broker_configs[entity] = dict(configs)
+        else:
+            self._broker_configs.pop(entity, None)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was written."""
+        return self._brokers is None and self._topics is None and self._broker_configs is None
+
+    def apply(self) -> MetadataImage:
+        """Return the next image, its version one higher; the base itself if nothing was written.
+
+        The image takes over what was copied: a delta is applied once, as the last thing.
+        """
+        if self.is_empty:
+            return self.base
+        if self._topics is not None:
+            for name, partitions in self._partitions.items():
+                self._topics[name] = replace(self._topics[name], partitions=tuple(partitions))
+            self._partitions.clear()
+        base = self.base
+        return replace(
+            base,
+            version=base.version + 1,
+            brokers=self.brokers,
+            topics=base.topics if self._topics is None else self._topics,
+            topic_names=base.topic_names if self._topic_names is None else self._topic_names,
+            broker_configs=self.broker_configs,
+        )
+
+    def _writable_topics(self) -> tuple[dict[str, TopicState], dict[bytes, str]]:
+        if self._topics is None or self._topic_names is None:
+            self._topics = dict(self.base.topics)
+            self._topic_names = dict(self.base.topic_names)
+        return self._topics, self._topic_names
+
+
+@dataclass(frozen=True, slots=True)
+class ImageChanges:
+    """What differs between two images, for a broker that follows them.
+
+    A topic that was deleted and made again under its old name is in ``deleted_topics`` with its
+    old state, and all its new partitions are in ``partitions``.
+    """
+
+    deleted_topics: tuple[TopicState, ...]
+    partitions: tuple[tuple[TopicPartition, TopicState, PartitionState], ...]
+    topics_with_new_configs: tuple[TopicState, ...]
+    brokers_changed: bool
+    broker_configs_changed: bool
+
+
+def changes_between(old: MetadataImage, new: MetadataImage) -> ImageChanges:
+    """Tell what happened from ``old`` to ``new``; mirrors ``TopicsDelta`` and its siblings.
+
+    Costs one identity test per topic, and one per partition of the topics that changed.
+    """
+    deleted: list[TopicState] = []
+    partitions: list[tuple[TopicPartition, TopicState, PartitionState]] = []
+    configured: list[TopicState] = []
+    if old.topics is not new.topics:
+        for name, before in old.topics.items():
+            after = new.topics.get(name)
+            if after is None or after.topic_id != before.topic_id:
+                deleted.append(before)
+        for name, topic in new.topics.items():
+            previous = old.topics.get(name)
+            if previous is topic:
+                continue
+            if previous is not None and previous.topic_id != topic.topic_id:
+                previous = None
+            known = () if previous is None else previous.partitions
+            for number, state in enumerate(topic.partitions):
+                if number >= len(known) or known[number] is not state:
+                    partitions.append((TopicPartition(name, number), topic, state))
+            if previous is not None and previous.configs != topic.configs:
+                configured.append(topic)
+    return ImageChanges(
+        deleted_topics=tuple(deleted),
+        partitions=tuple(partitions),
+        topics_with_new_configs=tuple(configured),
+        brokers_changed=old.brokers is not new.brokers,
+        broker_configs_changed=old.broker_configs is not new.broker_configs,
+    )

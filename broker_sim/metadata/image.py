@@ -1,0 +1,155 @@
+"""The cluster's metadata at one moment, as every broker sees it.
+
+Mirrors ``org.apache.kafka.image.MetadataImage`` with the parts that a broker reads:
+``ClusterImage``, ``TopicsImage``, ``ConfigurationsImage`` and ``PartitionRegistration``.
+
+Deliberate differences: a topic carries its own configurations, so that a look-up on the way of
+a request is one dictionary access; directories, ACLs, quotas and SCRAM are left out.
+
+An image never changes. The next one is derived by a `MetadataDelta`, which copies only the
+dictionaries that it touches; topics and partitions that stay are the same objects in both, so
+that "did it change?" is an identity test. Any thread may read an image.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from broker_sim.topic_partition import TopicPartition
+
+NO_LEADER: Final = -1
+"""The leader of a partition that nobody can lead at the moment."""
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """One registered broker; mirrors ``BrokerRegistration``.
+
+    A fenced broker takes no part in the cluster: it is in no ISR and in no metadata response.
+    ``epoch`` is the broker epoch given at registration; a later registration has a higher one.
+    """
+
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None
+    epoch: int
+    fenced: bool
+    in_controlled_shutdown: bool = False
+    incarnation_id: bytes = bytes(16)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may join an ISR: neither fenced nor on its way out."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """One partition; mirrors ``PartitionRegistration``.
+
+    ``leader_epoch`` counts changes of the leader, ``partition_epoch`` every change.
+    ``elr`` holds the replicas that may lead without loss although they left the ISR (KIP-966);
+    ``last_known_elr`` those that went unclean, and ``last_known_leader`` is its first.
+    ``recovering`` is true after an unclean election until the leader has recovered.
+    """
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    recovering: bool = False
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+
+    @property
+    def has_leader(self) -> bool:
+        """Whether some replica leads it."""
+        return self.leader != NO_LEADER
+
+    @property
+    def preferred_replica(self) -> int:
+        """The first replica, which leads when all are well; `NO_LEADER` if there is none."""
+        return self.replicas[0] if self.replicas else NO_LEADER
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether replicas are on their way in or out."""
+        return bool(self.adding_replicas or self.removing_replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """One topic: its partitions by number and the configurations set on it, by Kafka's names."""
+
+    name: str
+    topic_id: bytes
+    partitions: tuple[PartitionState, ...]
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+    def partition(self, partition: int) -> PartitionState | None:
+        """Return the partition of that number, or None when there is none."""
+        if 0 <= partition < len(self.partitions):
+            return self.partitions[partition]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    """All metadata of the cluster; ``version`` stands for Kafka's metadata offset.
+
+    ``broker_configs`` are the dynamic broker configurations: under ``""`` those of the whole
+    cluster, under a broker's id as text those of one broker.
+    """
+
+    version: int
+    cluster_id: str
+    brokers: Mapping[int, BrokerState] = field(default_factory=dict)
+    topics: Mapping[str, TopicState] = field(default_factory=dict)
+    topic_names: Mapping[bytes, str] = field(default_factory=dict)
+    broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicState | None:
+        """Return the topic of that id, or None."""
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics[name]
+
+    def partition(self, topic_partition: TopicPartition) -> PartitionState | None:
+        """Return the named partition, or None when the topic or the number is unknown."""
+        topic = self.topics.get(topic_partition.topic)
+        return None if topic is None else topic.partition(topic_partition.partition)
+
+    def leader_of(self, topic_partition: TopicPartition) -> BrokerState | None:
+        """Return the unfenced broker that leads the partition, or None."""
+        partition = self.partition(topic_partition)
+        return None if partition is None else self.alive_broker(partition.leader)
+
+    def alive_broker(self, broker_id: int) -> BrokerState | None:
+        """Return the broker of that id if it is registered and not fenced, else None."""
+        broker = self.brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker
+
+    def alive_brokers(self) -> list[BrokerState]:
+        """Return all unfenced brokers by id, as a metadata response lists them."""
+        return [broker for _, broker in sorted(self.brokers.items()) if not broker.fenced]
+
+    def dynamic_broker_configs(self, broker_id: int) -> Mapping[str, str]:
+        """Return the configurations set on that one broker at run time."""
+        return self.broker_configs.get(str(broker_id), _NOTHING)
+
+    def dynamic_cluster_configs(self) -> Mapping[str, str]:
+        """Return the configurations set at run time for all brokers."""
+        return self.broker_configs.get("", _NOTHING)
+
+    def each_partition(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
+        """Iterate over all partitions, topic by topic in the order of creation."""
+        for topic in self.topics.values():
+            for number, state in enumerate(topic.partitions):
+                yield TopicPartition(topic.name, number), state

@@ -1,0 +1,43 @@
+"""What a topic may be called; mirrors ``org.apache.kafka.common.internals.Topic``.
+
+Texts follow Kafka's, because clients see them.
+"""
+
+from typing import Final
+
+GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
+INTERNAL_TOPICS: Final = frozenset(
+    {GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, "__share_group_state"}
+)
+MAX_NAME_LENGTH: Final = 249
+
+_LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def invalid_topic_name(name: str) -> str | None:
+    """Return what is wrong with the name, or None when a topic may be called so."""
+    reason = None
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in {".", ".."}:
+        reason = f"'{name}' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        reason = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    elif not _LEGAL.issuperset(name):
+        reason = (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics,"
+            " '.', '_' and '-'"
+        )
+    return None if reason is None else f"Topic name is invalid: {reason}"
+
+
+def is_internal_topic(name: str) -> bool:
+    """Tell whether the topic belongs to the cluster itself."""
+    return name in INTERNAL_TOPICS
+
+
+def unify_collision_chars(name: str) -> str:
+    """Return the name as metrics show it; topics that agree in it must not live side by side."""
+    return name.replace(".", "_")

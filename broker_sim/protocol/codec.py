@@ -1,0 +1,89 @@
+"""Read and write Kafka messages: ``decode``, ``encode``.
+
+Decoders and encoders are compiled at the first use of a version of a message (one to three
+milliseconds) and kept. Kafka: ``ApiMessage.read`` and ``ApiMessage.write``. Functions here
+may be called from any thread.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from broker_sim.protocol.decode_compiler import compile_decoder
+from broker_sim.protocol.encode_compiler import compile_encoder
+from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.message import BytesLike, Message
+from broker_sim.protocol.source import CompiledFunction
+
+M = TypeVar("M", bound=Message)
+
+_MALFORMED = (struct.error, LookupError, ValueError)
+_UNFIT = (struct.error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class _CompiledFunctions(dict[tuple[type[Message], int], CompiledFunction]):
+    """Functions by message class and version, compiled when first asked for."""
+
+    def __init__(self, compiler: Callable[[type[Message], int], CompiledFunction]) -> None:
+        super().__init__()
+        self._compiler = compiler
+
+    def __missing__(self, key: tuple[type[Message], int]) -> CompiledFunction:
+        cls, version = key
+        if version not in cls.SPEC.versions:
+            known = f"{cls.MIN_VERSION} to {cls.MAX_VERSION}" if cls.SPEC.versions else "none"
+            raise ProtocolError(f"{cls.__name__} has no version {version}, only {known}")
+        self[key] = compiled = self._compiler(cls, version)
+        return compiled
+
+
+_DECODERS = _CompiledFunctions(compile_decoder)
+_ENCODERS = _CompiledFunctions(compile_encoder)
+
+
+def decode(cls: type[M], version: int, buffer: BytesLike, offset: int = 0) -> M:
+    """Return the message that fills ``buffer`` from ``offset`` to its end.
+
+    Records and bytes are memoryview slices of ``buffer``, not copies. ProtocolError if the
+    bytes are malformed, too short or too long, or the version is unknown.
+    """
+    compiled = _DECODERS[cls, version]
+    try:
+        message: M = compiled.call(buffer, offset)
+    except _MALFORMED as error:
+        raise _located(error, cls, version, compiled) from error
+    return message
+
+
+def encode(message: Message, version: int) -> list[BytesLike]:
+    """Return the bytes of ``message`` in pieces, none empty; large records are not copied.
+
+    ProtocolError if a value does not fit its field: null where the version forbids it, a
+    number out of range, or a value other than the default in a field that the version does
+    not carry (unless Kafka ignores it there).
+    """
+    compiled = _ENCODERS[type(message), version]
+    try:
+        chunks: list[BytesLike] = compiled.call(message)
+    except _UNFIT as error:
+        raise _located(error, type(message), version, compiled) from error
+    return chunks
+
+
+def encoded_size(chunks: Sequence[BytesLike]) -> int:
+    """Return the number of bytes in ``chunks``."""
+    return sum(map(len, chunks))
+
+
+def source(cls: type[Message], version: int) -> str:
+    """Return the generated decoder and encoder as text, for people who debug."""
+    return f"{_DECODERS[cls, version].source}\n\n{_ENCODERS[cls, version].source}"
+
+
+def _located(
+    error: Exception, cls: type[Message], version: int, compiled: CompiledFunction
+) -> ProtocolError:
+    path = compiled.path_of(error)
+    where = f"{cls.__name__} v{version}" + (f", {path}" if path else "")
+    reason = "the bytes end too early" if isinstance(error, IndexError) else error
+    return ProtocolError(f"{where}: {reason}")

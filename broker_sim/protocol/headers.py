@@ -1,0 +1,149 @@
+"""Frames: the headers around a message, and the 4-byte size before them.
+
+Mirrors Kafka's ``RequestHeader``, ``ResponseHeader`` and ``ApiMessageType``'s choice of header
+versions. Request headers have version 2 where the message is flexible, else 1; response
+headers 1 and 0 likewise. Two rules bite: a client id is never a compact string, and the
+response of ApiVersions always has header version 0, because its client does not know yet
+what the broker understands (KIP-511). A null client id stays null here; Kafka makes it "".
+"""
+
+from struct import Struct, error
+from typing import NamedTuple
+
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol.api_keys import ApiKey, request_class, response_class
+from broker_sim.protocol.codec import decode, encode, encoded_size
+from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.message import BytesLike, Message
+from broker_sim.protocol.primitives import skip_tagged_fields
+
+_NEVER = 32768
+_REQUEST = Struct(">hhih")
+_REQUEST_PREFIX = Struct(">ihhih")
+_RESPONSE_PREFIX = Struct(">ii")
+_FLEXIBLE_RESPONSE_PREFIX = Struct(">iib")
+_CORRELATION_ID = Struct(">i")
+_ERROR_CODE = Struct(">h")
+
+
+class RequestHeader(NamedTuple):
+    """What every request begins with."""
+
+    api_key: ApiKey
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+class _Api(NamedTuple):
+    key: ApiKey
+    flexible_request_min: int
+    flexible_response_header_min: int
+
+
+class _Apis(dict[int, _Api]):
+    """What headers need to know of each API, loaded when it is first seen."""
+
+    def __missing__(self, api_key: int) -> _Api:
+        try:
+            key = ApiKey(api_key)
+        except ValueError:
+            raise ProtocolError(f"there is no API with the key {api_key}") from None
+        request_min = request_class(key).FLEXIBLE_VERSIONS_MIN
+        response_min = response_class(key).FLEXIBLE_VERSIONS_MIN
+        if key is ApiKey.API_VERSIONS:
+            response_min = None
+        self[api_key] = api = _Api(
+            key,
+            _NEVER if request_min is None else request_min,
+            _NEVER if response_min is None else response_min,
+        )
+        return api
+
+
+_APIS = _Apis()
+
+
+def decode_request_header(buffer: BytesLike) -> tuple[RequestHeader, int]:
+    """Return the header of a frame (without its size) and the offset of the message.
+
+    ProtocolError for an unknown API or malformed bytes. The version need not be a known
+    one: the answer to that is up to the caller.
+    """
+    try:
+        api_key, api_version, correlation_id, length = _REQUEST.unpack_from(buffer)
+        api = _APIS[api_key]
+        offset = _REQUEST.size
+        client_id = None
+        if length >= 0:
+            end = offset + length
+            if end > len(buffer):
+                raise ProtocolError(f"request header, client_id: {length} bytes announced")
+            client_id = str(buffer[offset:end], "utf-8", "replace")
+            offset = end
+        if api_version >= api.flexible_request_min:
+            offset = skip_tagged_fields(buffer, offset + 1, buffer[offset])
+    except (error, IndexError) as cause:
+        raise ProtocolError(f"request header: {cause}") from cause
+    return RequestHeader(api.key, api_version, correlation_id, client_id), offset
+
+
+def encode_request(header: RequestHeader, message: Message) -> list[BytesLike]:
+    """Return a whole frame, its size first, in the version that ``header`` names."""
+    chunks = encode(message, header.api_version)
+    client_id = None if header.client_id is None else header.client_id.encode()
+    suffix = client_id or b""
+    if header.api_version >= _APIS[header.api_key].flexible_request_min:
+        suffix += b"\0"
+    size = _REQUEST.size + len(suffix) + encoded_size(chunks)
+    try:
+        prefix = _REQUEST_PREFIX.pack(
+            size,
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            -1 if client_id is None else len(client_id),
+        )
+    except error as cause:
+        raise ProtocolError(f"{header}: {cause}") from cause
+    return _with_prefix(prefix + suffix, chunks)
+
+
+def encode_response(
+    api_key: int, api_version: int, correlation_id: int, message: Message
+) -> list[BytesLike]:
+    """Return a whole frame, its size first."""
+    chunks = encode(message, api_version)
+    size = encoded_size(chunks)
+    if api_version >= _APIS[api_key].flexible_response_header_min:
+        prefix = _FLEXIBLE_RESPONSE_PREFIX.pack(size + 5, correlation_id, 0)
+    else:
+        prefix = _RESPONSE_PREFIX.pack(size + 4, correlation_id)
+    return _with_prefix(prefix, chunks)
+
+
+def decode_response(api_key: int, api_version: int, buffer: BytesLike) -> tuple[int, Message]:
+    """Return the correlation id and the message of a frame without its size.
+
+    A broker that does not know the version of an ApiVersions request answers with the body
+    of version 0 and UNSUPPORTED_VERSION; that is understood whatever ``api_version`` is.
+    """
+    try:
+        (correlation_id,) = _CORRELATION_ID.unpack_from(buffer)
+        offset = _CORRELATION_ID.size
+        if api_version >= _APIS[api_key].flexible_response_header_min:
+            offset = skip_tagged_fields(buffer, offset + 1, buffer[offset])
+        elif api_key == ApiKey.API_VERSIONS:
+            (error_code,) = _ERROR_CODE.unpack_from(buffer, offset)
+            if error_code == ErrorCode.UNSUPPORTED_VERSION:
+                api_version = 0
+    except (error, IndexError) as cause:
+        raise ProtocolError(f"response header: {cause}") from cause
+    return correlation_id, decode(response_class(api_key), api_version, buffer, offset)
+
+
+def _with_prefix(prefix: bytes, chunks: list[BytesLike]) -> list[BytesLike]:
+    if chunks:
+        chunks[0] = prefix + chunks[0]
+        return chunks
+    return [prefix]

@@ -1,0 +1,150 @@
+"""Message classes made from schemas: slots, a constructor, equality, text, plain values.
+
+Mirrors the ``*Data`` classes that Kafka's generator writes, with one class for all versions
+of a message. Deliberate difference: unknown tagged fields are skipped, not kept.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+from broker_sim.protocol.schema import FieldSpec, MessageSpec, StructSpec
+
+BytesLike: TypeAlias = bytes | bytearray | memoryview
+Records: TypeAlias = BytesLike | Sequence[BytesLike]
+
+_SHOWN_BYTES = 32
+_FRESH: Any = object()
+"""Stands for "a new list" or "a new struct" where None would mean null."""
+
+
+class Struct:
+    """A message or a struct nested in one; two are equal when class and fields are."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        default = type(self)()
+        shown = (
+            f"{name}={_text(value)}"
+            for name in self.__slots__
+            if (value := getattr(self, name)) != getattr(default, name)
+        )
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+class Message(Struct):
+    """A top-level message: what `codec` reads and writes."""
+
+    __slots__ = ()
+
+    SPEC: ClassVar[MessageSpec]
+    API_KEY: ClassVar[int | None]
+    MIN_VERSION: ClassVar[int]
+    MAX_VERSION: ClassVar[int]
+    FLEXIBLE_VERSIONS_MIN: ClassVar[int | None]
+    LATEST_VERSION_UNSTABLE: ClassVar[bool]
+    LISTENERS: ClassVar[tuple[str, ...]]
+    STRUCTS: ClassVar[Mapping[str, type[Struct]]]
+
+
+def to_dict(message: Struct) -> dict[str, Any]:
+    """Return the fields as plain dicts, lists, numbers, strings and bytes."""
+    return {name: _plain(getattr(message, name)) for name in message.__slots__}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Struct():
+            return to_dict(value)
+        case memoryview() | bytearray():
+            return bytes(value)
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return repr(bytes(value)) if len(value) <= _SHOWN_BYTES else f"<{len(value)} bytes>"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    return repr(value)
+
+
+def make_message_class(spec: MessageSpec, module: str) -> type[Message]:
+    """Return the class of a message; its nested structs are attributes of it.
+
+    Instances take the fields positionally, in schema order, or by keyword; what is not
+    given has Kafka's default, each array and struct a fresh one.
+    """
+    structs: dict[str, type[Struct]] = {}
+    for struct in spec.structs.values():
+        qualified = f"{spec.name}.{struct.name}"
+        structs[struct.name] = _make_class(struct, Struct, module, qualified, structs)
+    message = _make_class(spec.root, Message, module, spec.name, structs)
+    assert issubclass(message, Message)
+    message.SPEC = spec
+    message.API_KEY = spec.api_key
+    message.MIN_VERSION = spec.versions.first
+    message.MAX_VERSION = spec.versions.last
+    message.FLEXIBLE_VERSIONS_MIN = spec.flexible_versions.first if spec.flexible_versions else None
+    message.LATEST_VERSION_UNSTABLE = spec.latest_version_unstable
+    message.LISTENERS = spec.listeners
+    message.STRUCTS = structs
+    for name, struct_class in structs.items():
+        setattr(message, name, struct_class)
+    return message
+
+
+def _make_class(
+    spec: StructSpec,
+    base: type[Struct],
+    module: str,
+    qualified_name: str,
+    structs: Mapping[str, type[Struct]],
+) -> type[Struct]:
+    return type(
+        spec.name,
+        (base,),
+        {
+            "__slots__": tuple(field.name for field in spec.fields),
+            "__module__": module,
+            "__qualname__": qualified_name,
+            "__doc__": f"Kafka's {qualified_name}.",
+            "__init__": _make_constructor(spec.fields, structs),
+        },
+    )
+
+
+def _make_constructor(
+    fields: Iterable[FieldSpec], structs: Mapping[str, type[Struct]]
+) -> Callable[..., None]:
+    """Compile the ``__init__`` that one would write by hand."""
+    parameters = ["self"]
+    body = []
+    for field in fields:
+        name = field.name
+        fresh = _fresh(field)
+        parameters.append(f"{name}={'FRESH' if fresh else repr(field.default)}")
+        given = f"{fresh} if {name} is FRESH else {name}" if fresh else name
+        body.append(f"    self.{name} = {given}")
+    source = f"def __init__({', '.join(parameters)}):\n" + ("\n".join(body) or "    pass")
+    namespace: dict[str, Any] = {"FRESH": _FRESH, **structs}
+    exec(source, namespace)  # noqa: S102 - the source is made of schema names only
+    constructor: Callable[..., None] = namespace["__init__"]
+    return constructor
+
+
+def _fresh(field: FieldSpec) -> str:
+    """Return the expression that makes the default anew, "" for an immutable one."""
+    if field.default != ():
+        return ""
+    return "[]" if field.is_array or field.struct is None else f"{field.struct.name}()"

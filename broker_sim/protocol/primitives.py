@@ -1,0 +1,170 @@
+"""The pieces of the wire format that generated code calls by name.
+
+Mirrors Kafka's ``ByteUtils`` (unsigned varints) and the variable-length parts of
+``Readable`` and ``Writable``. All integers are big-endian. In flexible versions a length or
+count n is written as the varint n + 1, and 0 is null (KIP-482).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from struct import Struct
+
+from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.message import BytesLike, Records
+
+BY_REFERENCE_BYTES = 4096
+"""Records and bytes of at least this size become a chunk of their own, uncopied."""
+
+_MAX_STRING_BYTES = 32767
+_MAX_VARINT = 0x7FFF_FFFF
+_MEMORISED_LENGTHS = 1 << 14
+_BYTES_TYPES = (memoryview, bytes, bytearray)
+_PIECES_TYPES = (list, tuple)
+_ONLY_BYTES = frozenset({bytes, bytearray})
+
+
+def read_varint(buffer: BytesLike, offset: int) -> tuple[int, int]:
+    """Return the unsigned varint at ``offset`` and the offset behind it."""
+    byte = buffer[offset]
+    if byte < 0x80:
+        return byte, offset + 1
+    return finish_varint(buffer, offset + 1, byte)
+
+
+def finish_varint(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
+    """Do the same when the ``first`` byte, one with the high bit set, has been read."""
+    value = first & 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = buffer[offset]
+        offset += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > _MAX_VARINT:
+                break
+            return value, offset
+    raise ProtocolError("a varint does not fit into 31 bits")
+
+
+def finish_string_length(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
+    """Do as `finish_varint`; Kafka's strings have at most 32767 bytes."""
+    length, offset = finish_varint(buffer, offset, first)
+    if length - 1 > _MAX_STRING_BYTES:
+        raise ProtocolError(f"a string of {length - 1} bytes is longer than {_MAX_STRING_BYTES}")
+    return length, offset
+
+
+def skip_tagged_fields(buffer: BytesLike, offset: int, count: int) -> int:
+    """Return the offset behind the tagged fields, whose count's first byte was ``count``."""
+    if count > 0x7F:
+        count, offset = finish_varint(buffer, offset, count)
+    for _ in range(count):
+        _, offset = read_varint(buffer, offset)
+        size, offset = read_varint(buffer, offset)
+        offset += size
+    return offset
+
+
+def varint(value: int) -> bytes:
+    """Return ``value`` as an unsigned varint of one to five bytes."""
+    if not 0 <= value <= _MAX_VARINT:
+        raise ProtocolError(f"{value} does not fit into a varint of 31 bits")
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+class _Varints(dict[int, bytes]):
+    """`varint` as a table: ``varints[n]``, faster than a call."""
+
+    def __missing__(self, value: int) -> bytes:
+        encoded = varint(value)
+        if value < _MEMORISED_LENGTHS:
+            self[value] = encoded
+        return encoded
+
+
+class _StringLengths(_Varints):
+    """The same for a string's length plus one."""
+
+    def __missing__(self, value: int) -> bytes:
+        if value - 1 > _MAX_STRING_BYTES:
+            raise ProtocolError(f"a string of {value - 1} bytes is longer than {_MAX_STRING_BYTES}")
+        return super().__missing__(value)
+
+
+varints = _Varints()
+string_lengths = _StringLengths()
+
+
+class ArrayPackers(dict[int, Callable[..., bytes]]):
+    """Packers of arrays of one fixed format, by count: ``packers[3](3, 7, 8, 9)``.
+
+    The first argument is the number to write as the count: in flexible versions a varint of
+    count + 1, otherwise an int32.
+    """
+
+    def __init__(self, element_format: str, flexible: bool) -> None:
+        super().__init__()
+        self._element_format = element_format
+        self._flexible = flexible
+
+    def __missing__(self, count: int) -> Callable[..., bytes]:
+        if self._flexible and count >= 0x7F:
+            elements = Struct(f">{count}{self._element_format}").pack
+            return lambda written, *values: varint(written) + elements(*values)
+        count_format = "B" if self._flexible else "i"
+        packer = Struct(f">{count_format}{count}{self._element_format}").pack
+        if count < 0x7F:
+            self[count] = packer
+        return packer
+
+
+@cache
+def array_packers(element_format: str, flexible: bool) -> ArrayPackers:
+    """Return the packers that all generated functions share."""
+    return ArrayPackers(element_format, flexible)
+
+
+def join_uuids(uuids: Sequence[bytes]) -> bytes:
+    """Return the elements of an array of UUIDs."""
+    return b"".join(map(checked_uuid, uuids))
+
+
+def checked_uuid(uuid: bytes) -> bytes:
+    """Return ``uuid`` when it has 16 bytes."""
+    if len(uuid) != 16:
+        raise ProtocolError(f"a UUID has 16 bytes, not {len(uuid)}")
+    return uuid
+
+
+def size_of(value: Records) -> int:
+    """Return the number of bytes of a bytes-like value or of a list of them."""
+    if isinstance(value, _BYTES_TYPES):
+        size = len(value)
+        if isinstance(value, memoryview) and value.nbytes != size:
+            raise ProtocolError("a memoryview of records or bytes has items of one byte")
+        return size
+    if isinstance(value, _PIECES_TYPES):
+        # A fetch may return thousands of small batches: no call per piece where len() will do.
+        return sum(map(len if _ONLY_BYTES.issuperset(map(type, value)) else size_of, value))
+    raise ProtocolError(f"{type(value).__name__} is not bytes-like")
+
+
+def append_bytes(out: list[BytesLike], chunks: list[BytesLike], value: Records | None) -> None:
+    """Append ``value`` to the small pieces, or flush these and make it a chunk if large."""
+    if isinstance(value, _BYTES_TYPES):
+        if len(value) < BY_REFERENCE_BYTES:
+            out.append(value)
+            return
+        if out:
+            chunks.append(b"".join(out))
+            out.clear()
+        chunks.append(value)
+    elif value and max(map(len, value)) < BY_REFERENCE_BYTES:
+        out += value
+    elif value is not None:
+        for piece in value:
+            append_bytes(out, chunks, piece)

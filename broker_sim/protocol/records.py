@@ -1,0 +1,254 @@
+"""The records inside a batch; mirrors ``DefaultRecord`` and ``MemoryRecordsBuilder``.
+
+For look-ups by timestamp, compacted topics, transaction markers, tests and raw clients; the
+broker's produce and fetch never come here.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.compression import CompressionCodec, compress, decompress
+from broker_sim.protocol.record_batch import (
+    BATCH_OVERHEAD_BYTES,
+    CONTROL_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    MAGIC_V2,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    encode_batch,
+    parse_header,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = [
+    "EndTxnMarker",
+    "Record",
+    "build_batch",
+    "build_end_txn_marker",
+    "iter_records",
+    "read_end_txn_marker",
+]
+
+_CONTROL_KEY = Struct(">hh")
+_END_TXN_VALUE = Struct(">hi")
+_ABORT = 0
+_COMMIT = 1
+
+
+class Record(NamedTuple):
+    """One record; ``offset`` and ``timestamp`` are absolute, the timestamp in ms since the epoch.
+
+    In a record to be built an offset below zero means "the next one".
+    """
+
+    value: bytes | None
+    key: bytes | None = None
+    timestamp: int = NO_TIMESTAMP
+    offset: int = -1
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class EndTxnMarker(NamedTuple):
+    """The content of a control batch that ends a transaction."""
+
+    is_commit: bool
+    coordinator_epoch: int
+
+
+def build_batch(
+    records: Iterable[Record | bytes],
+    *,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    codec: CompressionCodec = CompressionCodec.NONE,
+    log_append_time: bool = False,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+) -> bytes:
+    """Return a batch with the records (or mere values) in it, numbered from ``base_offset``."""
+    items = [r if isinstance(r, Record) else Record(r) for r in records]
+    base_timestamp = items[0].timestamp if items else NO_TIMESTAMP
+    packed = bytearray()
+    offset = base_offset - 1
+    for item in items:
+        offset = item.offset if item.offset >= 0 else offset + 1
+        body = _encode_record(item, offset - base_offset, item.timestamp - base_timestamp)
+        packed += _varint(len(body))
+        packed += body
+    attributes = (
+        codec
+        | (LOG_APPEND_TIME_FLAG if log_append_time else 0)
+        | (TRANSACTIONAL_FLAG if is_transactional else 0)
+        | (CONTROL_FLAG if is_control else 0)
+    )
+    header = BatchHeader(
+        base_offset=base_offset,
+        length=0,
+        partition_leader_epoch=partition_leader_epoch,
+        magic=MAGIC_V2,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=max(offset - base_offset, 0),
+        base_timestamp=base_timestamp,
+        max_timestamp=max((item.timestamp for item in items), default=NO_TIMESTAMP),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        records_count=len(items),
+    )
+    return encode_batch(header, compress(codec, bytes(packed)))
+
+
+def build_end_txn_marker(
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    is_commit: bool,
+    timestamp: int,
+    coordinator_epoch: int = 0,
+) -> bytes:
+    """Return the control batch by which a coordinator commits or aborts a transaction."""
+    marker = Record(
+        key=_CONTROL_KEY.pack(0, _COMMIT if is_commit else _ABORT),
+        value=_END_TXN_VALUE.pack(0, coordinator_epoch),
+        timestamp=timestamp,
+    )
+    return build_batch(
+        [marker],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control=True,
+    )
+
+
+def read_end_txn_marker(batch: bytes | memoryview) -> EndTxnMarker:
+    """Return what a control batch says of its transaction. Raises `ApiError` INVALID_RECORD."""
+    record = next(iter_records(batch), Record(None))
+    key, value = record.key or b"", record.value or b""
+    if len(key) < _CONTROL_KEY.size or len(value) < _END_TXN_VALUE.size:
+        raise _invalid("a control record too short for the end of a transaction")
+    _version, control_type = _CONTROL_KEY.unpack_from(key)
+    if control_type not in {_ABORT, _COMMIT}:
+        raise _invalid(f"a control record of type {control_type}")
+    _version, coordinator_epoch = _END_TXN_VALUE.unpack_from(value)
+    return EndTxnMarker(control_type == _COMMIT, coordinator_epoch)
+
+
+def iter_records(batch: bytes | memoryview) -> Iterator[Record]:
+    """Yield the records of one whole batch, decompressed, with absolute offsets and timestamps.
+
+    Raises `ApiError` INVALID_RECORD where the records are not what the header says, and as
+    `decompress` does.
+    """
+    header = parse_header(batch)
+    data = decompress(header.codec, memoryview(batch)[BATCH_OVERHEAD_BYTES : header.size_bytes])
+    position = 0
+    for _ in range(header.records_count):
+        size, position = _read_varint(data, position)
+        end = position + size
+        if size < 0 or end > len(data):
+            raise _invalid("a record's size goes beyond the batch")
+        record = _decode_record(data, position, end, header)
+        if header.is_log_append_time:
+            record = record._replace(timestamp=header.max_timestamp)
+        yield record
+        position = end
+    if position != len(data):
+        raise _invalid("records after the last one")
+
+
+def _invalid(what: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_RECORD, f"Invalid record batch: {what}")
+
+
+def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
+    body = bytearray(b"\x00")
+    body += _varint(timestamp_delta)
+    body += _varint(offset_delta)
+    _put_bytes(body, record.key)
+    _put_bytes(body, record.value)
+    body += _varint(len(record.headers))
+    for name, value in record.headers:
+        _put_bytes(body, name.encode())
+        _put_bytes(body, value)
+    return bytes(body)
+
+
+def _decode_record(data: bytes, position: int, end: int, header: BatchHeader) -> Record:
+    timestamp_delta, position = _read_varint(data, position + 1)
+    offset_delta, position = _read_varint(data, position)
+    key, position = _read_bytes(data, position, end)
+    value, position = _read_bytes(data, position, end)
+    count, position = _read_varint(data, position)
+    if not 0 <= count <= end - position:
+        raise _invalid(f"{count} headers in a record")
+    headers = []
+    for _ in range(count):
+        name, position = _read_bytes(data, position, end)
+        if name is None:
+            raise _invalid("a header without a key")
+        header_value, position = _read_bytes(data, position, end)
+        headers.append((name.decode(errors="replace"), header_value))
+    if position != end:
+        raise _invalid("a record's size is not that of its fields")
+    return Record(
+        value,
+        key,
+        header.base_timestamp + timestamp_delta,
+        header.base_offset + offset_delta,
+        tuple(headers),
+    )
+
+
+def _varint(value: int) -> bytes:
+    zigzag = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while zigzag > 0x7F:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    out.append(zigzag)
+    return bytes(out)
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    zigzag = shift = 0
+    while True:
+        if position >= len(data) or shift > 63:
+            raise _invalid("a number that does not end")
+        byte = data[position]
+        position += 1
+        zigzag |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (zigzag >> 1) ^ -(zigzag & 1), position
+        shift += 7
+
+
+def _put_bytes(body: bytearray, value: bytes | None) -> None:
+    if value is None:
+        body += _varint(-1)
+    else:
+        body += _varint(len(value))
+        body += value
+
+
+def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    size, position = _read_varint(data, position)
+    if size < 0:
+        return None, position
+    if position + size > end:
+        raise _invalid("a field that goes beyond its record")
+    return data[position : position + size], position + size

@@ -1,0 +1,96 @@
+"""A function in the making: its lines, and which field each line reads or writes.
+
+The second is what names the field in an error: the failing line of the generated function
+is known from the traceback, so correct messages pay nothing for it.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def join_path(path: str, name: str) -> str:
+    """Return the path of the field ``name`` of the struct at ``path``."""
+    return f"{path}.{name}" if path else name
+
+
+def group_paths(paths: list[str]) -> str:
+    """Return one path for fields that are read or written at once: the first to the last."""
+    return paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
+
+
+class Source:
+    """Lines of Python under construction, with the names that they refer to."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.names: dict[str, Any] = {}
+        self._lines: list[str] = []
+        self._paths: list[str] = []
+        self._indent = ""
+        self._variables = 0
+
+    @property
+    def text(self) -> str:
+        """The source so far."""
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def line(self, text: str, path: str = "") -> None:
+        """Add a line that belongs to the field at ``path``."""
+        self._lines.append(self._indent + text)
+        self._paths.append(path)
+
+    @contextmanager
+    def block(self, header: str, path: str = "") -> Iterator[None]:
+        """Add ``header`` and indent what is added inside."""
+        self.line(header, path)
+        outer, self._indent = self._indent, self._indent + "    "
+        yield
+        self._indent = outer
+
+    def variable(self, prefix: str) -> str:
+        """Return a variable's name that is used nowhere else."""
+        self._variables += 1
+        return f"{prefix}{self._variables}"
+
+    def name(self, name: str, make: Callable[[], Any]) -> str:
+        """Return ``name`` after defining it, at its first use, as what ``make`` returns."""
+        if name not in self.names:
+            self.names[name] = make()
+        return name
+
+    def compile(self, function: str) -> "CompiledFunction":
+        """Return the finished function of that name."""
+        code = compile(self.text, f"<{self.title}>", "exec")
+        namespace = dict(self.names)
+        exec(code, namespace)  # noqa: S102 - the source is made of schema names only
+        return CompiledFunction(namespace[function], self.text, tuple(self._paths))
+
+
+class CompiledFunction:
+    """A generated function: ``call`` runs it, ``source`` is its text."""
+
+    __slots__ = ("_paths", "call", "code", "source")
+
+    def __init__(self, call: Callable[..., Any], source: str, paths: tuple[str, ...]) -> None:
+        self.call = call
+        self.source = source
+        self.code = call.__code__
+        self._paths = paths
+
+    def path_of(self, error: BaseException) -> str:
+        """Return the path of the field at which ``error`` was raised, "" if unknown."""
+        traceback = error.__traceback__
+        while traceback and traceback.tb_frame.f_code is not self.code:
+            traceback = traceback.tb_next
+        if traceback is None:
+            return ""
+        variables = traceback.tb_frame.f_locals
+
+        def index(match: re.Match[str]) -> str:
+            element, array = (variables.get(name) for name in match.groups())
+            found = (i for i, item in enumerate(array or ()) if item is element)
+            return f"[{next(found, len(array or ()))}]"
+
+        return re.sub(r"\[(\w+) in (\w+)\]", index, self._paths[traceback.tb_lineno - 1])

@@ -1,0 +1,93 @@
+"""Sends ISR changes to the controller, several at once; mirrors ``DefaultAlterPartitionManager``.
+
+One request is under way at a time; what is proposed meanwhile goes with the next one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker_sim.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.process import Process
+    from broker_sim.replica.isr_state import PendingIsr
+    from broker_sim.replica.partition import Partition
+
+__all__ = ["AlterPartitionManager", "IsrDecision", "IsrProposal"]
+
+RETRY_BACKOFF_MS = 50
+
+
+class IsrProposal(NamedTuple):
+    """A partition and the ISR that its leader wants."""
+
+    partition: Partition
+    pending: PendingIsr
+
+
+class IsrDecision(NamedTuple):
+    """The controller's answer to one proposal; the fields after the error only without one."""
+
+    error_code: ErrorCode
+    isr: frozenset[int] = frozenset()
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+
+
+class AlterPartitionManager:
+    """Collects proposals and hands their decisions back to the partitions."""
+
+    def __init__(
+        self,
+        process: Process,
+        send: Callable[
+            [Sequence[IsrProposal], Callable[[ErrorCode, Sequence[IsrDecision]], None]], None
+        ],
+    ) -> None:
+        self._process = process
+        self._send = send
+        self._unsent: list[IsrProposal] = []
+        self._inflight = False
+
+    def submit(self, partition: Partition, pending: PendingIsr) -> None:
+        """Propose ``pending``; the partition is told of the decision."""
+        self._unsent.append(IsrProposal(partition, pending))
+        self._maybe_send()
+
+    def _maybe_send(self) -> None:
+        if self._inflight or not self._unsent:
+            return
+        self._inflight = True
+        batch, self._unsent = self._unsent, []
+        self._send(
+            batch, lambda error_code, decisions: self._on_answer(batch, error_code, decisions)
+        )
+
+    def _on_answer(
+        self,
+        batch: Sequence[IsrProposal],
+        error_code: ErrorCode,
+        decisions: Sequence[IsrDecision],
+    ) -> None:
+        self._inflight = False
+        if error_code is not ErrorCode.NONE:
+            self._unsent[:0] = batch
+            self._process.call_later(RETRY_BACKOFF_MS, self._maybe_send)
+            return
+        retry: list[IsrProposal] = []
+        for proposal, decision in zip(batch, decisions, strict=True):
+            partition, pending = proposal
+            if decision.error_code is ErrorCode.NONE:
+                partition.complete_alter_partition(
+                    pending, decision.isr, decision.leader_epoch, decision.partition_epoch
+                )
+            elif partition.fail_alter_partition(pending, decision.error_code):
+                retry.append(proposal)
+        if retry:
+            self._unsent[:0] = retry
+            self._process.call_later(RETRY_BACKOFF_MS, self._maybe_send)
+        else:
+            self._maybe_send()

@@ -1,0 +1,106 @@
+"""A fetch that waits for data; mirrors ``kafka.server.DelayedFetch``.
+
+It can be completed when, for any of its partitions,
+
+* Case A: this broker may no longer serve it (not the leader, where only a leader may)
+* Case B: the replica is no longer on this broker
+* Case C: the broker does not know the partition any more
+* Case D: the log directory is offline (does not occur here: logs are in memory)
+* Case E: the leader epoch that the request names is fenced or not known yet
+* Case F: the fetch offset is beyond the end, after a truncation, or on an older segment than the end
+* Case H: the fetcher's log has turned out to diverge, so that it must truncate
+
+or when
+
+* Case G: the partitions together have ``min_bytes``
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.delayed_request import DelayedRequest
+from broker_sim.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.log import PartitionLog
+    from broker_sim.replica.delayed_produce import PartitionLookup
+    from broker_sim.replica.fetch_params import FetchParams, FetchPartition
+    from broker_sim.topic_partition import TopicPartition
+
+__all__ = ["DelayedFetch"]
+
+
+class DelayedFetch(DelayedRequest):
+    """Parks the fetch until there is enough to send, something to tell, or ``max_wait_ms`` is over."""
+
+    __slots__ = ("_complete", "_infos", "_params", "_partitions")
+
+    api = "Fetch"
+
+    def __init__(
+        self,
+        params: FetchParams,
+        infos: Sequence[tuple[TopicPartition, FetchPartition]],
+        partitions: PartitionLookup,
+        complete: Callable[[], None],
+    ) -> None:
+        super().__init__(params.max_wait_ms, params.client_id)
+        self._params = params
+        self._infos = infos
+        self._partitions = partitions
+        self._complete = complete
+
+    def try_complete(self) -> bool:
+        """Complete in the cases above."""
+        if self._is_satisfied():
+            return self.force_complete()
+        return False
+
+    def _is_satisfied(self) -> bool:
+        """Look for the cases; at most a partition's own limit counts towards min bytes."""
+        params = self._params
+        accumulated_bytes = 0
+        for topic_partition, fetch in self._infos:
+            partition = self._partitions.get_partition_or_error(topic_partition)
+            if isinstance(partition, ErrorCode):  # Cases B, C
+                return True
+            try:
+                log = partition.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
+                end_offset = partition.fetch_end_offset(params.isolation)
+                if _is_beyond(log, fetch.fetch_offset, end_offset):  # Case F, truncated
+                    return True
+                if fetch.fetch_offset < end_offset:
+                    if _is_on_older_segment(log, fetch.fetch_offset, end_offset):  # Case F, rolled
+                        return True
+                    available = log.position(end_offset) - log.position(fetch.fetch_offset)
+                    accumulated_bytes += min(available, fetch.max_bytes)
+                if fetch.last_fetched_epoch >= 0 and partition.diverging_epoch(fetch):  # Case H
+                    return True
+            except ApiError:  # Cases A, E, and H with an epoch that is not known here
+                return True
+        return accumulated_bytes >= params.min_bytes  # Case G
+
+    def on_expiration(self) -> None:
+        """Nothing more: whatever can be read is the answer."""
+
+    def on_complete(self) -> None:
+        """Read again and answer."""
+        self._complete()
+
+
+def _is_beyond(log: PartitionLog, offset: int, end_offset: int) -> bool:
+    """Whether the offset's batch begins after ``end_offset``, or the log ends before the offset."""
+    return offset > end_offset and (
+        offset > log.log_end_offset or log.position(offset) > log.position(end_offset)
+    )
+
+
+def _is_on_older_segment(log: PartitionLog, offset: int, end_offset: int) -> bool:
+    """Whether a segment begins between the two offsets."""
+    segments = log.segments
+    return len(segments) > 1 and any(
+        offset < segment.base_offset <= end_offset for segment in segments
+    )

@@ -1,0 +1,106 @@
+"""What a fetch asks for and what it gets, whoever asks.
+
+Mirrors ``FetchParams``, ``FetchRequest.PartitionData`` and ``FetchPartitionData``. A consumer's
+request from the socket and a follower's request from a link are both brought to this form, so that
+one code path serves them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim.errors import ErrorCode
+    from broker_sim.log import AbortedTxn
+
+
+__all__ = [
+    "CONSUMER_REPLICA_ID",
+    "NO_TOPIC_ID",
+    "FetchIsolation",
+    "FetchParams",
+    "FetchPartition",
+    "FetchPartitionData",
+]
+
+CONSUMER_REPLICA_ID = -1
+NO_TOPIC_ID = bytes(16)
+
+
+class FetchIsolation(Enum):
+    """How far a fetch may read."""
+
+    LOG_END = "log end"
+    HIGH_WATERMARK = "high watermark"
+    TXN_COMMITTED = "last stable offset"
+
+
+class FetchParams:
+    """The part of a fetch that holds for all of its partitions."""
+
+    __slots__ = (
+        "client_id",
+        "fetch_only_leader",
+        "is_from_follower",
+        "isolation",
+        "max_bytes",
+        "max_wait_ms",
+        "min_bytes",
+        "replica_epoch",
+        "replica_id",
+    )
+
+    def __init__(
+        self,
+        max_wait_ms: int,
+        min_bytes: int,
+        max_bytes: int,
+        isolation: FetchIsolation,
+        *,
+        replica_id: int = CONSUMER_REPLICA_ID,
+        replica_epoch: int = -1,
+        has_client_metadata: bool = True,
+        client_id: str | None = None,
+    ) -> None:
+        self.max_wait_ms = max_wait_ms
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.isolation = isolation
+        self.replica_id = replica_id
+        self.replica_epoch = replica_epoch
+        self.client_id = client_id
+        self.is_from_follower = replica_id >= 0
+        # Before version 11 (KIP-392) a consumer's fetch carries no rack, and only the leader serves it.
+        self.fetch_only_leader = self.is_from_follower or not has_client_metadata
+
+
+class FetchPartition(NamedTuple):
+    """Where to read one partition; ``-1`` stands for an epoch that the request does not have."""
+
+    fetch_offset: int
+    max_bytes: int
+    topic_id: bytes = NO_TOPIC_ID
+    log_start_offset: int = -1
+    current_leader_epoch: int = -1
+    last_fetched_epoch: int = -1
+
+
+class FetchPartitionData(NamedTuple):
+    """What one partition answers: an error, a diverging epoch, or records (pieces of the log)."""
+
+    error_code: ErrorCode
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: Sequence[bytes | memoryview] = ()
+    size_bytes: int = 0
+    diverging_epoch: tuple[int, int] | None = None
+    aborted_transactions: Sequence[AbortedTxn] | None = None
+
+    @classmethod
+    def failed(cls, error_code: ErrorCode) -> FetchPartitionData:
+        """Return an answer that is only an error."""
+        return cls(error_code, -1, -1, -1)

@@ -1,0 +1,330 @@
+"""Replication from one leader; mirrors ``AbstractFetcherThread`` and ``ReplicaFetcherThread``.
+
+One fetch is under way at a time, for all partitions that this broker follows on that leader. A
+partition that is added meanwhile is part of the next one only. Truncation follows the diverging
+epoch in the leader's answer (KIP-595), as brokers do since Kafka 2.7.
+
+Deliberate difference: callbacks instead of a thread; no fetch sessions between brokers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.event_log import get_logger
+from broker_sim.log import OffsetsOutOfOrderError, UnexpectedAppendOffsetError
+from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.process import Handle, Process
+    from broker_sim.replica.fetch_params import FetchPartitionData
+    from broker_sim.replica.partition import Partition
+    from broker_sim.topic_partition import TopicPartition
+
+__all__ = ["LeaderEndpoint", "ReplicaFetcher"]
+
+log = get_logger(__name__)
+
+
+class LeaderEndpoint(Protocol):
+    """The way to another broker; mirrors ``kafka.server.LeaderEndPoint``."""
+
+    def fetch(
+        self,
+        leader_id: int,
+        params: FetchParams,
+        infos: Sequence[tuple[TopicPartition, FetchPartition]],
+        on_response: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None],
+        on_failure: Callable[[], None],
+    ) -> None:
+        """Send a fetch; exactly one of the callbacks is called, unless this broker dies first.
+
+        The response has one entry for each of ``infos``, in the same order.
+        """
+
+    def fetch_log_bounds(
+        self,
+        leader_id: int,
+        topic_partition: TopicPartition,
+        current_leader_epoch: int,
+        on_response: Callable[[ErrorCode, int, int], None],
+        on_failure: Callable[[], None],
+    ) -> None:
+        """Ask for the leader's log start and end offset."""
+
+
+class _FetchState:
+    """How far one followed partition is; ``fetch`` is replaced, never changed."""
+
+    __slots__ = ("delayed_until_ms", "fetch", "partition")
+
+    def __init__(self, partition: Partition, fetch: FetchPartition) -> None:
+        self.partition = partition
+        self.fetch = fetch
+        self.delayed_until_ms = 0
+
+
+class ReplicaFetcher:
+    """Follows one leader for as long as it has partitions there."""
+
+    def __init__(
+        self,
+        leader_id: int,
+        process: Process,
+        config: BrokerConfig,
+        endpoint: LeaderEndpoint,
+        *,
+        replica_id: int,
+        broker_epoch: Callable[[], int],
+        complete_delayed_fetches: Callable[[TopicPartition], object],
+    ) -> None:
+        self.leader_id = leader_id
+        self._process = process
+        self._config = config
+        self._endpoint = endpoint
+        self._replica_id = replica_id
+        self._broker_epoch = broker_epoch
+        self._complete_delayed_fetches = complete_delayed_fetches
+        self._clock = process.clock
+        self._params: FetchParams | None = None
+        self._states: dict[TopicPartition, _FetchState] = {}
+        self._request: object | None = None
+        self._backoff: Handle | None = None
+        self._timeout: Handle | None = None
+        self._sent_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def add(self, partition: Partition) -> None:
+        """Start to follow the partition in its current leader epoch."""
+        self._states[partition.topic_partition] = _FetchState(
+            partition, self._initial_fetch(partition)
+        )
+        self._process.call_soon(self._end_backoff)
+
+    def remove(self, topic_partition: TopicPartition) -> None:
+        """Stop to follow the partition; an answer that is under way is ignored."""
+        self._states.pop(topic_partition, None)
+
+    def shutdown(self) -> None:
+        """Stop to follow this leader."""
+        self._states.clear()
+        self._request = None
+        for handle in (self._backoff, self._timeout):
+            if handle is not None:
+                handle.cancel()
+        self._backoff = self._timeout = None
+
+    def _initial_fetch(self, partition: Partition) -> FetchPartition:
+        """Start at the log's end, from where a diverging epoch leads back; at the HW if there is none."""
+        local_log = partition.log
+        if local_log.latest_epoch is None:
+            local_log.truncate_to(local_log.high_watermark)
+        return self._next_fetch(partition, local_log.log_end_offset)
+
+    def _next_fetch(self, partition: Partition, fetch_offset: int) -> FetchPartition:
+        local_log = partition.log
+        latest_epoch = local_log.latest_epoch
+        return FetchPartition(
+            fetch_offset,
+            self._config.replica_fetch_max_bytes,
+            partition.topic_id,
+            local_log.log_start_offset,
+            partition.leader_epoch,
+            -1 if latest_epoch is None else latest_epoch,
+        )
+
+    # -- the loop -------------------------------------------------------------------------------
+
+    def _maybe_fetch(self) -> None:
+        """Send the next fetch unless one is under way; with nothing to ask for, wait a while."""
+        if self._request is not None or self._backoff is not None or not self._states:
+            return
+        now_ms = self._clock.now_ms()
+        infos = [
+            (topic_partition, state.fetch)
+            for topic_partition, state in self._states.items()
+            if state.delayed_until_ms <= now_ms
+        ]
+        if not infos:
+            self._backoff = self._process.call_later(
+                self._config.replica_fetch_backoff_ms, self._end_backoff
+            )
+            return
+        request = self._request = object()
+        self._sent_ms = now_ms
+        if self._timeout is None:
+            self._timeout = self._process.call_later(
+                self._config.replica_socket_timeout_ms, self._check_timeout
+            )
+        self._endpoint.fetch(
+            self.leader_id,
+            self._fetch_params(),
+            infos,
+            partial(self._on_response, request, infos),
+            partial(self._on_failure, request),
+        )
+
+    def _fetch_params(self) -> FetchParams:
+        """Return what all fetches of this broker's life have in common."""
+        broker_epoch = self._broker_epoch()
+        if self._params is None or self._params.replica_epoch != broker_epoch:
+            self._params = FetchParams(
+                self._config.replica_fetch_wait_max_ms,
+                self._config.replica_fetch_min_bytes,
+                self._config.replica_fetch_response_max_bytes,
+                FetchIsolation.LOG_END,
+                replica_id=self._replica_id,
+                replica_epoch=broker_epoch,
+                client_id=f"replica-{self._replica_id}",
+            )
+        return self._params
+
+    def _end_backoff(self) -> None:
+        if self._backoff is not None:
+            self._backoff.cancel()
+            self._backoff = None
+        self._maybe_fetch()
+
+    def _check_timeout(self) -> None:
+        """Give a fetch up that was not answered in time; one timer serves all fetches in turn."""
+        self._timeout = None
+        if self._request is None:
+            return
+        waited_ms = self._clock.now_ms() - self._sent_ms
+        remaining_ms = self._config.replica_socket_timeout_ms - waited_ms
+        if remaining_ms > 0:
+            self._timeout = self._process.call_later(remaining_ms, self._check_timeout)
+        else:
+            self._on_failure(self._request)
+
+    def _on_failure(self, request: object) -> None:
+        """Leave all partitions alone for a while: the leader cannot be reached."""
+        if self._request is not request:
+            return
+        self._request = None
+        self._delay(list(self._states))
+        self._maybe_fetch()
+
+    def _on_response(
+        self,
+        request: object,
+        sent: Sequence[tuple[TopicPartition, FetchPartition]],
+        results: Sequence[tuple[TopicPartition, FetchPartitionData]],
+    ) -> None:
+        if self._request is not request:
+            return
+        self._request = None
+        failed: list[TopicPartition] = []
+        advanced: list[TopicPartition] = []
+        for (topic_partition, fetch), (_, data) in zip(sent, results, strict=True):
+            state = self._states.get(topic_partition)
+            # The partition may have been removed, or added again in a newer epoch, meanwhile.
+            if state is None or state.fetch is not fetch:
+                continue
+            if data.error_code:
+                self._handle_error(topic_partition, state, data.error_code, failed)
+            elif data.diverging_epoch is not None:
+                self._truncate(state, *data.diverging_epoch)
+            elif self._process_data(topic_partition, state, data, failed):
+                advanced.append(topic_partition)
+        if failed:
+            self._delay(failed)
+        self._maybe_fetch()
+        for topic_partition in advanced:
+            self._complete_delayed_fetches(topic_partition)
+
+    def _process_data(
+        self,
+        topic_partition: TopicPartition,
+        state: _FetchState,
+        data: FetchPartitionData,
+        failed: list[TopicPartition],
+    ) -> bool:
+        """Append and follow the leader's watermarks; True if the own high watermark moved."""
+        partition = state.partition
+        local_log = partition.log
+        try:
+            if data.size_bytes:
+                partition.append_records_to_follower(data.records)
+            old_high_watermark = local_log.high_watermark
+            local_log.update_high_watermark(data.high_watermark)
+            local_log.maybe_increment_log_start_offset(data.log_start_offset)
+        except (ApiError, UnexpectedAppendOffsetError, OffsetsOutOfOrderError) as error:
+            log.warning("replica_append_failed", partition=str(topic_partition), error=str(error))
+            failed.append(topic_partition)
+            return False
+        state.fetch = self._next_fetch(partition, local_log.log_end_offset)
+        if data.size_bytes:
+            # The next fetch names it last, so that no partition starves behind a busy one.
+            self._states[topic_partition] = self._states.pop(topic_partition)
+        return local_log.high_watermark != old_high_watermark
+
+    def _truncate(self, state: _FetchState, leader_epoch: int, leader_end_offset: int) -> None:
+        """Cut off what the leader does not have; mirrors ``getOffsetTruncationState``."""
+        local_log = state.partition.log
+        end_offset = local_log.log_end_offset
+        epoch, epoch_end_offset = local_log.leader_epoch_cache.end_offset_for(
+            leader_epoch, end_offset
+        )
+        if epoch < 0:
+            target = min(leader_end_offset, end_offset)
+        elif epoch != leader_epoch:
+            target = min(epoch_end_offset, end_offset)
+        else:
+            target = min(epoch_end_offset, leader_end_offset, end_offset)
+        log.info("truncated", partition=str(state.partition.topic_partition), offset=target)
+        local_log.truncate_to(target)
+        state.fetch = self._next_fetch(state.partition, target)
+
+    def _handle_error(
+        self,
+        topic_partition: TopicPartition,
+        state: _FetchState,
+        error_code: ErrorCode,
+        failed: list[TopicPartition],
+    ) -> None:
+        if error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._reset_offset(topic_partition, state)
+        elif error_code is ErrorCode.FENCED_LEADER_EPOCH:
+            # The leader is ahead; the metadata of its epoch will add the partition again.
+            del self._states[topic_partition]
+        else:
+            log.debug("replica_fetch_failed", partition=str(topic_partition), error=error_code.name)
+            failed.append(topic_partition)
+
+    def _delay(self, topic_partitions: Sequence[TopicPartition]) -> None:
+        until_ms = self._clock.now_ms() + self._config.replica_fetch_backoff_ms
+        for topic_partition in topic_partitions:
+            state = self._states.get(topic_partition)
+            if state is not None:
+                state.delayed_until_ms = until_ms
+
+    def _reset_offset(self, topic_partition: TopicPartition, state: _FetchState) -> None:
+        """Bring the log into the leader's range; mirrors ``fetchOffsetAndTruncate``."""
+        sent = state.fetch
+        self._delay([topic_partition])
+
+        def on_bounds(error_code: ErrorCode, leader_start_offset: int, leader_end: int) -> None:
+            if self._states.get(topic_partition) is not state or state.fetch is not sent:
+                return
+            if error_code is not ErrorCode.NONE:
+                return
+            local_log = state.partition.log
+            if leader_end < local_log.log_end_offset:
+                local_log.truncate_to(leader_end)
+            elif leader_start_offset > local_log.log_end_offset:
+                local_log.truncate_fully_and_start_at(leader_start_offset)
+            state.fetch = self._next_fetch(state.partition, local_log.log_end_offset)
+            state.delayed_until_ms = 0
+            self._end_backoff()
+
+        self._endpoint.fetch_log_bounds(
+            self.leader_id, topic_partition, sent.current_leader_epoch, on_bounds, lambda: None
+        )

@@ -1,0 +1,164 @@
+"""What a leader knows of its followers and decides about the ISR; part of ``kafka.cluster.Partition``.
+
+It proposes who joins and who leaves; the partition sends the proposals to the controller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.replica.isr_state import CommittedIsr, IsrState, PendingIsr
+from broker_sim.replica.replica import Replica
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from purgatory import Clock
+
+__all__ = ["LeaderReplicas", "MetadataView"]
+
+
+STATE_IS_OLD = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+"""Refusals of a proposed ISR after which only new metadata helps."""
+
+
+class MetadataView(Protocol):
+    """What a partition asks the broker's metadata."""
+
+    def is_isr_eligible(self, broker_id: int, stored_epoch: int | None) -> bool:
+        """Whether the broker is alive, unfenced and in the epoch in which it last fetched."""
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether the broker is registered and unfenced."""
+
+    def is_stale_epoch(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether the broker lives and has registered anew since ``broker_epoch`` (-1: unknown)."""
+
+
+class LeaderReplicas:
+    """The followers of one partition, as its leader sees them, and the ISR."""
+
+    __slots__ = ("_broker_id", "_clock", "_lag_time_max_ms", "_metadata", "followers", "isr_state")
+
+    def __init__(
+        self, broker_id: int, clock: Clock, lag_time_max_ms: int, metadata: MetadataView
+    ) -> None:
+        self.followers: dict[int, Replica] = {}
+        self.isr_state: IsrState = CommittedIsr(frozenset())
+        self._broker_id = broker_id
+        self._clock = clock
+        self._lag_time_max_ms = lag_time_max_ms
+        self._metadata = metadata
+
+    def assign(self, replicas: Iterable[int], isr: Iterable[int]) -> None:
+        """Keep a `Replica` for each of the followers, and take the ISR that the controller set."""
+        followers = {replica for replica in replicas if replica != self._broker_id}
+        for removed in self.followers.keys() - followers:
+            del self.followers[removed]
+        for added in sorted(followers - self.followers.keys()):
+            self.followers[added] = Replica(added)
+        self.isr_state = CommittedIsr(frozenset(isr))
+
+    def clear(self) -> None:
+        """Forget everything: this broker follows now."""
+        self.followers.clear()
+        self.isr_state = CommittedIsr(frozenset())
+
+    def start_epoch(self, leader_end_offset: int, is_new_leader: bool) -> None:
+        """Start a leader epoch: members of the ISR get a full lag time, the others none."""
+        now_ms = self._clock.now_ms()
+        for follower in self.followers.values():
+            is_in_sync = follower.broker_id in self.isr_state.isr
+            follower.reset(now_ms, leader_end_offset, is_new_leader, is_in_sync)
+
+    def high_watermark_candidate(self, leader_end_offset: int) -> int:
+        """Return the smallest LEO of the maximal ISR and of caught-up followers about to join it."""
+        candidate = leader_end_offset
+        maximal_isr = self.isr_state.maximal_isr
+        for follower in self.followers.values():
+            if follower.log_end_offset < candidate and (
+                follower.broker_id in maximal_isr or self._is_joining(follower, leader_end_offset)
+            ):
+                candidate = follower.log_end_offset
+        return candidate
+
+    def _is_joining(self, follower: Replica, leader_end_offset: int) -> bool:
+        now_ms = self._clock.now_ms()
+        return follower.is_caught_up(
+            leader_end_offset, now_ms, self._lag_time_max_ms
+        ) and self._metadata.is_isr_eligible(follower.broker_id, follower.broker_epoch)
+
+    def check_broker_epoch(self, follower_id: int, broker_epoch: int) -> None:
+        """Refuse a fetch from a follower's former life with NOT_LEADER_OR_FOLLOWER (KIP-903)."""
+        if self._metadata.is_stale_epoch(follower_id, broker_epoch):
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def low_watermark(self, leader_start_offset: int) -> int:
+        """Return the smallest log start offset of the living replicas."""
+        low = leader_start_offset
+        for follower in self.followers.values():
+            if follower.log_start_offset < low and self._metadata.is_alive(follower.broker_id):
+                low = follower.log_start_offset
+        return low
+
+    def may_join_isr(self, follower: Replica, high_watermark: int, epoch_start_offset: int) -> bool:
+        """Whether the follower has the HW and this leader epoch's start, and no change is under way."""
+        return (
+            not self.isr_state.is_inflight
+            and follower.broker_id not in self.isr_state.isr
+            and follower.log_end_offset >= high_watermark
+            and follower.log_end_offset >= epoch_start_offset
+            and self._metadata.is_isr_eligible(follower.broker_id, follower.broker_epoch)
+        )
+
+    def out_of_sync(self, leader_end_offset: int) -> frozenset[int]:
+        """Return the followers in the ISR that have not caught up for ``replica.lag.time.max.ms``."""
+        now_ms = self._clock.now_ms()
+        return frozenset(
+            member
+            for member in self.isr_state.isr
+            if member != self._broker_id
+            and (
+                (follower := self.followers.get(member)) is None
+                or not follower.is_caught_up(leader_end_offset, now_ms, self._lag_time_max_ms)
+            )
+        )
+
+    def propose(
+        self, isr: frozenset[int], leader_epoch: int, partition_epoch: int
+    ) -> PendingIsr | None:
+        """Make the change pending and return it; None if another one is under way."""
+        committed = self.isr_state
+        if isinstance(committed, PendingIsr):
+            return None
+        epochs = {member: self._broker_epoch_of(member) for member in sorted(isr)}
+        pending = PendingIsr(epochs, committed, leader_epoch, partition_epoch)
+        self.isr_state = pending
+        return pending
+
+    def refuse(self, proposed: PendingIsr, error_code: ErrorCode) -> bool:
+        """Take the controller's refusal; True if the same change should be sent again.
+
+        After a refusal that says "your state is old" the pending state stays until new metadata
+        arrives, so that the maximal ISR goes on counting.
+        """
+        if self.isr_state is not proposed:
+            return False
+        if error_code in {ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA}:
+            self.isr_state = proposed.last_committed
+            return False
+        return error_code not in STATE_IS_OLD
+
+    def _broker_epoch_of(self, member: int) -> int:
+        follower = self.followers.get(member)
+        return -1 if follower is None or follower.broker_epoch is None else follower.broker_epoch

@@ -1,0 +1,107 @@
+"""Brings the hosted partitions in line with new metadata; mirrors ``ReplicaManager.applyDelta``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from broker_sim.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker_sim.config import TopicConfig
+    from broker_sim.metadata import ImageChanges, MetadataImage, PartitionState, TopicState
+    from broker_sim.replica.fetcher_manager import FetcherManager
+    from broker_sim.replica.partition import Partition
+    from broker_sim.replica.replica_manager import ReplicaManager
+
+__all__ = ["MetadataApplier", "PartitionStore"]
+
+
+class PartitionStore(Protocol):
+    """Makes partitions with their logs, and throws logs away."""
+
+    def open_partition(self, topic_partition: TopicPartition, topic: TopicState) -> Partition:
+        """Return the partition on its log, which may have survived a restart."""
+
+    def delete_log(self, topic_partition: TopicPartition) -> None:
+        """Throw the log away."""
+
+
+class MetadataApplier:
+    """Turns changes of metadata into leaders, followers and deletions on one broker."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        replica_manager: ReplicaManager,
+        fetchers: FetcherManager,
+        store: PartitionStore,
+        topic_config: Callable[[TopicState], TopicConfig],
+    ) -> None:
+        self._broker_id = broker_id
+        self._replica_manager = replica_manager
+        self._fetchers = fetchers
+        self._store = store
+        self._topic_config = topic_config
+
+    def apply(self, changes: ImageChanges, image: MetadataImage) -> None:
+        """Apply deletions first, then leaders before followers, then configurations."""
+        for topic in changes.deleted_topics:
+            for number, state in enumerate(topic.partitions):
+                if self._broker_id in state.replicas:
+                    self._delete(TopicPartition(topic.name, number))
+        self._apply_roles(changes, image)
+        self._fetchers.shutdown_idle_fetchers()
+        if changes.broker_configs_changed:
+            self._reconfigure(image.topics.values())
+        else:
+            self._reconfigure(changes.topics_with_new_configs)
+        for key, _, _ in changes.partitions:
+            self._replica_manager.purgatories.elect_leader.check_and_complete(key)
+
+    def _apply_roles(self, changes: ImageChanges, image: MetadataImage) -> None:
+        followers: list[tuple[TopicPartition, TopicState, PartitionState]] = []
+        for key, topic, state in changes.partitions:
+            if self._broker_id not in state.replicas:
+                if key in self._replica_manager.partitions:
+                    self._delete(key)
+            elif state.leader == self._broker_id:
+                self._fetchers.unfollow(key)
+                self._get_or_open(key, topic).make_leader(state)
+            else:
+                followers.append((key, topic, state))
+        for key, topic, state in followers:
+            self._make_follower(key, topic, state, image)
+
+    def _get_or_open(self, key: TopicPartition, topic: TopicState) -> Partition:
+        partition = self._replica_manager.partitions.get(key)
+        if partition is None:
+            partition = self._store.open_partition(key, topic)
+            self._replica_manager.partitions[key] = partition
+        return partition
+
+    def _make_follower(
+        self, key: TopicPartition, topic: TopicState, state: PartitionState, image: MetadataImage
+    ) -> None:
+        partition = self._get_or_open(key, topic)
+        if not partition.make_follower(state):
+            return
+        self._fetchers.unfollow(key)
+        if image.alive_broker(state.leader) is not None:
+            self._fetchers.follow(partition)
+        self._replica_manager.purgatories.check_and_complete_not_leader(key)
+
+    def _delete(self, key: TopicPartition) -> None:
+        self._fetchers.unfollow(key)
+        if self._replica_manager.partitions.pop(key, None) is not None:
+            self._store.delete_log(key)
+        self._replica_manager.purgatories.check_and_complete_not_leader(key)
+
+    def _reconfigure(self, topics: Iterable[TopicState]) -> None:
+        for topic in topics:
+            config = self._topic_config(topic)
+            for number in range(len(topic.partitions)):
+                partition = self._replica_manager.partitions.get(TopicPartition(topic.name, number))
+                if partition is not None:
+                    partition.reconfigure(config)

@@ -1,0 +1,396 @@
+"""One replica of a partition on one broker: leader or follower; mirrors ``kafka.cluster.Partition``.
+
+The leader keeps a `Replica` for every follower, moves the high watermark to the smallest log end
+offset of the in-sync replicas, and asks the controller to shrink or expand the ISR.
+
+Deliberate difference: all of a broker's state lives on one scheduler, so there is no
+``leaderIsrUpdateLock``, and no future replicas (one log directory).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.event_log import get_logger
+from broker_sim.log import AppendOrigin, UnexpectedAppendOffsetError
+from broker_sim.replica.fetch_params import (
+    FetchIsolation,
+    FetchParams,
+    FetchPartition,
+    FetchPartitionData,
+)
+from broker_sim.replica.isr_state import CommittedIsr
+from broker_sim.replica.leader_replicas import LeaderReplicas, MetadataView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.config import TopicConfig
+    from broker_sim.log import LogAppendInfo, PartitionLog
+    from broker_sim.metadata import PartitionState
+    from broker_sim.replica.isr_state import IsrState, PendingIsr
+    from broker_sim.replica.replica import Replica
+    from broker_sim.topic_partition import TopicPartition
+    from purgatory import Clock
+
+__all__ = ["AppendResult", "Partition"]
+
+log = get_logger(__name__)
+
+ACKS_ALL = -1
+NO_EPOCH = -1
+DELETE_TO_HIGH_WATERMARK = -1
+
+# Python 3.11 takes 0.1 us to look an enum's member up, and every fetch needs these.
+_NO_ERROR: Final = ErrorCode.NONE
+_HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
+_LOG_END: Final = FetchIsolation.LOG_END
+_TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
+
+
+class AppendResult(NamedTuple):
+    """What an append to the leader's log did, and whether the high watermark moved with it."""
+
+    info: LogAppendInfo
+    high_watermark_increased: bool
+
+
+class Partition:
+    """A partition's state on this broker; every method runs on the broker's scheduler."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        broker_id: int,
+        partition_log: PartitionLog,
+        config: TopicConfig,
+        *,
+        clock: Clock,
+        replica_lag_time_max_ms: int,
+        metadata: MetadataView,
+        submit_alter_partition: Callable[[Partition, PendingIsr], None],
+        complete_delayed_requests: Callable[[TopicPartition], None],
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.broker_id = broker_id
+        self.log = partition_log
+        self.config = config
+        self.replicas: tuple[int, ...] = ()
+        self.replica_states = LeaderReplicas(broker_id, clock, replica_lag_time_max_ms, metadata)
+        self.is_leader = False
+        self.leader_id = -1
+        self.leader_epoch = -1
+        self.partition_epoch = -1
+        self.leader_epoch_start_offset: int | None = None
+        self._clock = clock
+        self._submit_alter_partition = submit_alter_partition
+        self._complete_delayed_requests = complete_delayed_requests
+
+    # -- roles ----------------------------------------------------------------------------------
+
+    def make_leader(self, state: PartitionState) -> bool:
+        """Take the leader's role as the controller decided; True if it was not the leader before."""
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        is_new_leader = not self.is_leader
+        self.replicas = state.replicas
+        self.replica_states.assign(state.replicas, state.isr)
+        if state.leader_epoch > self.leader_epoch:
+            start_offset = self.log.log_end_offset
+            self.log.leader_epoch_cache.assign(state.leader_epoch, start_offset)
+            self.replica_states.start_epoch(start_offset, is_new_leader)
+            self.leader_epoch = state.leader_epoch
+            self.leader_epoch_start_offset = start_offset
+        self.partition_epoch = state.partition_epoch
+        self.leader_id = self.broker_id
+        self.is_leader = True
+        if self._maybe_increment_leader_hw():
+            self._complete_delayed_requests(self.topic_partition)
+        return is_new_leader
+
+    def make_follower(self, state: PartitionState) -> bool:
+        """Take the follower's role; True if the leader epoch is new, so that fetching starts anew."""
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        is_new_epoch = state.leader_epoch > self.leader_epoch
+        self.is_leader = False
+        self.leader_id = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.leader_epoch_start_offset = None
+        self.partition_epoch = state.partition_epoch
+        self.replicas = state.replicas
+        self.replica_states.clear()
+        return is_new_epoch
+
+    def reconfigure(self, config: TopicConfig) -> None:
+        """Take a changed topic configuration; a smaller min ISR may let the HW move."""
+        self.config = config
+        self.log.update_config(config)
+        if self.is_leader and self._maybe_increment_leader_hw():
+            self._complete_delayed_requests(self.topic_partition)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def local_log(self, current_leader_epoch: int, require_leader: bool) -> PartitionLog:
+        """Return the log, or raise FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER.
+
+        ``current_leader_epoch`` is the one that the request names; -1 means that it names none.
+        """
+        if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
+            if current_leader_epoch < self.leader_epoch:
+                raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
+            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if require_leader and not self.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self.log
+
+    def fetch_end_offset(self, isolation: FetchIsolation) -> int:
+        """Return the offset up to which a fetch of this isolation may read."""
+        if isolation is _LOG_END:
+            return self.log.log_end_offset
+        if isolation is _HIGH_WATERMARK:
+            return self.log.high_watermark
+        return self.log.last_stable_offset
+
+    def fetch_records(
+        self,
+        params: FetchParams,
+        fetch: FetchPartition,
+        max_bytes: int,
+        min_one_message: bool,
+        update_fetch_state: bool,
+    ) -> FetchPartitionData:
+        """Read for a consumer or a follower; a follower's fetch also tells how far it has come.
+
+        Raises `ApiError` as `local_log` does, or with OFFSET_OUT_OF_RANGE.
+        """
+        local_log = self.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
+        replica: Replica | None = None
+        if params.is_from_follower:
+            replica = self.replica_states.followers.get(params.replica_id)
+            if replica is None:
+                raise ApiError(
+                    ErrorCode.UNKNOWN_LEADER_EPOCH
+                    if fetch.current_leader_epoch >= 0
+                    else ErrorCode.NOT_LEADER_OR_FOLLOWER
+                )
+        high_watermark = local_log.high_watermark
+        last_stable_offset = local_log.last_stable_offset
+        log_start_offset = local_log.log_start_offset
+        if fetch.last_fetched_epoch >= 0:
+            diverging = self.diverging_epoch(fetch)
+            if diverging is not None:
+                return FetchPartitionData(
+                    _NO_ERROR,
+                    high_watermark,
+                    last_stable_offset,
+                    log_start_offset,
+                    diverging_epoch=diverging,
+                )
+        leader_end_offset = local_log.log_end_offset
+        data = local_log.read(
+            fetch.fetch_offset,
+            max_bytes,
+            upper_bound_offset=self.fetch_end_offset(params.isolation),
+            min_one_message=min_one_message,
+        )
+        if replica is not None and update_fetch_state:
+            self._update_follower_fetch_state(
+                replica, fetch, leader_end_offset, params.replica_epoch
+            )
+        if data.first_entry_incomplete:
+            # A piece of a batch helps nobody where the next fetch may have the batch whole (KIP-74).
+            return FetchPartitionData(
+                _NO_ERROR, high_watermark, last_stable_offset, log_start_offset
+            )
+        aborted = None
+        if params.isolation is _TXN_COMMITTED:
+            upper_bound_offset = last_stable_offset if data.size_bytes else fetch.fetch_offset
+            aborted = local_log.collect_aborted_transactions(fetch.fetch_offset, upper_bound_offset)
+        return FetchPartitionData(
+            _NO_ERROR,
+            high_watermark,
+            last_stable_offset,
+            log_start_offset,
+            data.records,
+            data.size_bytes,
+            None,
+            aborted,
+        )
+
+    def diverging_epoch(self, fetch: FetchPartition) -> tuple[int, int] | None:
+        """Return (epoch, end offset) where the fetcher's log leaves this one, or None (KIP-595).
+
+        Raises OFFSET_OUT_OF_RANGE when the epoch is older than everything known here.
+        """
+        local_log = self.log
+        if (
+            fetch.last_fetched_epoch == local_log.leader_epoch_cache.latest_epoch
+            and local_log.log_start_offset <= fetch.fetch_offset <= local_log.log_end_offset
+        ):
+            return None
+        epoch, end_offset = self.end_offset_for_epoch(fetch.last_fetched_epoch)
+        if epoch < 0 or end_offset < 0 or fetch.fetch_offset < local_log.log_start_offset:
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch < fetch.last_fetched_epoch or end_offset < fetch.fetch_offset:
+            return (epoch, end_offset)
+        return None
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """Return the largest known epoch up to ``leader_epoch`` and where it ends; (-1, -1) if none."""
+        return self.log.leader_epoch_cache.end_offset_for(leader_epoch, self.log.log_end_offset)
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def append_records_to_leader(
+        self,
+        records: bytes | memoryview,
+        required_acks: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> AppendResult:
+        """Append as leader. Raises `ApiError`: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or the log's."""
+        if not self.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if required_acks == ACKS_ALL and len(self.isr_state.isr) < self.effective_min_isr:
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The ISR {sorted(self.isr_state.isr)} of {self.topic_partition} is smaller than "
+                f"min.insync.replicas {self.effective_min_isr}",
+            )
+        info = self.log.append_as_leader(records, self.leader_epoch, origin=origin)
+        return AppendResult(info, self._maybe_increment_leader_hw())
+
+    def append_records_to_follower(self, records: Sequence[bytes | memoryview]) -> None:
+        """Append what the leader sent.
+
+        An empty log takes a first batch that begins before its end: the leader's log may start in
+        the middle of a batch after a deletion of records.
+        """
+        try:
+            self.log.append_as_follower(records, self.leader_epoch)
+        except UnexpectedAppendOffsetError as error:
+            end_offset = self.log.log_end_offset
+            is_empty = end_offset == self.log.log_start_offset
+            if not (is_empty and error.first_offset < end_offset <= error.last_offset):
+                raise
+            self.log.truncate_fully_and_start_at(error.first_offset)
+            self.log.append_as_follower(records, self.leader_epoch)
+
+    def check_enough_replicas_reach_offset(self, required_offset: int) -> tuple[bool, ErrorCode]:
+        """Return whether an acks=all append that ends before ``required_offset`` is done, and how."""
+        if not self.is_leader:
+            return (False, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if self.log.high_watermark < required_offset:
+            return (False, _NO_ERROR)
+        if len(self.isr_state.maximal_isr) < self.effective_min_isr:
+            return (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return (True, _NO_ERROR)
+
+    def delete_records_on_leader(self, offset: int) -> tuple[int, int]:
+        """Move the log start; return (the offset asked for, low watermark). -1 asks for the HW."""
+        if not self.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if not self.config.is_deleted_by_age:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"Records of {self.topic_partition} cannot be deleted: cleanup.policy has no 'delete'",
+            )
+        requested = self.log.high_watermark if offset == DELETE_TO_HIGH_WATERMARK else offset
+        if requested < 0 or requested > self.log.high_watermark:
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        self.log.maybe_increment_log_start_offset(requested)
+        return (requested, self.low_watermark)
+
+    @property
+    def low_watermark(self) -> int:
+        """The smallest log start offset of the living replicas, as the leader knows them."""
+        return self.replica_states.low_watermark(self.log.log_start_offset)
+
+    # -- in-sync replicas and the high watermark ------------------------------------------------
+
+    @property
+    def isr_state(self) -> IsrState:
+        """The ISR, and a change of it that is under way."""
+        return self.replica_states.isr_state
+
+    @property
+    def effective_min_isr(self) -> int:
+        """``min.insync.replicas``, but never more than there are replicas."""
+        return min(self.config.min_insync_replicas, len(self.replica_states.followers) + 1)
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether the leader's ISR is smaller than ``min.insync.replicas``."""
+        return self.is_leader and len(self.isr_state.isr) < self.effective_min_isr
+
+    def _update_follower_fetch_state(
+        self, replica: Replica, fetch: FetchPartition, leader_end_offset: int, broker_epoch: int
+    ) -> None:
+        previous_end_offset = replica.log_end_offset
+        previous_start_offset = replica.log_start_offset
+        self.replica_states.check_broker_epoch(replica.broker_id, broker_epoch)
+        replica.update_fetch_state(
+            fetch.fetch_offset,
+            fetch.log_start_offset,
+            self._clock.now_ms(),
+            leader_end_offset,
+            broker_epoch,
+        )
+        start_offset = self.leader_epoch_start_offset
+        if start_offset is not None and self.replica_states.may_join_isr(
+            replica, self.log.high_watermark, start_offset
+        ):
+            self._propose_isr(self.isr_state.isr | {replica.broker_id})
+        moved = previous_end_offset != replica.log_end_offset and self._maybe_increment_leader_hw()
+        if moved or replica.log_start_offset > previous_start_offset:
+            self._complete_delayed_requests(self.topic_partition)
+
+    def _maybe_increment_leader_hw(self) -> bool:
+        """Move the HW to the smallest LEO of the ISR; it stands while the ISR is too small (KIP-966)."""
+        if self.is_under_min_isr:
+            return False
+        candidate = self.replica_states.high_watermark_candidate(self.log.log_end_offset)
+        return self.log.maybe_increment_high_watermark(candidate)
+
+    def maybe_shrink_isr(self) -> None:
+        """Propose to drop the followers that have not caught up for ``replica.lag.time.max.ms``."""
+        if not self.is_leader or self.isr_state.is_inflight:
+            return
+        out_of_sync = self.replica_states.out_of_sync(self.log.log_end_offset)
+        if out_of_sync:
+            self._propose_isr(self.isr_state.isr - out_of_sync)
+
+    def _propose_isr(self, isr: frozenset[int]) -> None:
+        committed = self.isr_state.isr
+        pending = self.replica_states.propose(isr, self.leader_epoch, self.partition_epoch)
+        if pending is not None:
+            log.debug(
+                "isr_proposed",
+                partition=str(self.topic_partition),
+                broker=self.broker_id,
+                isr=sorted(committed),
+                proposed=sorted(isr),
+            )
+            self._submit_alter_partition(self, pending)
+
+    def complete_alter_partition(
+        self, proposed: PendingIsr, isr: frozenset[int], leader_epoch: int, partition_epoch: int
+    ) -> None:
+        """Take the controller's answer to ``proposed``; ignored when the state has moved on."""
+        if (
+            self.isr_state is not proposed
+            or leader_epoch != self.leader_epoch
+            or partition_epoch < self.partition_epoch
+        ):
+            return
+        self.replica_states.isr_state = CommittedIsr(isr)
+        self.partition_epoch = partition_epoch
+        if self._maybe_increment_leader_hw():
+            self._complete_delayed_requests(self.topic_partition)
+
+    def fail_alter_partition(self, proposed: PendingIsr, error_code: ErrorCode) -> bool:
+        """Take the controller's refusal; True if the same change should be sent again."""
+        return self.replica_states.refuse(proposed, error_code)

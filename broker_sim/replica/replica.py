@@ -1,0 +1,81 @@
+"""What a leader knows of one follower; mirrors ``kafka.cluster.Replica``."""
+
+from __future__ import annotations
+
+__all__ = ["UNKNOWN_OFFSET", "Replica"]
+
+UNKNOWN_OFFSET = -1
+
+
+class Replica:
+    """A follower's position as its leader has seen it in the follower's fetches.
+
+    A follower is *caught up* while it has all of the leader's log, or had all of it at some moment
+    within the last ``replica.lag.time.max.ms``: `last_caught_up_time_ms` is that moment.
+    """
+
+    __slots__ = (
+        "broker_epoch",
+        "broker_id",
+        "last_caught_up_time_ms",
+        "last_fetch_leader_log_end_offset",
+        "last_fetch_time_ms",
+        "log_end_offset",
+        "log_start_offset",
+    )
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch: int | None = None
+        self.log_start_offset = UNKNOWN_OFFSET
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.last_fetch_leader_log_end_offset = 0
+        self.last_fetch_time_ms = 0
+        self.last_caught_up_time_ms = 0
+
+    def update_fetch_state(
+        self,
+        fetch_offset: int,
+        log_start_offset: int,
+        fetch_time_ms: int,
+        leader_end_offset: int,
+        broker_epoch: int,
+    ) -> None:
+        """Take note of a fetch from ``fetch_offset`` while the leader's log ended at ``leader_end_offset``.
+
+        A fetch that starts at the end which the leader had at the fetch before it shows that the
+        follower had caught up at that earlier time.
+        """
+        if fetch_offset >= leader_end_offset:
+            self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, fetch_time_ms)
+        elif fetch_offset >= self.last_fetch_leader_log_end_offset:
+            self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, self.last_fetch_time_ms)
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = fetch_offset
+        self.last_fetch_leader_log_end_offset = max(
+            leader_end_offset, self.last_fetch_leader_log_end_offset
+        )
+        self.last_fetch_time_ms = fetch_time_ms
+        self.broker_epoch = broker_epoch
+
+    def reset(
+        self, now_ms: int, leader_end_offset: int, is_new_leader: bool, is_in_sync: bool
+    ) -> None:
+        """Start a leader epoch: members of the ISR get a full lag time, the others none."""
+        self.last_caught_up_time_ms = now_ms if is_in_sync else 0
+        if is_new_leader:
+            self.log_start_offset = UNKNOWN_OFFSET
+            self.log_end_offset = UNKNOWN_OFFSET
+            self.last_fetch_leader_log_end_offset = UNKNOWN_OFFSET
+            self.last_fetch_time_ms = 0
+            self.broker_epoch = None
+        else:
+            self.last_fetch_leader_log_end_offset = leader_end_offset
+            self.last_fetch_time_ms = now_ms if is_in_sync else 0
+
+    def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
+        """Whether the follower has everything, or had everything within ``max_lag_ms``."""
+        return (
+            leader_end_offset == self.log_end_offset
+            or now_ms - self.last_caught_up_time_ms <= max_lag_ms
+        )

@@ -1,0 +1,71 @@
+"""Batching with a deadline: a batch leaves when it is full, or 50 ms after its first item.
+
+Run it with ``python examples/batching.py``: it needs no time, because its time is virtual.
+"""
+
+from collections.abc import Callable
+
+from purgatory import Timer, TimerTask, VirtualTimer
+
+
+class Linger(TimerTask):
+    """Sends what a batcher holds when its time is over."""
+
+    __slots__ = ("_flush",)
+
+    def __init__(self, delay_ms: int, flush: Callable[[], None]) -> None:
+        super().__init__(delay_ms)
+        self._flush = flush
+
+    def run(self) -> None:
+        """Send the batch, however small."""
+        self._flush()
+
+
+class Batcher:
+    """Collects items; for one thread, the one that the timer's tasks run on.
+
+    Nearly every deadline is cancelled by a full batch: that is what the wheel is good at.
+    """
+
+    def __init__(
+        self, timer: Timer, send: Callable[[list[str]], None], *, size: int, linger_ms: int
+    ) -> None:
+        self._timer = timer
+        self._send = send
+        self._size = size
+        self._items: list[str] = []
+        self._linger = Linger(linger_ms, self.flush)
+
+    def add(self, item: str) -> None:
+        """Add an item; the first of a batch starts the clock, the last one sends it."""
+        self._items.append(item)
+        if len(self._items) == self._size:
+            self.flush()
+        elif len(self._items) == 1:
+            self._timer.add(self._linger)
+
+    def flush(self) -> None:
+        """Send what there is now."""
+        self._linger.cancel()
+        items, self._items = self._items, []
+        self._send(items)
+
+
+def main() -> None:
+    """Send nine items, of which the last two have to wait for the deadline."""
+    timer = VirtualTimer()
+    batcher = Batcher(
+        timer,
+        lambda items: print(f"{timer.clock.now_ms():3} ms: {' '.join(items)}"),
+        size=7,
+        linger_ms=50,
+    )
+    for number in range(9):
+        timer.advance(5)
+        batcher.add(f"item-{number}")
+    timer.run_until_idle()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""An HTTP long poll: GET /news?after=N answers when there is news after N, or after 30 s.
+
+Run it with ``python examples/long_poll.py``, then in two shells::
+
+    curl 'http://127.0.0.1:8080/news?after=0'
+    curl -d 'it rains' http://127.0.0.1:8080/news
+
+Thousands of polls may hang: each is one parked operation, and they cost one timer of the loop.
+"""
+
+from aiohttp import web
+
+from purgatory import AwaitableOperation, DelayedOperationPurgatory, LoopTimer, wait_until
+
+MAX_WAIT_MS = 30_000
+NEWS = "news"
+
+
+class Board:
+    """A list of texts that clients read from a position on."""
+
+    def __init__(self, max_wait_ms: int = MAX_WAIT_MS) -> None:
+        self._texts: list[str] = []
+        self._max_wait_ms = max_wait_ms
+        self.polls: DelayedOperationPurgatory[AwaitableOperation] = DelayedOperationPurgatory(
+            "polls", LoopTimer("polls")
+        )
+
+    async def read(self, request: web.Request) -> web.Response:
+        """Answer with what there is after a position; wait for it if there is nothing."""
+        after = int(request.query.get("after", "0"))
+        await wait_until(lambda: len(self._texts) > after, self.polls, [NEWS], self._max_wait_ms)
+        return web.json_response({"texts": self._texts[after:], "next": len(self._texts)})
+
+    async def write(self, request: web.Request) -> web.Response:
+        """Add a text, and answer the polls that wait for one."""
+        self._texts.append(await request.text())
+        answered = self.polls.check_and_complete(NEWS)
+        return web.json_response({"answered": answered})
+
+
+async def build_app(max_wait_ms: int = MAX_WAIT_MS) -> web.Application:
+    """Return the application; what waits when it is shut down is dropped."""
+    board = Board(max_wait_ms)
+
+    async def end(_: web.Application) -> None:
+        board.polls.shutdown(complete_parked=True)
+
+    app = web.Application()
+    app.add_routes([web.get("/news", board.read), web.post("/news", board.write)])
+    app.on_shutdown.append(end)
+    return app
+
+
+if __name__ == "__main__":
+    web.run_app(build_app(), host="127.0.0.1", port=8080)

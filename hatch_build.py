@@ -1,0 +1,137 @@
+"""Build hook: compiles the purgatory's hot modules with mypyc, from the same readable source.
+
+A wheel is native where a C compiler is there, else pure, with the same behaviour. An editable
+install is pure. The environment variable PURGATORY_COMPILE asks for one of them: 0 for pure, 1 for
+native, and then a build that cannot be native fails. One line of the build's output tells which
+it is (pip shows it with -v), `purgatory.compiled` tells it at run time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+MODULES = (
+    "clock",
+    "delay_queue",
+    "delayed_operation",
+    "delayed_operation_purgatory",
+    "rate_window",
+    "system_timer",
+    "timer_task",
+    "timer_task_list",
+    "timing_wheel",
+    "watchers",
+)
+REQUIREMENTS = ["mypy>=1.11", "setuptools>=77"]
+TIMEOUT_S = 600
+
+
+class NoNativeBuildError(Exception):
+    """The modules cannot be compiled here; the text says why."""
+
+
+def wants_native(version: str) -> bool:
+    """Return whether a build (hatchling's "standard" or "editable") should be native."""
+    asked = os.environ.get("PURGATORY_COMPILE", "")
+    return asked == "1" if asked or version == "editable" else find_compiler() is not None
+
+
+def find_compiler() -> str | None:
+    """Return the C compiler that this Python was made with, None if it or Python.h is missing."""
+    header = Path(sysconfig.get_paths()["include"], "Python.h")
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    return shutil.which(compiler) if header.exists() else None
+
+
+def compile_modules(root: Path, target: Path) -> list[Path]:
+    """Compile the modules of the package in `root`; return the libraries, relative to `target`."""
+    if find_compiler() is None:
+        raise NoNativeBuildError("no C compiler, or no Python.h")
+    done = subprocess.run(  # noqa: S603  this very file
+        [sys.executable, __file__, str(root), str(target)],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+        raise NoNativeBuildError(lines[-1])
+    libraries = [path.relative_to(target) for path in target.rglob(f"*{_library_suffix()}")]
+    if len(libraries) <= len(MODULES):  # one for each, and what they share
+        raise NoNativeBuildError(f"{len(libraries)} libraries came of {len(MODULES)} modules")
+    return sorted(libraries)
+
+
+def _library_suffix() -> str:
+    return str(sysconfig.get_config_var("EXT_SUFFIX"))
+
+
+def _compile_in_this_process(root: Path, target: Path) -> None:
+    """Compile in a copy, because mypyc leaves C and caches around it."""
+    from mypyc.build import mypycify  # noqa: PLC0415  there only where REQUIREMENTS are
+    from setuptools import setup  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as directory:
+        shutil.copytree(root / "purgatory", Path(directory, "purgatory"))
+        os.chdir(directory)
+        paths = [f"purgatory/{module}.py" for module in MODULES]
+        setup(
+            name="purgatory",
+            packages=["purgatory"],
+            ext_modules=mypycify(paths, opt_level="3"),
+            script_args=["--quiet", "build_ext", "--build-lib", str(target)],
+        )
+
+
+if __name__ == "__main__":
+    _compile_in_this_process(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve())
+else:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+    class NativePurgatoryHook(BuildHookInterface):  # type: ignore[type-arg]
+        """Puts the compiled modules into the wheel, beside their sources."""
+
+        def dependencies(self) -> list[str]:
+            """Return what has to be installed for the build; it may yet turn out pure."""
+            return REQUIREMENTS if wants_native("standard") else []
+
+        def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+            """Compile, if that is wanted and possible."""
+            if not wants_native(version):
+                self._tell("pure Python")
+                return
+            root = Path(self.root)
+            target = Path(tempfile.mkdtemp())
+            self._target = target
+            try:
+                libraries = compile_modules(root, target)
+            except NoNativeBuildError as error:
+                if os.environ.get("PURGATORY_COMPILE") == "1":
+                    raise
+                self._tell(f"pure Python ({error})")
+                return
+            for library in libraries:
+                if version == "editable":
+                    shutil.copy2(target / library, root / library)
+                else:
+                    build_data["force_include"][str(target / library)] = str(library)
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
+            self._tell(f"{len(MODULES)} modules compiled by mypyc")
+
+        def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+            """Remove what was compiled, now that it is in the wheel."""
+            del version, build_data, artifact_path
+            if (target := getattr(self, "_target", None)) is not None:
+                shutil.rmtree(target)
+
+        def _tell(self, what: str) -> None:
+            self.app.display_info(f"purgatory: {what}")

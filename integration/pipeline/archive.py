@@ -1,0 +1,60 @@
+"""The project's code as one archive, for spark-submit and for executors on other machines."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import broker_sim
+import integration
+import purgatory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ARCHIVE", "PROGRAM", "ship_code", "write_archive"]
+
+ARCHIVE: Final = "broker_sim.zip"
+PROGRAM: Final = "broker_sim_pipeline.py"
+PROGRAM_TEXT: Final = '''"""What spark-submit runs; the code is in the archive beside it."""
+
+from integration.pipeline.cli import main
+
+if __name__ == "__main__":
+    main()
+'''
+DATE: Final = (1980, 1, 1, 0, 0, 0)
+"""The same code makes the same archive, byte for byte."""
+LEFT_OUT: Final = {".pyc", ".pyi"}
+
+
+def write_archive(directory: Path) -> tuple[Path, Path]:
+    """Write the archive and the program for spark-submit; returns their paths."""
+    directory.mkdir(parents=True, exist_ok=True)
+    archive, program = directory / ARCHIVE, directory / PROGRAM
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for package in (purgatory, broker_sim, integration):
+            (root,) = map(Path, package.__path__)
+            for path in sorted(root.rglob("*")):
+                if path.is_file() and path.suffix not in LEFT_OUT:
+                    entry = zipfile.ZipInfo(str(root.name / path.relative_to(root)), DATE)
+                    entry.compress_type = zipfile.ZIP_DEFLATED
+                    bundle.writestr(entry, path.read_bytes())
+    program.write_text(PROGRAM_TEXT, encoding="utf-8")
+    return archive, program
+
+
+def ship_code(spark: SparkSession) -> None:
+    """Give the executors this very code, where they are other processes than the driver's.
+
+    What the code needs besides (crc32c, pyarrow) has to be in their Python.
+    """
+    context = spark.sparkContext
+    if str(context.master).startswith("local") or context.getConf().contains(
+        "spark.submit.pyFiles"
+    ):
+        return
+    archive, _ = write_archive(Path(tempfile.mkdtemp(prefix="broker-sim-")))
+    context.addPyFile(str(archive))

@@ -1,0 +1,222 @@
+"""The pictures of the report, as SVG to put into a page. Knows rows, not Spark."""
+
+from __future__ import annotations
+
+import io
+from collections import defaultdict
+from functools import wraps
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
+
+import matplotlib as mpl
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["heat_map", "lateness", "occupancy", "timeline", "waiting"]
+
+SIDE_COLOURS: Final[Mapping[str, str]] = {"sim": "#1f6fb2", "kafka": "#d9741a"}
+OUTCOME_LINES: Final[Mapping[str, str]] = {"completed": "-", "expired": "--", "cancelled": ":"}
+BROKER_COLOURS: Final = ("#1f6fb2", "#d9741a", "#2f9e6e", "#b0418f", "#7a6a00", "#5a5a5a")
+STYLE: Final[dict[Any, Any]] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e3e8ec",
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+}
+WIDTH_IN: Final = 10.0
+PANEL_IN: Final = 2.3
+
+
+P = ParamSpec("P")
+
+
+def _drawn(name: str) -> Callable[[Callable[P, Figure]], Callable[P, str]]:
+    """Turn a function that makes a figure into one that returns it as an SVG element.
+
+    ``name`` goes into the ids within it, so that several can stand on one page.
+    """
+
+    def decorate(draw: Callable[P, Figure]) -> Callable[P, str]:
+        @wraps(draw)
+        def drawn(*args: P.args, **kwargs: P.kwargs) -> str:
+            out = io.StringIO()
+            with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
+                draw(*args, **kwargs).savefig(
+                    out, format="svg", metadata={"Date": None, "Creator": None}
+                )
+            text = out.getvalue()
+            return text[text.index("<svg") :]
+
+        return drawn
+
+    return decorate
+
+
+def _figure(panels: int, height_in: float = PANEL_IN) -> tuple[Figure, list[Any]]:
+    """Return a figure and its panels, one below the other."""
+    figure = Figure((WIDTH_IN, height_in * panels), layout="constrained")
+    return figure, list(figure.subplots(panels, 1, squeeze=False)[:, 0])
+
+
+def _grouped(rows: Sequence[Any], *names: str) -> dict[tuple[Any, ...], list[Any]]:
+    groups: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+    for row in rows:
+        groups[tuple(row[name] for name in names)].append(row)
+    return dict(sorted(groups.items(), key=lambda item: tuple(map(str, item[0]))))
+
+
+def _cumulative(axes: Any, rows: Sequence[Any], shift: float, **style: Any) -> None:
+    """Draw which share of the operations lies below each value."""
+    total = sum(row["operations"] for row in rows)
+    shares = [count / total for count in accumulate(row["operations"] for row in rows)]
+    values = [row["up_to_ms"] + shift for row in rows]
+    axes.step([values[0], *values], [0.0, *shares], where="post", **style)
+
+
+@_drawn("waiting")
+def waiting(rows: Sequence[Any]) -> Figure:
+    """Return the distributions of waiting: rows of purgatory, side, outcome, up_to_ms, operations."""
+    purgatories = _grouped(rows, "purgatory")
+    figure, panels = _figure(len(purgatories))
+    for axes, ((purgatory,), members) in zip(panels, purgatories.items(), strict=True):
+        for (side, outcome), line in _grouped(members, "side", "outcome").items():
+            count = sum(row["operations"] for row in line)
+            _cumulative(
+                axes,
+                line,
+                1,
+                color=SIDE_COLOURS.get(side, "#5a5a5a"),
+                linestyle=OUTCOME_LINES.get(outcome, "-."),
+                label=f"{side}, {outcome} ({count:,})",
+            )
+        axes.set_xscale("log")
+        axes.set_ylim(0, 1.03)
+        axes.set_title(purgatory)
+        axes.set_ylabel("share ended")
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    panels[-1].set_xlabel("waited, ms + 1")
+    return figure
+
+
+@_drawn("lateness")
+def lateness(rows: Sequence[Any]) -> Figure:
+    """Return the sides' lateness per timing: rows of timing, side, up_to_ms, operations."""
+    timings = _grouped(rows, "timing")
+    figure, panels = _figure(len(timings), 1.9)
+    for axes, ((timing,), members) in zip(panels, timings.items(), strict=True):
+        for (side,), line in _grouped(members, "side").items():
+            colour = SIDE_COLOURS.get(side, "#5a5a5a")
+            _cumulative(axes, line, 0, color=colour, label=side)
+        axes.set_xscale("symlog", linthresh=1)
+        axes.set_ylim(0, 1.03)
+        axes.set_title(timing.replace("_", " "))
+        axes.set_ylabel("share")
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    panels[-1].set_xlabel("late, ms")
+    return figure
+
+
+def _filled(rows: Sequence[Any], bins: int) -> list[int]:
+    """Return the peak of every bin; a bin without a row keeps what the one before closed with."""
+    known = {row["bin"]: row for row in rows}
+    peaks, level = [], 0
+    for number in range(bins):
+        row = known.get(number)
+        peaks.append(level if row is None else row["peak"])
+        level = level if row is None else row["closing"]
+    return peaks
+
+
+@_drawn("occupancy")
+def occupancy(rows: Sequence[Any], width_ms: int) -> Figure:
+    """Return the level over time: rows of purgatory, side, broker, bin, peak, closing."""
+    bins = max(row["bin"] for row in rows) + 1
+    times = [number * width_ms / 1000 for number in range(bins)]
+    purgatories = _grouped(rows, "purgatory")
+    figure, panels = _figure(len(purgatories))
+    for axes, ((purgatory,), members) in zip(panels, purgatories.items(), strict=True):
+        for number, ((side, broker), line) in enumerate(
+            _grouped(members, "side", "broker").items()
+        ):
+            axes.step(
+                times,
+                _filled(line, bins),
+                where="post",
+                color=BROKER_COLOURS[number % len(BROKER_COLOURS)],
+                linewidth=1.2,
+                label=f"{side}, broker {broker}",
+            )
+        axes.set_ylim(bottom=0)
+        axes.set_title(purgatory)
+        axes.set_ylabel("parked")
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    panels[-1].set_xlabel("seconds since the first event")
+    return figure
+
+
+@_drawn("timeline")
+def timeline(keys: Sequence[Any], rows: Sequence[Any], width_ms: int) -> Figure:
+    """Return one band per key, hottest on top, the darker the more was parked under it."""
+    names = ("run_id", "side", "purgatory", "broker", "key")
+    bins = max(row["bin"] for row in rows) + 1
+    lines = _grouped(rows, *names)
+    bands = [_filled(lines.get(tuple(key[n] for n in names), []), bins) for key in keys]
+    figure, panels = _figure(1, 0.9 + 0.27 * len(keys))
+    (axes,) = panels
+    mesh = axes.pcolormesh(
+        [number * width_ms / 1000 for number in range(bins + 1)],
+        range(len(keys) + 1),
+        bands,
+        cmap="YlGnBu",
+        vmin=0,
+    )
+    axes.set_yticks([number + 0.5 for number in range(len(keys))])
+    axes.set_yticklabels([f"{k['purgatory']} {k['key']} @ {k['broker']}" for k in keys])
+    axes.invert_yaxis()
+    axes.grid(visible=False)
+    axes.set_xlabel("seconds since the first event")
+    figure.colorbar(mesh, ax=axes, label="parked at once, at most", pad=0.01)
+    return figure
+
+
+@_drawn("sweep")
+def heat_map(cells: Sequence[Any], names: Sequence[str]) -> Figure:
+    """Return ``share`` over the first two of the named settings, a panel per value of the third."""
+    x_name, y_name, panel_name = names
+    by_panel = _grouped(cells, panel_name)
+    xs = sorted({cell[x_name] for cell in cells})
+    ys = sorted({cell[y_name] for cell in cells})
+    figure = Figure((WIDTH_IN, 1.2 + 0.42 * len(ys)), layout="constrained")
+    row = figure.subplots(1, len(by_panel), squeeze=False, sharey=True)[0]
+    colours = ScalarMappable(Normalize(0, 1), "YlOrRd")
+    for axes, (value,) in zip(row, sorted(by_panel), strict=True):
+        shares = {(c[x_name], c[y_name]): c["share"] for c in by_panel[(value,)]}
+        grid = [[shares.get((x, y)) for x in xs] for y in ys]
+        filled = [[float("nan") if s is None else s for s in line] for line in grid]
+        axes.imshow(filled, cmap="YlOrRd", vmin=0, vmax=1, aspect="auto", origin="lower")
+        for j, line in enumerate(grid):
+            for i, share in enumerate(line):
+                text = "" if share is None else f"{share:.0%}"
+                colour = "white" if (share or 0) > 0.6 else "#1d2733"
+                axes.text(i, j, text, ha="center", va="center", color=colour)
+        axes.set_xticks(range(len(xs)), [_label(x) for x in xs])
+        axes.set_yticks(range(len(ys)), [_label(y) for y in ys])
+        axes.grid(visible=False)
+        axes.set_title(f"{panel_name} = {_label(value)}")
+        axes.set_xlabel(x_name)
+    row[0].set_ylabel(y_name)
+    figure.colorbar(colours, ax=list(row), label="timed out", pad=0.01)
+    return figure
+
+
+def _label(value: Any) -> str:
+    return f"{value:,g}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,182 @@
+"""The command ``broker-sim-pipeline JOB``; also what spark-submit runs.
+
+Jobs are imported when they are called, so that without pyspark there is one line of remedy.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from integration.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["main"]
+
+NO_PYSPARK: Final = "pyspark is not installed: pip install 'broker-sim[spark]'"
+
+
+@click.group()
+def main() -> None:
+    """Turn traces of delayed operations into answers, on Spark.
+
+    ingest, then lifecycle, then latency and occupancy; parity needs ingested observations. sweep
+    and stream stand alone; report shows what there is.
+    """
+
+
+def _parse_conf(
+    context: click.Context,  # noqa: ARG001 - click's signature
+    parameter: click.Parameter,  # noqa: ARG001
+    values: tuple[str, ...],
+) -> dict[str, str]:
+    pairs = [value.partition("=") for value in values]
+    wrong = [key for key, equals, _ in pairs if not (key and equals)]
+    if wrong:
+        raise click.BadParameter(f"{wrong[0]}: write key=value")
+    return {key: value for key, _, value in pairs}
+
+
+_SESSION_OPTIONS: Final = (
+    click.option("--master", help="Spark's master; local[*] unless spark-submit says otherwise."),
+    click.option(
+        "--conf", multiple=True, callback=_parse_conf, metavar="KEY=VALUE", help="Spark's own."
+    ),
+    click.option("--output", required=True, help="Directory of the tables that are written."),
+)
+_TABLES: Final = click.option(
+    "--input", "directory", required=True, help="Directory of the tables to read."
+)
+
+
+def _import_session() -> Any:
+    if find_spec("pyspark") is None:
+        raise PipelineError(NO_PYSPARK)
+    return import_module("integration.pipeline.session")
+
+
+def _job(name: str, *, kafka: bool = False) -> Callable[[Callable[..., str]], click.Command]:
+    """Make a function of (module, spark, options) a job: a session around it, errors as one line."""
+
+    def decorate(function: Callable[..., str]) -> click.Command:
+        @wraps(function)
+        def run(*, master: str | None, conf: dict[str, str], **options: Any) -> None:
+            try:
+                session = _import_session()
+                module = import_module(f"integration.pipeline.{name}")
+                opened = session.spark_session(
+                    f"broker-sim {name}", master=master, conf=conf, kafka=kafka
+                )
+                with opened as spark:
+                    click.echo(f"{name}: {function(module, spark, **options)}")
+            except PipelineError as error:
+                raise click.ClickException(str(error)) from error
+
+        for option in reversed(_SESSION_OPTIONS):
+            run = option(run)
+        return main.command(name)(run)
+
+    return decorate
+
+
+@_job("ingest")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    help="Trace or observation files (*.gz too), directories or patterns; may be repeated.",
+)
+def ingest(module: Any, spark: Any, inputs: tuple[str, ...], output: str) -> str:
+    """Bring lines into typed tables: events, observations, quarantine."""
+    return str(module.run(spark, inputs, output))
+
+
+@_job("lifecycle")
+@_TABLES
+def lifecycle(module: Any, spark: Any, directory: str, output: str) -> str:
+    """Make one row per delayed operation, and list the broken ones."""
+    return str(module.run(spark, directory, output))
+
+
+@_job("latency")
+@_TABLES
+def latency(module: Any, spark: Any, directory: str, output: str) -> str:
+    """Tell how long operations waited and how late they expired."""
+    return str(module.run(spark, directory, output))
+
+
+@_job("occupancy")
+@_TABLES
+@click.option("--bucket-ms", type=click.IntRange(1), default=1_000, show_default=True)
+def occupancy(module: Any, spark: Any, directory: str, output: str, bucket_ms: int) -> str:
+    """Tell how many operations were parked over time, per purgatory and key."""
+    return str(module.run(spark, directory, output, bucket_ms))
+
+
+@_job("parity")
+@_TABLES
+def parity(module: Any, spark: Any, directory: str, output: str) -> str:
+    """Lay the simulator's observations beside those of a real Kafka."""
+    return str(module.run(spark, directory, output))
+
+
+@_job("stream", kafka=True)
+@click.option("--input", "bootstrap_servers", required=True, help="The cluster: HOST:PORT,...")
+@click.option("--topic", required=True, help="What `broker-sim run --trace-topic` was given.")
+@click.option("--window", default="1 minute", show_default=True)
+@click.option(
+    "--watermark", default="30 seconds", show_default=True, help="How late events may be."
+)
+@click.option("--trigger", default="5 seconds", show_default=True, help="How often to look.")
+@click.option(
+    "--max-offsets-per-trigger", type=click.IntRange(1), help="The most records of one batch."
+)
+@click.option("--available-now", is_flag=True, help="Take what the topic holds, and end.")
+@click.option(
+    "--for", "for_s", type=click.IntRange(1), help="End after so many seconds; else at ctrl-C."
+)
+def stream(module: Any, spark: Any, output: str, for_s: int | None, **settings: Any) -> str:
+    """Tell latency and occupancy live, from a topic of trace events."""
+    return str(module.run(spark, module.StreamSettings(**settings), output, for_s))
+
+
+@_job("sweep")
+@click.option(
+    "--input",
+    "path",
+    type=click.Path(exists=True, dir_okay=False),
+    help="JSON from settings to lists of values (docs/pipeline.md); a small grid without it.",
+)
+@click.option("--sample", "sample_size", type=click.IntRange(1), help="Draw so many settings.")
+@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Seeds each.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The first seed.")
+@click.option("--tasks", type=click.IntRange(1), help="Tasks to cut the runs into.")
+def sweep(
+    module: Any, spark: Any, output: str, path: str | None, tasks: int | None, **plan: Any
+) -> str:
+    """Simulate many settings in virtual time, to see how often acks=all times out."""
+    specification = module.read_specification(path) if path else module.DEFAULT_SPECIFICATION
+    return str(module.run(spark, module.SweepPlan(specification, **plan), output, tasks))
+
+
+@_job("report")
+@_TABLES
+def report(module: Any, spark: Any, directory: str, output: str) -> str:
+    """Draw what the tables say, as one HTML page (--output FILE.html or a directory)."""
+    return str(module.run(spark, directory, output))
+
+
+@main.command("archive")
+@click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path))
+def archive(output: Path) -> None:
+    """Write the code as an archive, and the program that spark-submit runs with it."""
+    written = import_module("integration.pipeline.archive").write_archive(output)
+    click.echo("spark-submit --py-files {} {} JOB ...".format(*written))

@@ -1,0 +1,148 @@
+"""``make pipeline``: the whole way on real input, from a running cluster to the report.
+
+A simulated cluster is traced under a mixed load; the live stream reads the trace from the cluster's
+own topic; then every job runs, on the comparison's observations too, and report.html is left.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from integration.pipeline.errors import PipelineError
+from integration.stopwatch import now_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["main"]
+
+COMPARED: Final = (
+    "acks_1_is_answered_at_once",
+    "acks_all_is_answered_when_all_replicas_have_it",
+    "acks_all_times_out_while_a_frozen_follower_is_in_the_isr",
+    "an_empty_partition_answers_at_max_wait",
+    "a_produce_wakes_a_parked_fetch",
+)
+COMPARE_TIMEOUT_S: Final = 300
+REFERENCE_TROUBLE: Final = 2
+BATCH_EVENTS: Final = 50_000
+
+
+@click.command()
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="out/pipeline")
+@click.option("--events", type=click.IntRange(1_000), default=200_000, show_default=True)
+@click.option("--master", default="local[2]", show_default=True)
+@click.option(
+    "--observations",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="observations.jsonl of a comparison; without it a short one is made.",
+)
+def main(out: Path, events: int, master: str, observations: Path | None) -> None:
+    """Trace a cluster under load, run every job of the pipeline, and draw the report."""
+    try:
+        _demonstrate(out, events, master, observations)
+    except PipelineError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _demonstrate(out: Path, events: int, master: str, observations: Path | None) -> None:
+    try:
+        from integration.pipeline import session  # noqa: PLC0415 - needs the extra
+    except ImportError as error:
+        raise PipelineError(
+            f"{error.name} is not installed: pip install 'broker-sim[spark]'"
+        ) from error
+    session.require_java()
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    observations = observations or _compare(out / "compare")
+    trace = out / "trace.jsonl.gz"
+    from integration.pipeline.load import drive, running_cluster  # noqa: PLC0415 - the extra compare
+
+    with session.spark_session("broker-sim pipeline", master=master, kafka=True) as spark:
+        with running_cluster(trace) as cluster:
+            drive(cluster, events, _say)
+            _stream(spark, cluster.bootstrap_servers, out)
+        _batch(spark, [str(trace), *([str(observations)] if observations else [])], out)
+
+
+def _compare(directory: Path) -> Path | None:
+    """Run a few scenarios on both sides; without any real Kafka there is no parity to show."""
+    command = [sys.executable, "-c", "from integration.cli import main; main()"]
+    command += ["--reference", "auto", "--out", str(directory), "--repeat", "5"]
+    for pattern in COMPARED:
+        command += ["--scenario", pattern]
+    _say("comparing a few scenarios with a real Kafka")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - our own
+        try:
+            code = process.wait(COMPARE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            # Not kill: it has brokers to stop.
+            process.send_signal(signal.SIGINT)
+            code = REFERENCE_TROUBLE
+    found = directory / "observations.jsonl"
+    if code >= REFERENCE_TROUBLE or not found.exists():
+        _say("there is no real Kafka to compare with, so the report has no parity")
+        return None
+    return found
+
+
+def _stream(spark: SparkSession, bootstrap_servers: str, out: Path) -> None:
+    from integration.pipeline import stream  # noqa: PLC0415 - needs the extra
+    from integration.pipeline.load import TRACE_TOPIC  # noqa: PLC0415 - the same
+
+    settings = stream.StreamSettings(
+        bootstrap_servers,
+        TRACE_TOPIC,
+        window="5 seconds",
+        watermark="5 seconds",
+        available_now=True,
+        max_offsets_per_trigger=BATCH_EVENTS,
+    )
+    _job("stream", lambda: stream.run(spark, settings, str(out)))
+
+
+def _batch(spark: SparkSession, inputs: list[str], out: Path) -> None:
+    from integration.pipeline import (  # noqa: PLC0415 - needs the extra
+        ingest,
+        latency,
+        lifecycle,
+        occupancy,
+        parity,
+        report,
+        sweep,
+    )
+
+    tables = str(out)
+    _job("ingest", lambda: ingest.run(spark, inputs, tables))
+    _job("lifecycle", lambda: lifecycle.run(spark, tables, tables))
+    _job("latency", lambda: latency.run(spark, tables, tables))
+    _job("occupancy", lambda: occupancy.run(spark, tables, tables))
+    if len(inputs) > 1:
+        _job("parity", lambda: parity.run(spark, tables, tables))
+    plan = sweep.SweepPlan(sweep.DEFAULT_SPECIFICATION)
+    _job("sweep", lambda: sweep.run(spark, plan, tables))
+    _job("report", lambda: report.run(spark, tables, tables))
+
+
+def _job(name: str, run: Callable[[], Any]) -> None:
+    started_ms = now_ms()
+    result = run()
+    _say(f"{name}: {result} ({(now_ms() - started_ms) / 1000:.1f} s)")
+
+
+def _say(text: str) -> None:
+    click.echo(text)
+
+
+if __name__ == "__main__":
+    main()

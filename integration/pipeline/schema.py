@@ -1,0 +1,241 @@
+"""The contract of the pipeline's input: trace events and observations, one JSON object a line.
+
+The fields are those of `broker_sim.trace.FIELDS` and of observations.jsonl of the comparison. A line
+that does not fit goes, with its reason, to the quarantine; fields beyond the contract are ignored,
+so that a newer simulator can add some. A line is taken for an observation if it has ``scenario``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyspark.sql.functions as sf
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+__all__ = [
+    "ENDINGS",
+    "EVENTS",
+    "EVENT_SCHEMA",
+    "LINE_SCHEMA",
+    "OBSERVATION_SCHEMA",
+    "QUARANTINE_SCHEMA",
+    "SIDES",
+    "TIMINGS",
+    "parse",
+]
+
+SIDES: Final = ("sim", "kafka")
+ENDINGS: Final = ("completed", "expired", "cancelled")
+EVENTS: Final = ("tried", "parked", *ENDINGS)
+TIMINGS: Final = ("at_once", "at_timeout", "on_event", "untimed")
+
+
+def _required(name: str, kind: DataType) -> StructField:
+    return StructField(name, kind, nullable=False)
+
+
+EVENT_SCHEMA: Final = StructType(
+    [
+        _required("ts_ms", LongType()),
+        _required("run_id", StringType()),
+        _required("side", StringType()),
+        _required("broker", IntegerType()),
+        _required("purgatory", StringType()),
+        _required("operation_id", LongType()),
+        _required("event", StringType()),
+        _required("keys", ArrayType(StringType(), containsNull=False)),
+        StructField("api", StringType()),
+        StructField("client_id", StringType()),
+        _required("delay_ms", LongType()),
+        StructField("waited_ms", LongType()),
+        StructField("lateness_ms", LongType()),
+        StructField("completed_by", StringType()),
+        StructField("error_code", IntegerType()),
+        _required("watched", LongType()),
+        _required("num_delayed", LongType()),
+    ]
+)
+"""One step in the life of a delayed operation; times in ms, ``ts_ms`` since 1970."""
+
+OBSERVATION_SCHEMA: Final = StructType(
+    [
+        _required("run_id", StringType()),
+        _required("side", StringType()),
+        _required("scenario", StringType()),
+        _required("repeat", IntegerType()),
+        _required("step", StringType()),
+        _required("attempt", IntegerType()),
+        StructField("error_code", IntegerType()),
+        StructField("base_offset", LongType()),
+        StructField("high_watermark", LongType()),
+        StructField("records", LongType()),
+        StructField("bytes", LongType()),
+        _required("elapsed_ms", DoubleType()),
+        _required("timing", StringType()),
+        _required("due_ms", DoubleType()),
+        _required("early_ms", DoubleType()),
+        _required("late_ms", DoubleType()),
+        StructField("fields", StringType()),
+    ]
+)
+"""One step of a scenario as one side showed it; ``fields`` is the text of a JSON object."""
+
+LINE_SCHEMA: Final = StructType(
+    [StructField("source", StringType()), StructField("line", StringType())]
+)
+QUARANTINE_SCHEMA: Final = StructType(
+    [
+        _required("source", StringType()),
+        StructField("line", StringType()),
+        _required("reason", StringType()),
+        _required("times", LongType()),
+    ]
+)
+"""A line that does not fit, where it came from, why it does not, and how often it was there."""
+
+_CORRUPT: Final = "_corrupt"
+_VARIANT_TYPES: Final[Mapping[str, str]] = {
+    "bigint": "^BIGINT$",
+    "int": "^BIGINT$",
+    "double": "^(BIGINT|DOUBLE|DECIMAL.*)$",
+    "string": "",
+    "array<string>": "^ARRAY<(STRING|VOID)>$",
+}
+"""Spark's type of a JSON value, as a pattern, by the contract's type; every value has a text."""
+
+
+def parse(lines: DataFrame) -> DataFrame:
+    """Parse lines of `LINE_SCHEMA`; works on batches and streams alike.
+
+    Returns ``source``, ``line``, ``goes_to`` (events, observations or quarantine), ``reason`` (null
+    when the line fits) and the structs ``event`` and ``observation``, null where they do not apply.
+    """
+    # An escaped quote is followed by no colon, so the pattern cannot match inside a text.
+    is_observation = sf.col("line").contains('"scenario"') & sf.col("line").rlike(r'"scenario"\s*:')
+    parsed = _once(
+        lines.withColumn("is_observation", is_observation),
+        _from_json(sf.when(~sf.col("is_observation"), sf.col("line")), EVENT_SCHEMA).alias("event"),
+        _from_json(sf.when(sf.col("is_observation"), sf.col("line")), OBSERVATION_SCHEMA).alias(
+            "observation"
+        ),
+    )
+    reason = sf.when(
+        sf.col("is_observation"),
+        _reason("observation", OBSERVATION_SCHEMA, _observation_rules()),
+    ).otherwise(_reason("event", EVENT_SCHEMA, _event_rules()))
+    judged = _once(parsed, reason.alias("reason"))
+    goes_to = (
+        sf.when(sf.col("reason").isNotNull(), "quarantine")
+        .when(sf.col("is_observation"), "observations")
+        .otherwise("events")
+    )
+    return judged.withColumn("goes_to", goes_to).select(
+        "source",
+        "line",
+        "goes_to",
+        "reason",
+        sf.when(sf.col("goes_to") == "events", _plain("event", EVENT_SCHEMA)).alias("event"),
+        sf.when(
+            sf.col("goes_to") == "observations", _plain("observation", OBSERVATION_SCHEMA)
+        ).alias("observation"),
+    )
+
+
+def _once(frame: DataFrame, *columns: Column) -> DataFrame:
+    """Add columns that are computed once, however often they are used.
+
+    The optimizer puts the expression of a column wherever a later filter names it: from_json would
+    run once more for every field that is asked for. It does not do so with a generator's output.
+    """
+    computed = sf.explode(sf.array(sf.struct(*columns))).alias("_computed")
+    return frame.select("*", computed).select(*frame.columns, "_computed.*")
+
+
+def _from_json(text: Column, schema: StructType) -> Column:
+    with_corrupt = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
+    return sf.from_json(
+        text, with_corrupt, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    )
+
+
+def _plain(struct: str, schema: StructType) -> Column:
+    return sf.struct(*[sf.col(f"{struct}.{name}") for name in schema.names])
+
+
+def _reason(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Column:
+    """Return why the parsed struct does not fit, or null; the costly questions come last."""
+    line = sf.col("line")
+    glued = line.contains("}{") & line.rlike(r'\}\{"\w+":')
+    missing = [
+        sf.when(sf.col(f"{struct}.{field.name}").isNull(), sf.lit(f"{field.name} is missing"))
+        for field in schema.fields
+        if not field.nullable
+    ]
+    broken = [sf.when(condition, sf.lit(text)) for text, condition in rules.items()]
+    return (
+        sf.when(~sf.rtrim(line).endswith("}") | glued, "not one JSON object")
+        .when(sf.col(f"{struct}.{_CORRUPT}").isNotNull(), _corruption(schema))
+        .otherwise(sf.coalesce(*missing, *broken))
+    )
+
+
+def _corruption(schema: StructType) -> Column:
+    """Return what from_json could not read; evaluated for corrupt lines only."""
+    document = sf.try_parse_json("line")
+    mistyped = sf.array_compact(
+        sf.array(
+            *[
+                sf.when(~_json_type(document, field.name).rlike(pattern), sf.lit(field.name))
+                for field in schema.fields
+                if (pattern := _VARIANT_TYPES[field.dataType.simpleString()])
+            ]
+        )
+    )
+    return (
+        sf.when(document.isNull(), "not one JSON object")
+        .when(
+            sf.size(mistyped) > 0, sf.concat(sf.array_join(mistyped, ", "), sf.lit(": wrong type"))
+        )
+        .otherwise("a number is out of range")
+    )
+
+
+def _json_type(document: Column, name: str) -> Column:
+    """Return the type of a member; null for one that is absent or null."""
+    kind = sf.schema_of_variant(sf.try_variant_get(document, f"$.{name}", "variant"))
+    return sf.nullif(kind, sf.lit("VOID"))
+
+
+def _event_rules() -> Mapping[str, Column]:
+    event = sf.col("event.event")
+    return {
+        "unknown side": ~sf.col("event.side").isin(*SIDES),
+        "unknown event": ~event.isin(*EVENTS),
+        "ts_ms is not positive": sf.col("event.ts_ms") <= 0,
+        "waited_ms is negative": sf.col("event.waited_ms") < 0,
+        "the end of an operation without waited_ms": event.isin(*ENDINGS)
+        & sf.col("event.waited_ms").isNull(),
+        "expired without lateness_ms": (event == "expired") & sf.col("event.lateness_ms").isNull(),
+    }
+
+
+def _observation_rules() -> Mapping[str, Column]:
+    return {
+        "unknown side": ~sf.col("observation.side").isin(*SIDES),
+        "unknown timing": ~sf.col("observation.timing").isin(*TIMINGS),
+        "elapsed_ms is negative": sf.col("observation.elapsed_ms") < 0,
+    }

@@ -1,0 +1,241 @@
+"""Stream: latency and occupancy while the cluster runs, from a Kafka topic of trace events.
+
+Three queries, each with a checkpoint of its own, write tables that only ever grow:
+
+- ``live_latency``: per window, side, purgatory, outcome and API: count and percentiles of waiting;
+- ``live_occupancy``: per window and purgatory of a broker: how many were parked, how many of those
+  ended, and the most that its timer held at once;
+- ``live_quarantine``: records that do not fit the contract.
+
+A window is written by the first batch after the watermark has passed its end. Offsets, state and output are committed
+together, so a stream that was stopped anywhere goes on without loss or double count. An event that
+is there twice counts once; one that comes after the watermark counts no more, but is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyspark.sql.functions as sf
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from integration.pipeline.errors import PipelineError
+from integration.pipeline.ingest import quarantine_rows
+from integration.pipeline.lifecycle import OPERATION
+from integration.pipeline.schema import ENDINGS, parse
+from integration.pipeline.session import KAFKA_CONNECTOR
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = [
+    "LateEvents",
+    "StreamSettings",
+    "kafka_lines",
+    "live_latency",
+    "live_occupancy",
+    "run",
+    "start_queries",
+]
+
+PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+ACCURACY: Final = 10_000
+POLL_S: Final = 1
+OCCUPANCY: Final = "live_occupancy"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """Where the events come from and how they are cut into windows."""
+
+    bootstrap_servers: str
+    topic: str
+    window: str = "1 minute"
+    watermark: str = "30 seconds"
+    """How late an event may be."""
+    trigger: str = "5 seconds"
+    available_now: bool = False
+    """Take what the topic holds, and end."""
+    max_offsets_per_trigger: int | None = None
+
+
+def kafka_lines(spark: SparkSession, settings: StreamSettings) -> DataFrame:
+    """Return the topic's records as lines, from its beginning; raises PipelineError."""
+    reader = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", settings.bootstrap_servers)
+        .option("subscribe", settings.topic)
+        .option("startingOffsets", "earliest")
+        .option("failOnDataLoss", "true")
+    )
+    if settings.max_offsets_per_trigger is not None:
+        reader = reader.option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
+    try:
+        records = reader.load()
+    except AnalysisException as error:
+        if "kafka" in str(error).lower():
+            raise PipelineError(
+                f"this Spark has no Kafka connector: add --conf spark.jars.packages={KAFKA_CONNECTOR}"
+                " (spark-submit: --packages)"
+            ) from error
+        raise
+    return records.select(
+        sf.concat_ws("@", sf.concat_ws("-", "topic", "partition"), "offset").alias("source"),
+        sf.col("value").cast("string").alias("line"),
+    )
+
+
+def live_events(parsed: DataFrame, watermark: str) -> DataFrame:
+    """Return the events among parsed lines, each once, with their ``time`` and watermark."""
+    return (
+        parsed.where(sf.col("goes_to") == "events")
+        .select("event.*", sf.timestamp_millis("event.ts_ms").alias("time"))
+        .withWatermark("time", watermark)
+        .dropDuplicates([*OPERATION, "event", "time"])
+    )
+
+
+def live_latency(events: DataFrame, window: str) -> DataFrame:
+    """Return count, approximate percentiles and maximum of waiting per window and group."""
+    ended = events.where(sf.col("event").isin(*ENDINGS))
+    outcome = sf.when(sf.col("completed_by") == "immediate", "immediate").otherwise(sf.col("event"))
+    shares = sf.array(*map(sf.lit, PERCENTILES.values()))
+    return (
+        ended.groupBy(
+            sf.window("time", window), "side", "purgatory", outcome.alias("outcome"), "api"
+        )
+        .agg(
+            sf.count("*").alias("operations"),
+            sf.percentile_approx("waited_ms", shares, ACCURACY).alias("waited"),
+            sf.max("waited_ms").alias("waited_max_ms"),
+            sf.max("lateness_ms").alias("lateness_max_ms"),
+        )
+        .select(
+            "window.start",
+            "window.end",
+            "side",
+            "purgatory",
+            "outcome",
+            "api",
+            "operations",
+            *[
+                sf.col("waited")[position].alias(f"waited_{name}_ms")
+                for position, name in enumerate(PERCENTILES)
+            ],
+            "waited_max_ms",
+            "lateness_max_ms",
+        )
+    )
+
+
+def live_occupancy(events: DataFrame, window: str) -> DataFrame:
+    """Return per window and purgatory how many were parked and how many parked ones ended."""
+    is_end = sf.col("event").isin(*ENDINGS)
+    immediate = sf.col("completed_by").eqNullSafe("immediate")
+    return (
+        events.groupBy(sf.window("time", window), "run_id", "side", "broker", "purgatory")
+        .agg(
+            sf.count("*").alias("events"),
+            sf.count_if(sf.col("event") == "parked").alias("parked"),
+            sf.count_if(is_end & ~immediate).alias("ended"),
+            sf.max("num_delayed").alias("num_delayed_max"),
+            sf.max("watched").alias("watched_max"),
+        )
+        .select(
+            "window.start",
+            "window.end",
+            "run_id",
+            "side",
+            "broker",
+            "purgatory",
+            "events",
+            "parked",
+            "ended",
+            "num_delayed_max",
+            "watched_max",
+        )
+    )
+
+
+def start_queries(
+    spark: SparkSession, settings: StreamSettings, output: str
+) -> list[StreamingQuery]:
+    """Start the three queries, each from its checkpoint if it has one; raises PipelineError."""
+    parsed = parse(kafka_lines(spark, settings))
+    events = live_events(parsed, settings.watermark)
+    frames = {
+        "live_latency": live_latency(events, settings.window),
+        OCCUPANCY: live_occupancy(events, settings.window),
+        "live_quarantine": quarantine_rows(parsed),
+    }
+    return [_start(frame, name, settings, output) for name, frame in frames.items()]
+
+
+def _start(frame: DataFrame, name: str, settings: StreamSettings, output: str) -> StreamingQuery:
+    writer = (
+        frame.writeStream.queryName(name)
+        .format("parquet")
+        .outputMode("append")
+        .option("path", f"{output}/{name}")
+        .option("checkpointLocation", f"{output}/checkpoints/{name}")
+    )
+    if settings.available_now:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=settings.trigger).start()
+
+
+class LateEvents(StreamingQueryListener):
+    """Counts the events that came too late to be counted, so that they are not lost silently.
+
+    One of the queries sees every event, and its count is taken.
+    """
+
+    def __init__(self) -> None:
+        self.events = 0
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing to count yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        """Add what the query's last batch has dropped."""
+        if event.progress.name == OCCUPANCY:
+            dropped = [state.numRowsDroppedByWatermark for state in event.progress.stateOperators]
+            self.events += sum(dropped)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing came, so nothing came late."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        """Keep the count."""
+
+
+def run(
+    spark: SparkSession, settings: StreamSettings, output: str, for_s: int | None = None
+) -> str:
+    """Run until the topic is read (``available_now``), for a time, or until interrupted."""
+    late = LateEvents()
+    spark.streams.addListener(late)
+    queries = start_queries(spark, settings, output)
+    try:
+        for query in queries:
+            query.awaitTermination(for_s)
+            for_s = for_s and POLL_S
+    except StreamingQueryException as error:
+        raise PipelineError(f"the stream ended: {str(error).splitlines()[0]}") from error
+    finally:
+        # To stop in the middle of a batch is allowed, but Spark logs what it interrupts as errors.
+        spark.sparkContext.setLogLevel("OFF")
+        for query in queries:
+            query.stop()
+        spark.sparkContext.setLogLevel(spark.sparkContext.getConf().get("spark.log.level", "WARN"))
+        spark.streams.removeListener(late)
+    return f"{late.events} events came too late for their window"

@@ -1,0 +1,91 @@
+"""Tables: directories of Parquet beside each other in one output directory.
+
+`append_new` makes writing twice the same as writing once. Derived tables are replaced as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyspark.sql.functions as sf
+from pyspark.errors import AnalysisException
+
+from integration.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = [
+    "EVENT_PARTITIONS",
+    "append_new",
+    "delete",
+    "overwrite",
+    "read",
+    "read_or_none",
+    "without",
+]
+
+EVENT_PARTITIONS: Final = ("date", "side", "purgatory")
+
+
+def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
+    """Return a table; raises PipelineError with the job that makes it, if it is not there."""
+    frame = read_or_none(spark, directory, table)
+    if frame is None:
+        raise PipelineError(
+            f"no table {table} in {directory}: run the job that writes it first (docs/pipeline.md)"
+        )
+    return frame
+
+
+def read_or_none(spark: SparkSession, directory: str, table: str) -> DataFrame | None:
+    """Return a table, or None if it was not written yet."""
+    try:
+        return spark.read.parquet(f"{directory}/{table}")
+    except AnalysisException as error:
+        if error.getCondition() in {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}:
+            return None
+        raise
+
+
+def overwrite(
+    frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()
+) -> DataFrame:
+    """Replace a table and return it as it was written."""
+    path = f"{directory}/{table}"
+    frame.write.mode("overwrite").partitionBy(*partitions).parquet(path)
+    return frame.sparkSession.read.schema(frame.schema).parquet(path)
+
+
+def append_new(
+    frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()
+) -> None:
+    """Append the rows that the table does not have yet."""
+    frame.write.mode("append").partitionBy(*partitions).parquet(f"{directory}/{table}")
+
+
+def delete(spark: SparkSession, directory: str, table: str) -> None:
+    """Delete a table with its files, on whatever file system it is."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - pyspark shows Hadoop's file systems nowhere else
+    path = jvm.org.apache.hadoop.fs.Path(f"{directory}/{table}")
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+    path.getFileSystem(hadoop).delete(path, True)
+
+
+def without(frame: DataFrame, known: DataFrame | None) -> DataFrame:
+    """Return the rows of ``frame`` that are not in ``known``, comparing all columns, nulls as equal."""
+    if known is None:
+        return frame
+    left, right = frame.alias("left"), known.select(*frame.columns).alias("right")
+    return left.join(right, _same_row(frame), "left_anti")
+
+
+def _same_row(frame: DataFrame) -> Column:
+    """Return the condition that all columns are the same, hashable where none may be null."""
+    same = sf.lit(True)
+    for field in frame.schema.fields:
+        ours, theirs = sf.col(f"left.{field.name}"), sf.col(f"right.{field.name}")
+        same &= ours.eqNullSafe(theirs)
+    return same

@@ -1,0 +1,168 @@
+"""What every real Kafka of three nodes can do for the comparison, wherever it runs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from abc import ABC, abstractmethod
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from integration.reference.errors import ReferenceClusterError, UnsupportedFaultError
+from integration.reference.listed_brokers import listed_brokers
+from integration.reference.node_config import NODE_IDS
+from integration.reference.waiting import wait_until
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["Fault", "ReferenceCluster", "last_words", "logged_kafka_version"]
+
+READY_TIMEOUT_MS = 120_000
+ANSWER_TIMEOUT_S = 2.0
+
+
+class Fault(StrEnum):
+    """What can be done to a broker; a scenario asks for what it needs."""
+
+    PAUSE = "pause"
+    KILL = "kill"
+    DISCONNECT = "disconnect"
+
+
+class ReferenceCluster(ABC):
+    """A real Kafka cluster; a context manager that starts it and leaves nothing behind.
+
+    Not thread-safe: one thread starts it, hurts it and stops it. Clients of any number use it.
+    """
+
+    kind: ClassVar[str]
+    faults: ClassVar[frozenset[Fault]]
+
+    @property
+    @abstractmethod
+    def bootstrap_servers(self) -> str:
+        """The brokers' addresses as a client's ``bootstrap.servers``."""
+
+    @abstractmethod
+    def address(self, broker: int) -> str:
+        """Return where clients reach one broker, as ``host:port``."""
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """The numbers of the brokers, which the verbs below take."""
+        return NODE_IDS
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start all nodes and return when clients see all brokers.
+
+        Raises `ReferenceUnavailableError` when this machine lacks something, and
+        `ReferenceClusterError` when the nodes do not come up; either way nothing stays behind.
+        """
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End every node and remove what they wrote; does nothing when there is nothing."""
+
+    def pause(self, broker: int) -> None:
+        """Freeze a broker where it is: it reads no socket and sends no heartbeat."""
+        raise self._unsupported(Fault.PAUSE, broker)
+
+    def resume(self, broker: int) -> None:
+        """Let a frozen broker go on from where it was."""
+        raise self._unsupported(Fault.PAUSE, broker)
+
+    def kill(self, broker: int) -> None:
+        """End a broker by SIGKILL; its data stays. Returns when it is dead."""
+        raise self._unsupported(Fault.KILL, broker)
+
+    def start_broker(self, broker: int) -> None:
+        """Start a killed broker on its old data and ports; does not wait until it is ready."""
+        raise self._unsupported(Fault.KILL, broker)
+
+    def disconnect(self, broker: int) -> None:
+        """Drop all packets between a broker and the other nodes; clients still reach it."""
+        raise self._unsupported(Fault.DISCONNECT, broker)
+
+    def reconnect(self, broker: int) -> None:
+        """Let the packets pass again."""
+        raise self._unsupported(Fault.DISCONNECT, broker)
+
+    def broker_log(self, broker: int) -> str:
+        """Return all that a broker has logged so far."""
+        raise ReferenceClusterError(f"a {self.kind} reference does not see the log of {broker}")
+
+    def describe(self) -> dict[str, Any]:
+        """Return facts about the running cluster and its machine, for a report; plain JSON values."""
+        return {
+            "reference": self.kind,
+            "brokers": len(self.broker_ids),
+            "cpus": os.cpu_count(),
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "machine": platform.machine(),
+            "system": f"{platform.system()} {platform.release()}",
+            "python": platform.python_version(),
+        }
+
+    def live_brokers(self, asked: int) -> frozenset[int]:
+        """Return the brokers that are not fenced, as the broker ``asked`` knows it.
+
+        Empty when it does not answer. A broker that is cut off knows what it knew before.
+        """
+        try:
+            return frozenset(listed_brokers(self.address(asked), timeout_s=ANSWER_TIMEOUT_S))
+        except OSError:
+            return frozenset()
+
+    def wait_for_brokers(self, expected: set[int], *, timeout_ms: int = READY_TIMEOUT_MS) -> None:
+        """Return when each of these brokers knows that exactly these brokers are not fenced.
+
+        Raises `ReferenceClusterError` after ``timeout_ms``, or when a node ends by itself. A broker
+        that was killed or frozen stays listed until the controller has fenced it, about 9 s.
+        """
+
+        def all_agree() -> bool:
+            self._check_nodes()
+            return all(self.live_brokers(broker) == expected for broker in expected)
+
+        wait_until(
+            all_agree,
+            f"the {self.kind} reference lists the brokers {sorted(expected)}",
+            timeout_ms=timeout_ms,
+        )
+
+    @abstractmethod
+    def _check_nodes(self) -> None:
+        """Raise `ReferenceClusterError` when a node that should run has ended."""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _unsupported(self, fault: Fault, broker: int) -> UnsupportedFaultError:
+        return UnsupportedFaultError(
+            f"a {self.kind} reference cannot {fault} broker {broker}; "
+            "a containers reference can: --reference containers"
+        )
+
+
+def logged_kafka_version(log: str) -> str | None:
+    """Return the version that a broker names in its log, None when it has not come to it yet."""
+    found = re.search(r"Kafka version: (\S+)", log)
+    return found.group(1) if found else None
+
+
+def last_words(log: str) -> str:
+    """Return the line of a broker's log that tells why it ended: the last but for a stack trace."""
+    lines = [line for line in log.splitlines() if line.strip() and not line.startswith("\tat ")]
+    return lines[-1].strip() if lines else "it logged nothing"

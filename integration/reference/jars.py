@@ -1,0 +1,103 @@
+"""Kafka's jars by Maven: what a local broker, the image and the codec's cross-checks run on.
+
+Run ``python -m integration.reference.jars`` to fetch them and print their directory.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from integration.reference.cache import cached_directory
+from integration.reference.errors import ReferenceUnavailableError
+from integration.reference.progress import Progress, silent, to_stderr
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["KAFKA_VERSION", "kafka_jars"]
+
+KAFKA_VERSION = "4.3.1"
+"""The Kafka that the comparison is made with."""
+
+LOG4J_VERSION = "2.25.4"
+MAVEN_TIMEOUT_S = 600
+
+# Kafka logs through slf4j; log4j-slf4j-impl brings that to log4j2, which Kafka itself asks for.
+POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>broker-sim</groupId>
+  <artifactId>kafka-jars</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId>
+      <artifactId>kafka_2.13</artifactId>
+      <version>{kafka_version}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.logging.log4j</groupId>
+      <artifactId>log4j-slf4j-impl</artifactId>
+      <version>{log4j_version}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+def kafka_jars(version: str = KAFKA_VERSION, *, progress: Progress = silent) -> Path:
+    """Return the directory of all jars of the Kafka broker ``version``, fetched by Maven once.
+
+    Any number of callers, in any process, may ask at the same time. Raises
+    `ReferenceUnavailableError` when Maven is missing or cannot fetch them.
+    """
+
+    def fetch(directory: Path) -> None:
+        progress(f"fetching the jars of Kafka {version} by Maven")
+        _copy_dependencies(version, directory)
+
+    return cached_directory(
+        f"kafka-jars-{version}", fetch, timeout_s=MAVEN_TIMEOUT_S, progress=progress
+    )
+
+
+def _copy_dependencies(version: str, directory: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ReferenceUnavailableError(
+            "Maven is missing: apt-get install -y --no-install-recommends maven"
+        )
+    pom = directory / "pom.xml"
+    pom.write_text(POM.format(kafka_version=version, log4j_version=LOG4J_VERSION), encoding="utf-8")
+    command = [maven, "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"]
+    command += ["-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
+    try:
+        done = subprocess.run(  # noqa: S603 - the command is made of constants and our own paths
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=MAVEN_TIMEOUT_S,
+            text=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as expired:
+        raise ReferenceUnavailableError(
+            f"Maven took more than {MAVEN_TIMEOUT_S} s to fetch Kafka {version}; try again"
+        ) from expired
+    pom.unlink()
+    if done.returncode != 0 or not any(directory.glob(f"kafka-clients-{version}.jar")):
+        reasons = [line for line in done.stdout.splitlines() if line.startswith("[ERROR]")]
+        reason = reasons[0].removeprefix("[ERROR] ") if reasons else f"exit code {done.returncode}"
+        raise ReferenceUnavailableError(f"Maven cannot fetch Kafka {version}: {reason}")
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"{kafka_jars(progress=to_stderr)}\n")
+    except ReferenceUnavailableError as unavailable:
+        sys.exit(str(unavailable))

@@ -1,0 +1,46 @@
+"""Local processes of a run that was killed before it could end them: the next run does it.
+
+A run's directory carries the number of the process that made it. A Java that was started in the
+directory of a process that is gone has nobody left who would end it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["make_run_directory", "remove_leftovers"]
+
+PREFIX = "broker-sim-kafka-"
+PROCESSES = Path("/proc")
+
+
+def make_run_directory() -> Path:
+    """Return a new directory for the nodes of a cluster that this process runs."""
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+
+
+def remove_leftovers() -> None:
+    """Kill what still runs in the directories of dead processes, and remove the directories.
+
+    Only what this user may see and end; on systems without /proc nothing is done.
+    """
+    if not PROCESSES.is_dir():
+        return
+    for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        owner = directory.name.removeprefix(PREFIX).partition("-")[0]
+        if owner.isdecimal() and not (PROCESSES / owner).exists():
+            _kill_processes_of(directory)
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _kill_processes_of(directory: Path) -> None:
+    named = f"{directory}{os.sep}".encode()
+    for process in PROCESSES.glob("[0-9]*"):
+        with suppress(OSError):
+            if named in (process / "cmdline").read_bytes():
+                os.kill(int(process.name), signal.SIGKILL)

@@ -1,0 +1,21 @@
+"""How long steps tell the user what they are doing: a callable that takes one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+__all__ = ["Progress", "silent", "to_stderr"]
+
+Progress = Callable[[str], None]
+"""Takes one line without a line end; called from the thread that does the step."""
+
+
+def silent(_line: str) -> None:
+    """Tell nobody."""
+
+
+def to_stderr(line: str) -> None:
+    """Write the line to stderr, so that stdout stays free for results."""
+    sys.stderr.write(f"[reference] {line}\n")
+    sys.stderr.flush()

@@ -1,0 +1,42 @@
+"""Waiting for something outside of this process, with an end."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+from integration.reference.errors import ReferenceClusterError
+from purgatory.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["wait_until"]
+
+T = TypeVar("T")
+
+_SYSTEM_CLOCK = SystemClock()
+
+
+def wait_until(
+    condition: Callable[[], T | None],
+    what: str,
+    *,
+    timeout_ms: int,
+    interval_ms: int = 100,
+    clock: Clock = _SYSTEM_CLOCK,
+) -> T:
+    """Return the first result of ``condition`` that is true, asked every ``interval_ms``.
+
+    ``what`` names it in the `ReferenceClusterError` that is raised after ``timeout_ms``. What
+    ``condition`` itself raises ends the wait. Blocks the calling thread.
+    """
+    deadline_ms = clock.deadline_ms(timeout_ms)
+    pause = threading.Event()
+    while True:
+        result = condition()
+        if result:
+            return result
+        if clock.now_ms() >= deadline_ms:
+            raise ReferenceClusterError(f"{what}: still not so after {timeout_ms / 1000:g} s")
+        pause.wait(interval_ms / 1000)

@@ -1,0 +1,92 @@
+"""All scenarios, in the order of their families, and the version of that whole."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+from integration.scenarios import (
+    api_versions,
+    config_admin,
+    configs,
+    connectivity,
+    delete_records,
+    elections,
+    fencing_epochs,
+    fetch_leader_change,
+    fetch_limits,
+    fetch_long_poll,
+    high_watermark,
+    idempotence,
+    isr,
+    limits_invalid,
+    list_offsets,
+    metadata,
+    pipelining,
+    produce_acks,
+    produce_timeouts,
+    topic_admin,
+)
+from integration.scenarios.scenario import Scenario, scenarios_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["CATALOGUE", "catalogue_version", "select"]
+
+FAMILIES: Final = (
+    produce_acks,
+    produce_timeouts,
+    isr,
+    high_watermark,
+    fetch_long_poll,
+    fetch_limits,
+    fetch_leader_change,
+    fencing_epochs,
+    delete_records,
+    elections,
+    idempotence,
+    pipelining,
+    connectivity,
+    limits_invalid,
+    list_offsets,
+    topic_admin,
+    metadata,
+    config_admin,
+    configs,
+    api_versions,
+)
+
+CATALOGUE: Final[tuple[Scenario, ...]] = tuple(
+    found for module in FAMILIES for found in scenarios_of(module)
+)
+
+
+def select(patterns: Iterable[str]) -> list[Scenario]:
+    """Return the scenarios whose name or family/name fits one of the patterns (``*``, ``?``).
+
+    With no pattern at all that is the whole catalogue. ValueError for a pattern that fits none.
+    """
+    wanted = list(patterns)
+    if not wanted:
+        return list(CATALOGUE)
+    for pattern in wanted:
+        if not any(_fits(found, pattern) for found in CATALOGUE):
+            raise ValueError(
+                f"no scenario is called {pattern!r}; `broker-sim-compare list` has all"
+            )
+    return [found for found in CATALOGUE if any(_fits(found, pattern) for pattern in wanted)]
+
+
+def catalogue_version(scenarios: Iterable[Scenario] = CATALOGUE) -> str:
+    """Return a short hash of what these scenarios do: a recording fits only its own version."""
+    text = "\n".join(found.outline for found in scenarios)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _fits(found: Scenario, pattern: str) -> bool:
+    return any(
+        fnmatch.fnmatchcase(name, pattern)
+        for name in (found.name, found.family, f"{found.family}/{found.name}")
+    )

@@ -1,0 +1,46 @@
+"""docs/scenarios.md, made from the catalogue: ``broker-sim-compare list --markdown``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from integration.scenarios.catalogue import CATALOGUE
+
+if TYPE_CHECKING:
+    from integration.scenarios.scenario import Scenario
+
+__all__ = ["catalogue_markdown"]
+
+INTRODUCTION = """\
+# Scenarios
+
+Made by `broker-sim-compare list --markdown`; do not edit. Every scenario plays on a real Kafka and
+on the simulator without knowing which is which. {count} scenarios in {families} families.
+
+Times: *at once* is without waiting, *at N ms* when the request's own time is over, *on event* when
+something happened that the answer waited for; each observation states how far it may be off.
+"""
+
+
+def catalogue_markdown() -> str:
+    """Return the document, a section per family and a row per scenario."""
+    families = [(name, list(group)) for name, group in groupby(CATALOGUE, lambda s: s.family)]
+    parts = [INTRODUCTION.format(count=len(CATALOGUE), families=len(families))]
+    for family, scenarios in families:
+        module = importlib.import_module(scenarios[0].play.__module__)
+        first_line = (inspect.getdoc(module) or "").splitlines()[0]
+        parts.append(f"\n## {family}\n\n{first_line}\n\n")
+        parts.append("| scenario | what is seen | topology | broker configs | faults |\n")
+        parts.append("|---|---|---|---|---|\n")
+        parts += [_row(found) for found in scenarios]
+    return "".join(parts)
+
+
+def _row(found: Scenario) -> str:
+    configs = ", ".join(f"`{key}={value}`" for key, value in found.configs)
+    faults = ", ".join(sorted(found.needs))
+    description = found.description.replace("|", "\\|")
+    return f"| `{found.name}` | {description} | {found.topology} | {configs} | {faults} |\n"

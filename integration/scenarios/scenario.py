@@ -1,0 +1,81 @@
+"""What a scenario is, and the decorator that marks a function as one.
+
+A scenario is a function that takes a `Stage` and yields observations. Its name is its claim, its
+docstring the one-line description. The decorator marks it and does nothing else; the catalogue
+collects the marked functions from the modules that it names.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import ModuleType
+
+    from integration.observations import Observation
+    from integration.reference.cluster import Fault
+    from integration.stage import Stage
+
+__all__ = ["Scenario", "scenario", "scenarios_of"]
+
+_MARK: Final = "__scenario__"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A marked function, with the cluster that it wants."""
+
+    name: str
+    family: str
+    description: str
+    topology: str
+    configs: tuple[tuple[str, str], ...]
+    """Broker configurations other than Kafka's defaults; one cluster serves all that want them."""
+    needs: frozenset[Fault]
+    play: Callable[[Stage], Iterator[Observation]]
+
+    @property
+    def outline(self) -> str:
+        """Return what the scenario does, without comments and layout: part of its version."""
+        tree = ast.parse(textwrap.dedent(inspect.getsource(self.play)))
+        return f"{self.family}/{self.name}: {ast.dump(tree)}"
+
+
+def scenario(
+    *,
+    topology: str = "1 partition x 3 replicas",
+    configs: Mapping[str, str] | None = None,
+    needs: set[Fault] | None = None,
+) -> Callable[[Callable[[Stage], Iterator[Observation]]], Callable[[Stage], Iterator[Observation]]]:
+    """Mark a function as a scenario."""
+
+    def mark(
+        play: Callable[[Stage], Iterator[Observation]],
+    ) -> Callable[[Stage], Iterator[Observation]]:
+        description = inspect.getdoc(play) or ""
+        marked = Scenario(
+            name=play.__name__,
+            family=play.__module__.rsplit(".", 1)[-1],
+            description=" ".join(description.split()),
+            topology=topology,
+            configs=tuple(sorted((configs or {}).items())),
+            needs=frozenset(needs or ()),
+            play=play,
+        )
+        setattr(play, _MARK, marked)
+        return play
+
+    return mark
+
+
+def scenarios_of(module: ModuleType) -> list[Scenario]:
+    """Return the scenarios of a module in the order of its text."""
+    marked = (getattr(member, _MARK, None) for member in vars(module).values())
+    return [
+        found for found in marked if found is not None and found.play.__module__ == module.__name__
+    ]

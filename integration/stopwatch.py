@@ -1,0 +1,25 @@
+"""The stopwatch of the comparison: how long a broker, real or simulated, took to answer.
+
+It measures from outside and decides nothing, so it reads the machine's finest clock itself instead
+of the brokers' `Clock`, which counts whole milliseconds.
+"""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter_ns
+
+__all__ = ["now_ms", "pause_ms"]
+
+_NS_PER_MS = 1_000_000
+_NEVER = threading.Event()
+
+
+def now_ms() -> float:
+    """Return monotonic milliseconds with a fraction; their zero means nothing. Any thread."""
+    return perf_counter_ns() / _NS_PER_MS
+
+
+def pause_ms(duration_ms: float) -> None:
+    """Block the calling thread: the time between two steps of a scenario is part of its claim."""
+    _NEVER.wait(max(0.0, duration_ms) / 1000)

@@ -1,0 +1,32 @@
+"""A topic that a scenario has made, and how its partitions are described."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PartitionDescription", "Topic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic by name and id, with the brokers that each partition was assigned to."""
+
+    name: str
+    topic_id: bytes
+    replicas: tuple[tuple[int, ...], ...]
+
+    def preferred(self, partition: int = 0) -> int:
+        """Return the broker that leads the partition unless something happened to it."""
+        return self.replicas[partition][0]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """What one broker's metadata says of a partition; leader -1 is none."""
+
+    error_code: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: frozenset[int]
+    offline: frozenset[int]

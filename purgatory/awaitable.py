@@ -1,0 +1,72 @@
+"""Delayed operations for coroutines: park, and await what comes of it.
+
+Kafka has no counterpart; its requests are answered from callbacks.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from purgatory.delayed_operation import DelayedOperation
+from purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
+from purgatory.loop_timer import call_on_loop
+
+
+class AwaitableOperation(DelayedOperation):
+    """Completes when `condition()` is true; `await` it on the loop it was made on.
+
+    What comes back is True if the condition was found met, False if the operation ended without:
+    its time was over, or somebody forced it. When the awaiting task is cancelled, the operation
+    leaves its timer. An event's thread may be any; `condition` is called on it, one at a time.
+
+    Subclasses may override `on_complete`, and have to call this one.
+    """
+
+    __slots__ = ("_condition", "_future", "_loop", "_met")
+
+    def __init__(self, delay_ms: int, condition: Callable[[], bool]) -> None:
+        super().__init__(delay_ms)
+        self._condition = condition
+        self._met = False
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[bool] = self._loop.create_future()
+
+    def try_complete(self) -> bool:
+        """Complete if the condition is met."""
+        if not self._condition():
+            return False
+        self._met = True
+        return self.force_complete()
+
+    def on_complete(self) -> None:
+        """Wake up who awaits it."""
+        call_on_loop(self._loop, self._resolve)
+
+    def on_expiration(self) -> None:
+        """Do nothing more: whoever awaits it is told by False."""
+
+    def __await__(self) -> Generator[Any, None, bool]:
+        try:
+            return (yield from self._future)
+        finally:
+            if not self.completed:
+                self.force_complete()
+
+    def _resolve(self) -> None:
+        if not self._future.done():  # it is when the awaiting task was cancelled
+            self._future.set_result(self._met)
+
+
+async def wait_until(
+    condition: Callable[[], bool],
+    purgatory: DelayedOperationPurgatory[Any],
+    keys: Sequence[object],
+    timeout_ms: int,
+) -> bool:
+    """Wait until an event on one of `keys` finds `condition()` true, at most `timeout_ms`.
+
+    Returns whether it did; at once and without parking if the condition is met already.
+    """
+    operation = AwaitableOperation(timeout_ms, condition)
+    purgatory.try_complete_else_watch(operation, keys)
+    return await operation

@@ -1,0 +1,21 @@
+"""What classes tell the compiler of the native build; without it, nothing at all.
+
+The hot modules are ordinary Python that mypyc can compile (see hatch_build.py). A native class can
+only be subclassed from Python if it says so. It must not inherit from ABC: objects of its subclasses
+would end the process when they are referred to weakly. So methods that have to be written are only
+abstract to the type checker, and raise NotImplementedError in both builds.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+__all__ = ["mypyc_attr"]
+
+if TYPE_CHECKING:
+    from mypy_extensions import mypyc_attr
+else:
+    _ClassT = TypeVar("_ClassT", bound=type)
+
+    def mypyc_attr(**_attributes: bool) -> Callable[[_ClassT], _ClassT]:
+        """Return a decorator that leaves its class as it is."""
+        return lambda cls: cls

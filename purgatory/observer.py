@@ -1,0 +1,50 @@
+"""Who may watch the life of delayed operations.
+
+Kafka has no counterpart; the events are those of the broker's trace.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from purgatory.delayed_operation import DelayedOperation
+
+IMMEDIATE = "immediate"
+KEY_PREFIX = "key:"
+OTHER = "other"
+SHUTDOWN = "shutdown"
+
+
+class PurgatoryObserver(Protocol):
+    """Is told each step in the life of the operations tried through one purgatory.
+
+    Per operation: `tried` first, then `parked` if it has to wait, and in the end exactly one of
+    `completed`, `expired` and `cancelled` (an operation that ends while it is being parked may
+    end without `parked`). One that is completed before it is tried is not reported. The operation
+    has its `operation_id` and `created_ms`.
+
+    Calls come one at a time, on the thread that takes the step, under a lock: be quick, do not
+    wait for other threads, read the purgatory's figures but do not park or complete anything.
+    """
+
+    def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+        """Take note that `try_complete_else_watch` begins."""
+
+    def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+        """Take note that it has to wait: it is watched under `keys` and goes to the timer."""
+
+    def completed(self, operation: DelayedOperation, by: str, /) -> None:
+        """Take note that it was completed before its time, and `on_complete` has run.
+
+        `by`: "immediate" (within try_complete_else_watch), "key:<key>" (check_and_complete),
+        "other" (somebody called force_complete) or "shutdown".
+        """
+
+    def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
+        """Take note that its time was over; `on_complete` has run, `on_expiration` follows."""
+
+    def cancelled(self, operation: DelayedOperation, /) -> None:
+        """Take note that it was dropped uncompleted.
+
+        By cancel_for_key or shutdown, or because try_complete_else_watch raised an exception.
+        If it is still watched under other keys and completed later, that is not reported.
+        """

@@ -1,0 +1,123 @@
+"""Turns what happens to operations into the observer's events, each operation ended once.
+
+Kafka has no counterpart. Exists only where a purgatory has an observer; without one, operations
+carry no journal and pay a comparison with None.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from purgatory.clock import Clock
+from purgatory.delayed_operation import DelayedOperation
+from purgatory.observer import KEY_PREFIX, OTHER, PurgatoryObserver
+
+_Attempt = tuple[DelayedOperation, str, object, int | None]
+"""Why this thread may be about to complete an operation: (operation, by, key, lateness_ms).
+
+A plain tuple, and the key not yet text, because every try of a watched operation makes one.
+"""
+
+
+class _Attempts(threading.local):
+    """The attempts under way in one thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[_Attempt] = []
+
+
+class PurgatoryJournal:
+    """The operations of one observed purgatory that have not ended. Any thread may call."""
+
+    # The lock is held while the observer is called: otherwise another thread could report the end
+    # of an operation between the decision to report it as parked and the report. It is taken
+    # after an operation's lock and before those of shards and timer, which the observer may need
+    # to read figures; cancel_all reports under it, so it is reentrant.
+
+    __slots__ = ("_attempts", "_clock", "_ids", "_lock", "_observer", "_open")
+
+    def __init__(self, observer: PurgatoryObserver, clock: Clock, ids: Iterator[int]) -> None:
+        self._observer = observer
+        self._clock = clock
+        self._ids = ids
+        self._lock = threading.RLock()
+        self._open: dict[int, DelayedOperation] = {}
+        self._attempts = _Attempts()
+
+    def tried(self, operation: DelayedOperation, keys: Sequence[object]) -> None:
+        """Begin to follow `operation`, unless it is completed already."""
+        if operation.operation_id == 0:
+            operation.operation_id = next(self._ids)
+        if operation.next is None:
+            operation.expiration_ms = self._clock.now_ms() + operation.delay_ms
+        operation.watch_keys = keys
+        with self._lock:
+            # force_complete sets `completed` and then looks for the journal; here it is the other
+            # way round. So either it finds the journal, and waits for the lock to report the end,
+            # or the operation is found completed, and nothing at all is reported.
+            operation.journal = self
+            if not operation.completed:
+                self._open[operation.operation_id] = operation
+                self._observer.tried(operation, keys)
+
+    def parked(self, operation: DelayedOperation) -> None:
+        """Report it as parked, unless it has ended."""
+        with self._lock:
+            if operation.operation_id in self._open:
+                self._observer.parked(operation, operation.watch_keys)
+
+    def attempt(
+        self,
+        operation: DelayedOperation,
+        by: str,
+        action: Callable[[], bool],
+        lateness_ms: int | None = None,
+    ) -> bool:
+        """Call `action`; if this thread completes `operation` in it, it was `by` that."""
+        stack = self._attempts.stack
+        stack.append((operation, by, "", lateness_ms))
+        try:
+            return action()
+        finally:
+            stack.pop()
+
+    def attempt_for_key(self, key: object, operation: DelayedOperation) -> bool:
+        """`safe_try_complete` because of an event under `key`."""
+        stack = self._attempts.stack
+        stack.append((operation, KEY_PREFIX, key, None))
+        try:
+            return operation.safe_try_complete()
+        finally:
+            stack.pop()
+
+    def expire(self, operation: DelayedOperation) -> None:
+        """Expire `operation`, noting how late that is."""
+        lateness_ms = self._clock.now_ms() - operation.expiration_ms
+        self.attempt(operation, OTHER, operation.expire, lateness_ms)
+
+    def ended(self, operation: DelayedOperation) -> None:
+        """Report the completion or expiry of `operation`, called in the thread that won it."""
+        with self._lock:
+            if self._open.pop(operation.operation_id, None) is None:
+                return
+            stack = self._attempts.stack
+            # An operation completed from within another's on_complete is nobody's attempt.
+            if not stack or stack[-1][0] is not operation:
+                self._observer.completed(operation, OTHER)
+                return
+            _, by, key, lateness_ms = stack[-1]
+            if lateness_ms is None:
+                self._observer.completed(operation, f"{by}{key}")
+            else:
+                self._observer.expired(operation, lateness_ms)
+
+    def cancelled(self, operation: DelayedOperation) -> None:
+        """Report that `operation` was dropped, unless it has ended or is ending."""
+        with self._lock:
+            if not operation.completed and self._open.pop(operation.operation_id, None) is not None:
+                self._observer.cancelled(operation)
+
+    def cancel_all(self) -> None:
+        """Report every operation that has not ended as dropped, in the order of their ids."""
+        with self._lock:
+            for operation in list(self._open.values()):
+                self.cancelled(operation)

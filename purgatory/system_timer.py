@@ -1,0 +1,247 @@
+"""A timer: tasks in a timing wheel, expired ones handed to an executor.
+
+Mirrors org.apache.kafka.server.util.timer.Timer and SystemTimer. Deliberate differences: the
+time comes from the injected Clock (Kafka's `add` reads the system clock itself); expired tasks
+are handed over after the lock is released, so an executor may run them on the spot; the timer
+can say when it next has something to do, which is what a simulator steps by.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from purgatory.clock import Clock, SystemClock, VirtualClock
+from purgatory.delay_queue import DelayQueue
+from purgatory.executor import Executor, SingleThreadExecutor
+from purgatory.expired_operation_reaper import ExpiredOperationReaper, Reaper
+from purgatory.native import mypyc_attr
+from purgatory.rate_window import RateWindow
+from purgatory.snapshots import PlacedTask, TimerStatistics
+from purgatory.timer_task import TaskCounter, TimerTask
+from purgatory.timer_task_list import TimerTaskList
+from purgatory.timing_wheel import TimingWheel
+
+_ReadT = TypeVar("_ReadT")
+
+
+class Timer(Protocol):
+    """What a purgatory needs of a timer; SystemTimer is the one."""
+
+    @property
+    def clock(self) -> Clock:
+        """The timer's source of time."""
+
+    def add(self, task: TimerTask, /) -> None:
+        """Run `task` when its delay is over."""
+
+    def advance_clock(self, timeout_ms: int, /) -> bool:
+        """Wait at most `timeout_ms` for tasks that are due and hand them over."""
+
+    def next_expiration_ms(self) -> int | None:
+        """Return when to advance next, None if nothing waits."""
+
+    def size(self) -> int:
+        """Return how many tasks wait."""
+
+    def placements(self) -> list[PlacedTask]:
+        """Return every waiting task and its place in the wheel."""
+
+    def statistics(self) -> TimerStatistics:
+        """Return one moment of the timer."""
+
+    def read_wheels(self, read: Callable[[list[TimingWheel]], _ReadT], /) -> _ReadT:
+        """Return what `read` makes of the wheels, which do not change meanwhile."""
+
+    def start_reaper(self, name: str, work: Callable[[int], object], /) -> Reaper:
+        """Have `work(timeout_ms)`, which advances this timer, called when tasks are due."""
+
+    def shutdown(self) -> None:
+        """Stop for good."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SystemTimer:
+    """The hierarchical timing wheel as a thread-safe timer.
+
+    `name` names the default executor's thread (`executor-<name>`), `clock` is a SystemClock and
+    `executor` one daemon thread unless given; the default wheel is 20 buckets of 1 ms. Somebody has to
+    call `advance_clock` in a loop: a purgatory's reaper, an event loop or a simulator.
+
+    With the 1 ms tick a task never runs before its delay has truly passed; a coarser tick runs
+    it at the start of the tick in which it is due, as Kafka's does. Any thread may call anything.
+    """
+
+    # The lock story. One lock per timer covers wheel, buckets, links and delay queue.
+    # 1) add and cancel take it, change links, and leave it: O(1), nothing else is called.
+    # 2) advance_clock takes it, waits on it as a condition (which releases it), drains the
+    #    buckets that are due, and leaves it.
+    # 3) Only then are expired tasks handed to the executor. An executor that runs them at once
+    #    may therefore add, cancel and complete: the lock is free.
+    # So the lock is a leaf and cannot be part of a deadlock. Kafka excludes add and advance by a
+    # read-write lock and guards each bucket and entry by its own; one lock suffices for an
+    # interpreter that runs one thread at a time, and makes a move between buckets one step.
+
+    __slots__ = ("_closed", "_counter", "_executor", "_lock", "_own_executor", "_queue", "_rate",
+                 "_wheel", "clock", "name")  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        clock: Clock | None = None,
+        executor: Executor | None = None,
+        tick_ms: int = 1,
+        wheel_size: int = 20,
+    ) -> None:
+        if tick_ms < 1 or wheel_size < 2:
+            raise ValueError(f"a wheel needs tick >= 1 ms and size >= 2: {tick_ms}, {wheel_size}")
+        self.name = name
+        self.clock = clock if clock is not None else SystemClock()
+        self._own_executor = SingleThreadExecutor(name) if executor is None else None
+        self._executor = executor if executor is not None else self._own_executor
+        self._counter = TaskCounter()
+        self._lock = self._counter.lock
+        self._queue = DelayQueue(self.clock, self._lock)
+        now_ms = self.clock.now_ms()
+        self._wheel = TimingWheel(tick_ms, wheel_size, now_ms, self._counter, self._queue)
+        self._rate = RateWindow(now_ms)
+        self._closed = False
+
+    def add(self, task: TimerTask) -> None:
+        """Run `task` on the executor once its `delay_ms` have passed from now.
+
+        Without delay it goes to the executor at once, as far as the wheel's clock has come. A
+        task that already waits is moved to its new deadline. RuntimeError after `shutdown`.
+        """
+        counter = self._counter
+        if task.counter is not counter and task.counter is not None:
+            task.cancel()  # it leaves the timer that it waited in
+        expiration_ms = self.clock.deadline_ms(task.delay_ms)
+        lock = self._lock
+        lock.acquire()  # see TimerTask.cancel
+        try:
+            if self._closed:
+                raise RuntimeError(f"timer {self.name} is shut down")
+            task.expiration_ms = expiration_ms
+            task.cancelled = False
+            if self._wheel.add(task):
+                return
+            task.remove()
+            self._rate.mark(self.clock.now_ms(), 1)
+        finally:
+            lock.release()
+        self._hand_over([task])
+
+    def advance_clock(self, timeout_ms: int) -> bool:
+        """Hand every task that is due to the executor; if none is, wait at most `timeout_ms`.
+
+        True if a bucket expired, even one whose tasks only moved to a finer level or were all
+        cancelled. If the executor refuses or fails tasks, the others are handed over all the
+        same and then an ExceptionGroup is raised.
+        """
+        with self._lock:
+            bucket = self._queue.poll(timeout_ms)
+            if bucket is None:
+                return False
+            expired = self._drain(bucket)
+        if expired:
+            self._expire(expired)
+        return True
+
+    def next_expiration_ms(self) -> int | None:
+        """Return when the first bucket that holds tasks is due, in `clock.now_ms()` time.
+
+        None if no task waits. A clock moved to it and `advance_clock(0)` make progress: tasks
+        run or sink to a finer level. No task is due before it.
+        """
+        with self._lock:
+            return self._queue.next_expiration_ms()
+
+    def size(self) -> int:
+        """Return how many tasks wait in the wheel; cancelled ones have left."""
+        return self._counter.count
+
+    def placements(self) -> list[PlacedTask]:
+        """Return every waiting task with its level and bucket, finest level first. O(n)."""
+        with self._lock:
+            return [
+                PlacedTask(task, wheel.level, bucket.index)
+                for wheel in self._wheel.levels()
+                for bucket in wheel.buckets
+                for task in bucket
+            ]
+
+    def statistics(self) -> TimerStatistics:
+        """Return one moment of this timer."""
+        with self._lock:
+            return TimerStatistics(
+                size=self._counter.count,
+                levels=len(self._wheel.levels()),
+                expired=self._rate.total,
+                expired_per_second=self._rate.per_second(self.clock.now_ms()),
+            )
+
+    def read_wheels(self, read: Callable[[list[TimingWheel]], _ReadT]) -> _ReadT:
+        """Return `read(wheels)`, the finest first; it is called under the timer's lock: be quick."""
+        with self._lock:
+            return read(self._wheel.levels())
+
+    def start_reaper(self, name: str, work: Callable[[int], object]) -> Reaper:
+        """Start a thread `name` that calls `work(200)`, which advances this timer, in a loop.
+
+        ValueError with a VirtualClock: its time does not pass by waiting, so that would spin.
+        """
+        if isinstance(self.clock, VirtualClock):
+            raise ValueError(  # noqa: TRY004  it is the value of another argument that is wrong
+                f"timer {self.name}: a VirtualClock needs reaper_enabled=False, or a VirtualTimer"
+            )
+        reaper = ExpiredOperationReaper(name, work, self.wakeup)
+        reaper.start()
+        return reaper
+
+    def wakeup(self) -> None:
+        """Make `advance_clock` return at once if a thread waits in it, else the next one."""
+        with self._lock:
+            self._queue.wakeup()
+
+    def shutdown(self) -> None:
+        """Drop what waits, refuse what comes, and end the executor's thread if it is our own.
+
+        Tasks that were handed over still run (at most 5 s are waited for that). Idempotent.
+        """
+        with self._lock:
+            self._closed = True
+            for wheel in self._wheel.levels():
+                for bucket in wheel.buckets:
+                    bucket.flush()
+            self._queue.clear()
+            self._queue.wakeup()
+        if self._own_executor is not None:
+            self._own_executor.shutdown()
+
+    def _drain(self, first: TimerTaskList) -> list[TimerTask]:
+        """Take all that is due out of the wheel; tasks that are not due yet sink a level."""
+        wheel = self._wheel
+        expired: list[TimerTask] = []
+        bucket: TimerTaskList | None = first
+        while bucket is not None:
+            wheel.advance_clock(bucket.expiration_ms)
+            expired.extend(task for task in bucket.flush() if not wheel.add(task))
+            bucket = self._queue.poll_expired()
+        if expired:
+            self._rate.mark(self.clock.now_ms(), len(expired))
+        return expired
+
+    def _expire(self, tasks: list[TimerTask]) -> None:
+        """Do what is to be done with the tasks that are due; the lock is free."""
+        self._hand_over(tasks)
+
+    def _hand_over(self, tasks: list[TimerTask]) -> None:
+        executor = self._executor
+        assert executor is not None
+        failures: list[Exception] = []
+        for task in tasks:
+            try:
+                executor.submit(task.run)
+            except Exception as failure:  # noqa: BLE001  one bad task must not lose the others
+                failures.append(failure)
+        if failures:
+            raise ExceptionGroup(f"timer {self.name}: expired tasks failed", failures)

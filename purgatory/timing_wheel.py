@@ -1,0 +1,116 @@
+"""A hierarchical timing wheel: O(1) to add and to cancel, whatever the number of tasks.
+
+Mirrors org.apache.kafka.server.util.timer.TimingWheel. Deliberate differences: `add` climbs the
+levels in a loop instead of a call per level; the timer's one lock covers adding and advancing.
+
+A wheel is a ring of buckets. Level 1 has buckets of `tick_ms`; a task that is due beyond its
+reach goes to the overflow wheel, whose tick is the whole turn of the wheel below, and so on.
+With a tick of 1 ms and 20 buckets:
+
+    level       tick      reach    a task due at 30 s, added at 0, waits in
+    1           1 ms      20 ms
+    2          20 ms     400 ms
+    3         400 ms        8 s    and then here: bucket 15, due at 30 s, when it runs
+    4            8 s      160 s    bucket 3, due at 24 s
+
+A bucket covers [start, start + tick) and expires at its start. The tasks of an expired bucket
+are added again: those with a tick or more of level 1 left sink to a finer level, the others run.
+So a task moves at most once per level, and one that is cancelled early, as nearly all are, moves
+not at all. A bucket of a coarse level whose range the finer levels cover receives no tasks.
+
+The clock of a wheel moves only when a bucket expires, never tick by tick, and the levels move
+together: level k stands at the current time rounded down to its tick.
+"""
+
+from purgatory.delay_queue import DelayQueue
+from purgatory.timer_task import TaskCounter, TimerTaskEntry
+from purgatory.timer_task_list import TimerTaskList
+
+
+class TimingWheel:
+    """One level of the wheel, and through `overflow_wheel` all levels above it.
+
+    `start_ms` is rounded down to the tick. Thread rule: whoever calls holds `counter.lock`.
+    """
+
+    __slots__ = (
+        "_counter",
+        "_queue",
+        "buckets",
+        "current_time_ms",
+        "end_ms",
+        "interval_ms",
+        "level",
+        "overflow_wheel",
+        "tick_ms",
+        "wheel_size",
+    )
+
+    def __init__(
+        self,
+        tick_ms: int,
+        wheel_size: int,
+        start_ms: int,
+        counter: TaskCounter,
+        queue: DelayQueue,
+        level: int = 1,
+    ) -> None:
+        self.tick_ms = tick_ms
+        self.wheel_size = wheel_size
+        self.level = level
+        self.interval_ms = tick_ms * wheel_size
+        self.current_time_ms = start_ms - start_ms % tick_ms
+        self.buckets = [TimerTaskList(counter, level, index) for index in range(wheel_size)]
+        self.overflow_wheel: TimingWheel | None = None
+        self.end_ms = self.current_time_ms + self.interval_ms
+        self._counter = counter
+        self._queue = queue
+
+    def add(self, entry: TimerTaskEntry) -> bool:
+        """Put `entry` into the bucket of its `expiration_ms`.
+
+        False if it was cancelled or is due within the current tick: then it is the caller's.
+        """
+        expiration_ms = entry.expiration_ms
+        if entry.cancelled or expiration_ms < self.current_time_ms + self.tick_ms:
+            return False
+        wheel = self
+        while expiration_ms >= wheel.end_ms:
+            wheel = wheel.overflow_wheel or wheel._add_overflow_wheel()
+        tick_ms = wheel.tick_ms
+        virtual_id = expiration_ms // tick_ms
+        bucket = wheel.buckets[virtual_id % wheel.wheel_size]
+        bucket.add(entry)
+        # Within one turn of the wheel the expiration stays the same, so the bucket is enqueued
+        # once per turn however many tasks it gets.
+        if bucket.set_expiration(virtual_id * tick_ms):
+            self._queue.offer(bucket)
+        return True
+
+    def advance_clock(self, time_ms: int) -> None:
+        """Move the clock of every level to `time_ms`, rounded down to the level's tick."""
+        wheel: TimingWheel | None = self
+        while wheel is not None and time_ms >= wheel.current_time_ms + wheel.tick_ms:
+            wheel.current_time_ms = time_ms - time_ms % wheel.tick_ms
+            wheel.end_ms = wheel.current_time_ms + wheel.interval_ms
+            wheel = wheel.overflow_wheel
+
+    def levels(self) -> "list[TimingWheel]":
+        """Return this wheel and the overflow wheels that exist above it."""
+        levels: list[TimingWheel] = []
+        wheel: TimingWheel | None = self
+        while wheel is not None:
+            levels.append(wheel)
+            wheel = wheel.overflow_wheel
+        return levels
+
+    def _add_overflow_wheel(self) -> "TimingWheel":
+        self.overflow_wheel = TimingWheel(
+            self.interval_ms,
+            self.wheel_size,
+            self.current_time_ms,
+            self._counter,
+            self._queue,
+            self.level + 1,
+        )
+        return self.overflow_wheel

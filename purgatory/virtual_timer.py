@@ -1,0 +1,67 @@
+"""A timer in virtual time: it stands still until it is told to move, and then misses nothing.
+
+Kafka's counterpart is the MockTimer of its tests. Deliberate difference: this is the real wheel;
+a long step stops at every deadline on the way, so each task runs at the time it is due.
+"""
+
+from collections.abc import Callable
+
+from purgatory.clock import DEFAULT_WALL_START_MS, VirtualClock
+from purgatory.executor import InlineExecutor
+from purgatory.expired_operation_reaper import Reaper
+from purgatory.system_timer import SystemTimer
+
+
+class VirtualTimer(SystemTimer):
+    """A SystemTimer with a clock of its own that `advance` moves; nothing blocks, no threads.
+
+    Give it to a purgatory where a SystemTimer would stand, and real time becomes virtual. Tasks
+    run in the thread that advances; what they raise comes out of `advance` as an ExceptionGroup.
+    """
+
+    __slots__ = ("_virtual_clock", "_work")
+
+    def __init__(
+        self,
+        name: str = "virtual",
+        start_ms: int = 0,
+        wall_start_ms: int = DEFAULT_WALL_START_MS,
+        *,
+        tick_ms: int = 1,
+        wheel_size: int = 20,
+    ) -> None:
+        self._virtual_clock = VirtualClock(start_ms, wall_start_ms)
+        super().__init__(name, self._virtual_clock, InlineExecutor(), tick_ms, wheel_size)
+        self._work: Callable[[int], object] = self.advance_clock
+
+    def start_reaper(self, name: str, work: Callable[[int], object]) -> Reaper:
+        """Call `work(0)` at every deadline that `advance` passes. Starts nothing."""
+        del name
+        self._work = work
+        return _NothingToEnd()
+
+    def advance(self, by_ms: int) -> None:
+        """Let `by_ms` pass; what is due on the way runs at its time. ValueError when negative."""
+        self.advance_to(self._virtual_clock.now_ms() + by_ms)
+
+    def advance_to(self, now_ms: int) -> None:
+        """Let time pass until `now_ms`; ValueError when that lies in the past."""
+        clock = self._virtual_clock
+        while (due_ms := self.next_expiration_ms()) is not None and due_ms <= now_ms:
+            clock.advance_to(max(due_ms, clock.now_ms()))
+            self._work(0)
+        clock.advance_to(now_ms)
+
+    def run_until_idle(self) -> None:
+        """Let time pass until nothing waits any more; endless if tasks always add others."""
+        while (due_ms := self.next_expiration_ms()) is not None:
+            self.advance_to(max(due_ms, self._virtual_clock.now_ms()))
+
+
+class _NothingToEnd:
+    """A reaper that only acts when time is moved."""
+
+    __slots__ = ()
+
+    def shutdown(self) -> None:
+        """Do nothing."""

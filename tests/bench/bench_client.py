@@ -1,0 +1,89 @@
+"""A client's view of the simulator, kfake, librdkafka's mock and the real Kafka, three brokers each.
+
+All run at the same time; each round measures every one of them once, and what counts is the median
+of the rounds. The client takes most of the time of mass production, so the processor time that the
+brokers need per message stands beside it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+from statistics import median, quantiles
+
+from client_work import consume, produce, synchronous_ms, topic, wake_up_ms
+from options import Options
+from peers import KAFKA, KFAKE, Peer, PeerMissingError, kafka, kfake, librdkafka_mock, simulator
+from report import Report
+
+SUITE = "client"
+MESSAGES = 200_000
+LATENCIES = 400
+
+Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
+"""Name, unit and "lower is better" -> peer -> one figure per round."""
+
+
+def run(options: Options, report: Report) -> None:
+    """Measure all peers that there are."""
+    samples: Samples = defaultdict(lambda: defaultdict(list))
+    with ExitStack() as stack:
+        peers = []
+        starters = [simulator, kfake, librdkafka_mock, *([kafka] if options.kafka else [])]
+        for start in starters:
+            try:
+                peers.append(stack.enter_context(start()))
+            except PeerMissingError as missing:
+                report.say(f"without {start.__name__}: {missing}")
+        if not options.kafka:
+            report.say("without Kafka: ask for it by --kafka")
+        for index in range(options.rounds):
+            # Every other round goes the other way round, so that nobody is always first.
+            for peer in peers[:: 1 if index % 2 == 0 else -1]:
+                _round(peer, samples)
+    for (name, unit, lower), values in samples.items():
+        for peer in peers:
+            if peer.name in values:
+                report.add(SUITE, name, unit, peer.name, median(values[peer.name]), lower=lower)
+    report.print_suite(SUITE)
+    _judge(report)
+
+
+def _round(peer: Peer, samples: Samples) -> None:
+    with topic(peer, 1) as name:
+        _bulk(peer, samples, "produce acks=1, RF 1", lambda: produce(peer, name, 1, MESSAGES))
+        _bulk(peer, samples, "produce acks=all, RF 1", lambda: produce(peer, name, -1, MESSAGES))
+        if peer.keeps_records:
+            _bulk(peer, samples, "consume", lambda: consume(peer, name, 2 * MESSAGES), 2)
+        _latency(peer, samples, "synchronous acks=all, RF 1", synchronous_ms(peer, name, LATENCIES))
+        if peer.keeps_records:
+            _latency(peer, samples, "wake-up of a consumer", wake_up_ms(peer, name, LATENCIES))
+    if peer.replicates:
+        with topic(peer, 3) as name:
+            _bulk(
+                peer, samples, "produce acks=all, RF 3", lambda: produce(peer, name, -1, MESSAGES)
+            )
+            latencies_ms = synchronous_ms(peer, name, LATENCIES)
+            _latency(peer, samples, "synchronous acks=all, RF 3", latencies_ms)
+
+
+def _bulk(
+    peer: Peer, samples: Samples, what: str, work: Callable[[], float], factor: int = 1
+) -> None:
+    before_s = peer.cpu_s()
+    samples[what, "msg/s", False][peer.name].append(work())
+    used_us = (peer.cpu_s() - before_s) * 1e6 / (MESSAGES * factor)
+    samples[f"{what}: brokers' CPU", "µs/msg", True][peer.name].append(used_us)
+
+
+def _latency(peer: Peer, samples: Samples, what: str, latencies_ms: list[float]) -> None:
+    percentiles = quantiles(latencies_ms, n=100)
+    samples[f"{what}, p50", "ms", True][peer.name].append(percentiles[49])
+    samples[f"{what}, p99", "ms", True][peer.name].append(percentiles[98])
+
+
+def _judge(report: Report) -> None:
+    for name in ("produce acks=1, RF 1", "produce acks=all, RF 1", "consume"):
+        report.bar_ratio(SUITE, name, KFAKE, name)
+    replicated, alone = (f"synchronous acks=all, RF {factor}, p50" for factor in (3, 1))
+    report.bar_ratio(SUITE, replicated, KFAKE, alone, at_most=2)
+    report.bar_ratio(SUITE, replicated, KAFKA, replicated, at_most=0.25)

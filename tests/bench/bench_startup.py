@@ -1,0 +1,86 @@
+"""How long three brokers take to be ready, and what memory they hold when idle.
+
+In the process: `Cluster().start()` in a Python that has imported it, the first time and again.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from statistics import median
+
+from options import Options
+from peers import Peer, PeerMissingError, kafka, kfake, librdkafka_mock, simulator
+from report import OURS, Report
+
+SUITE = "startup"
+STARTS = 10
+SETTLE_S = 1.0
+IN_PROCESS = """
+import json, time
+from broker_sim.cluster import Cluster
+times_ms = []
+for _ in range(%d):
+    start = time.perf_counter()
+    cluster = Cluster(brokers=3).start()
+    times_ms.append((time.perf_counter() - start) * 1e3)
+    cluster.stop()
+print(json.dumps(times_ms))
+"""
+READY = "process start to ready"
+CPU = "processor time until ready"
+FIRST, AGAIN = "Cluster().start(), first", "Cluster().start(), again"
+MEMORY = "resident memory, idle"
+
+
+def run(options: Options, report: Report) -> None:
+    """Start everything often, in turns; what takes seconds once."""
+    peers = {start.__name__: start for start in (simulator, kfake, librdkafka_mock)}
+    ready_ms: dict[str, list[float]] = {}
+    cpu_ms: dict[str, list[float]] = {}
+    for _ in range(STARTS):
+        for name, start in list(peers.items()):
+            try:
+                with start() as peer:
+                    cpu_ms.setdefault(peer.name, []).append(peer.cpu_s() * 1e3)
+                    ready_ms.setdefault(peer.name, []).append(peer.ready_ms)
+            except PeerMissingError as missing:
+                report.say(f"without {name}: {missing}")
+                del peers[name]
+    for name, times_ms in ready_ms.items():
+        report.add(SUITE, READY, "ms", name, median(times_ms), lower=True)
+        report.add(SUITE, CPU, "ms", name, median(cpu_ms[name]), lower=True)
+    _in_process(report)
+    if options.kafka:
+        peers["kafka"] = kafka
+    else:
+        report.say("without Kafka: ask for it by --kafka")
+    for start in peers.values():
+        with suppress(PeerMissingError), start() as peer:
+            if peer.name not in ready_ms:
+                report.add(SUITE, READY, "ms", peer.name, peer.ready_ms, lower=True)
+            _memory(peer, report)
+    report.print_suite(SUITE)
+    report.bar_below(SUITE, READY, 300)
+    report.bar_below(SUITE, FIRST, 30)
+    report.bar_below(SUITE, MEMORY, 80)
+
+
+def _in_process(report: Report) -> None:
+    """Take the first start of every process, and the median of the others."""
+    firsts, others = [], []
+    for _ in range(STARTS):
+        done = subprocess.run(
+            [sys.executable, "-c", IN_PROCESS % 4], capture_output=True, text=True, check=True
+        )
+        first, *again = json.loads(done.stdout)
+        firsts.append(first)
+        others += again
+    report.add(SUITE, FIRST, "ms", OURS, median(firsts), lower=True)
+    report.add(SUITE, AGAIN, "ms", OURS, median(others), lower=True)
+
+
+def _memory(peer: Peer, report: Report) -> None:
+    time.sleep(SETTLE_S)
+    report.add(SUITE, MEMORY, "MB", peer.name, peer.resident_mb(), lower=True)

@@ -1,0 +1,173 @@
+"""The simulator and its peers, each in processes of its own, on free ports of 127.0.0.1.
+
+A peer that cannot run here raises `PeerMissingError` with the reason; what was started is ended by
+its process id.
+"""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from report import OURS
+
+from integration.reference.cache import cached_directory
+from integration.reference.errors import ReferenceClusterError
+from integration.reference.jvm import JvmCluster
+
+BUILD_TIMEOUT_S = 300
+READY_TIMEOUT_S = 60
+END_TIMEOUT_S = 10
+KFAKE_SOURCE = Path(__file__).with_name("kfake")
+MOCK = Path(__file__).with_name("librdkafka_mock.py")
+KFAKE, MOCK_NAME, KAFKA = "kfake", "librdkafka mock", "Kafka"
+
+
+class PeerMissingError(Exception):
+    """A peer cannot be started on this machine; the text says why."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A running cluster of three brokers."""
+
+    name: str
+    bootstrap_servers: str
+    pids: tuple[int, ...]
+    ready_ms: float
+    replicates: bool = True
+    creates_topics: bool = True
+    """Whether it serves CreateTopics; the mock makes topics when a client asks for them."""
+    keeps_records: bool = True
+
+    def cpu_s(self) -> float:
+        """Return the processor time that the peer has used so far."""
+        return sum(_cpu_s(pid) for pid in self.pids)
+
+    def resident_mb(self) -> float:
+        """Return the memory that it holds."""
+        return sum(resident_mb(pid) for pid in self.pids)
+
+
+def _cpu_s(pid: int) -> float:
+    """Add up what the threads have run; far finer than the clock ticks of /proc/PID/stat."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
+
+
+def resident_mb(pid: int) -> float:
+    """Return VmRSS of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise ValueError(f"process {pid} has no VmRSS")
+
+
+@contextmanager
+def simulator(*arguments: str) -> Iterator[Peer]:
+    """Run ``broker-sim run`` of this virtual environment with three brokers."""
+    command = [str(Path(sys.executable).with_name("broker-sim")), "run", "--brokers", "3"]
+    with _running(OURS, [*command, *arguments]) as peer:
+        yield peer
+
+
+@contextmanager
+def kfake() -> Iterator[Peer]:
+    """Run franz-go's fake cluster, built on first use."""
+    with _running(KFAKE, [str(build_kfake())], replicates=False) as peer:
+        yield peer
+
+
+@contextmanager
+def librdkafka_mock() -> Iterator[Peer]:
+    """Run librdkafka's mock cluster."""
+    with _running(
+        MOCK_NAME,
+        [sys.executable, str(MOCK)],
+        replicates=False,
+        creates_topics=False,
+        keeps_records=False,
+    ) as peer:
+        yield peer
+
+
+@contextmanager
+def kafka() -> Iterator[Peer]:
+    """Run three nodes of the real Kafka on the local Java."""
+    cluster = JvmCluster()
+    start = time.perf_counter()
+    try:
+        cluster.start()
+    except ReferenceClusterError as error:
+        raise PeerMissingError(str(error)) from error
+    try:
+        ready_ms = (time.perf_counter() - start) * 1e3
+        pids = tuple(process.pid for process in cluster._processes.values())
+        yield Peer(KAFKA, cluster.bootstrap_servers, pids, ready_ms)
+    finally:
+        cluster.stop()
+
+
+def build_kfake() -> Path:
+    """Return the kfake program; Go fetches and compiles it once."""
+    go = shutil.which("go")
+    if go is None:
+        raise PeerMissingError(
+            "Go is missing: apt-get install -y --no-install-recommends golang-go"
+        )
+    sources = sorted(KFAKE_SOURCE.glob("*"))
+    digest = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+
+    def build(directory: Path) -> None:
+        done = subprocess.run(
+            [go, "build", "-buildvcs=false", "-o", str(directory / "kfake"), "."],
+            cwd=KFAKE_SOURCE,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            lines = done.stderr.strip().splitlines() or ["no reason given"]
+            raise PeerMissingError(f"Go cannot build kfake: {lines[-1]}")
+
+    return cached_directory(f"kfake-{digest}", build, timeout_s=BUILD_TIMEOUT_S) / "kfake"
+
+
+@contextmanager
+def _running(name: str, command: list[str], **traits: bool) -> Iterator[Peer]:
+    """Start a program that prints one line of JSON when it is ready; end it by SIGTERM."""
+    start = time.perf_counter()
+    try:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+    except OSError as error:
+        raise PeerMissingError(f"{command[0]}: {error.strerror}") from error
+    watchdog = threading.Timer(READY_TIMEOUT_S, process.kill)
+    watchdog.start()
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        ready_ms = (time.perf_counter() - start) * 1e3
+        watchdog.cancel()
+        if not line:
+            raise PeerMissingError(f"{command[0]} ended before it was ready")
+        servers = json.loads(line)["bootstrap_servers"]
+        yield Peer(name, servers, (process.pid,), ready_ms, **traits)
+    finally:
+        watchdog.cancel()
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

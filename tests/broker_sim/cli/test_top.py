@@ -1,0 +1,114 @@
+"""What `broker-sim top` shows, recorded from a terminal."""
+
+import io
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from broker_sim.cli.top import command, watch
+from broker_sim.cli.top_view import render
+from broker_sim.sim.virtual_cluster import VirtualCluster
+from purgatory import VirtualClock
+
+
+def _operation(keys, age_ms, level, bucket):
+    return {"keys": keys, "age_ms": age_ms, "wheel_level": level, "wheel_bucket": bucket}
+
+
+def _answer(completed=0, expired=0, parked=()):
+    fetch = {
+        "name": "Fetch",
+        "watched": 7,
+        "num_delayed": len(parked),
+        "completed": completed,
+        "expired": expired,
+        "parked": list(parked),
+    }
+    return {"brokers": [{"id": 3, "purgatories": [fetch]}]}
+
+
+PARKED = [
+    _operation(["hot-0"], 120, 2, 4),
+    _operation(["hot-0", "cold-1"], 480, 2, 4),
+    _operation(["hot-0"], 30, 2, 19),
+    _operation(["other-5"], 5, 1, 0),
+]
+
+
+@pytest.fixture
+def terminal():
+    return Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
+
+
+def _rows(terminal, table):
+    """Return the rows of a table of the recorded terminal, as lists of words."""
+    lines = terminal.export_text(clear=False).splitlines()
+    titles = [line.strip() for line in lines]
+    start = titles.index(table) + 4
+    end = next((i for i in range(start, len(lines)) if not titles[i]), len(lines))
+    return [line.split() for line in lines[start:end]]
+
+
+def test_the_first_look_shows_what_is_parked_and_no_rates(terminal):
+    terminal.print(render(_answer(parked=PARKED), None, 0.0))
+    assert _rows(terminal, "purgatories") == [["3", "Fetch", "4", "7", "-", "-", "480", "ms"]]
+
+
+def test_rates_are_the_changes_between_two_looks_per_second(terminal):
+    terminal.print(render(_answer(110, 7), _answer(10, 2), 2.5))
+    assert _rows(terminal, "purgatories") == [["3", "Fetch", "0", "7", "40.0", "2.0", "-"]]
+
+
+def test_a_broker_that_has_started_anew_has_no_negative_rates(terminal):
+    terminal.print(render(_answer(0, 0), _answer(10, 2), 1.0))
+    assert _rows(terminal, "purgatories")[0][4:6] == ["0.0", "0.0"]
+
+
+def test_wheels_show_which_buckets_are_how_full(terminal):
+    terminal.print(render(_answer(parked=PARKED), None, 0.0))
+    rows = _rows(terminal, "wheels")
+    assert [row[:3] + row[-1:] for row in rows] == [
+        ["3", "Fetch", "1", "1"],
+        ["3", "Fetch", "2", "3"],
+    ]
+    text = terminal.export_text()
+    assert "█" + " " * 19 in text
+    assert "    █" + " " * 14 + "▄" in text
+
+
+def test_the_hottest_key_stands_first(terminal):
+    terminal.print(render(_answer(parked=PARKED), None, 0.0))
+    assert _rows(terminal, "hottest keys") == [
+        ["3", "Fetch", "hot-0", "3"],
+        ["3", "Fetch", "cold-1", "1"],
+        ["3", "Fetch", "other-5", "1"],
+    ]
+
+
+def test_watching_looks_as_often_as_asked_and_counts_by_the_clock(terminal):
+    clock = VirtualClock()
+    answers = iter([_answer(0), _answer(30), _answer(90)])
+    watch(
+        lambda: next(answers),
+        clock=clock,
+        pause=lambda: clock.advance(2_000),
+        count=3,
+        console=terminal,
+    )
+    assert "30.0" in terminal.export_text()
+    assert clock.now_ms() == 4_000
+    assert next(answers, None) is None
+
+
+def test_the_answer_of_a_cluster_can_be_shown(terminal):
+    cluster = VirtualCluster(brokers=2)
+    terminal.print(render(cluster.purgatory(), None, 0.0))
+    names = {row[1] for row in _rows(terminal, "purgatories")}
+    assert {"Produce", "Fetch"} <= names
+
+
+def test_without_a_cluster_one_line_says_what_to_do():
+    result = CliRunner().invoke(command, ["--control", "http://127.0.0.1:1"])
+    assert result.exit_code == 1
+    assert "no cluster answers" in result.output

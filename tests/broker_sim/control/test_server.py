@@ -1,0 +1,142 @@
+"""The control endpoint: what it answers, and what it refuses with which status."""
+
+import json
+import sys
+from http.client import HTTPConnection
+
+import pytest
+
+
+@pytest.fixture
+def ask(control_url):
+    """Return a function that sends one request: (status, body), the body decoded if it is JSON."""
+
+    def send(method, path, body=None):
+        connection = HTTPConnection(control_url.removeprefix("http://"), timeout=20)
+        try:
+            content = body if isinstance(body, (bytes, type(None))) else json.dumps(body)
+            connection.request(method, path, content)
+            response = connection.getresponse()
+            text = response.read()
+            is_json = response.headers.get_content_type() == "application/json"
+            return response.status, json.loads(text) if is_json else text.decode()
+        finally:
+            connection.close()
+
+    return send
+
+
+def test_status_is_the_cluster_s(ask, cluster):
+    cluster.create_topic("orders", 2, 3)
+    assert ask("GET", "/status") == (200, cluster.status())
+
+
+def test_verbs_answer_with_the_broker_s_state(ask):
+    for verb, state in [
+        ("pause", "paused"),
+        ("resume", "running"),
+        ("disconnect", "running"),
+        ("reconnect", "running"),
+        ("kill", "dead"),
+        ("start", "running"),
+    ]:
+        status, broker = ask("POST", f"/brokers/2/{verb}")
+        assert (status, broker["id"], broker["state"]) == (200, 2, state)
+
+
+def test_a_topic_is_created_with_its_configs(ask, cluster):
+    body = {
+        "name": "orders",
+        "partitions": 2,
+        "replication_factor": 1,
+        "configs": {"retention.ms": "5"},
+    }
+    status, topic = ask("POST", "/topics", body)
+    assert status == 200
+    assert [partition["partition"] for partition in topic["partitions"]] == [0, 1]
+    assert [topic["name"] for topic in cluster.status()["topics"]] == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "reason"),
+    [
+        ("GET", "/nothing", None, 404, "GET /nothing: Not Found"),
+        ("POST", "/status", None, 405, "Method Not Allowed"),
+        ("POST", "/brokers/9/pause", None, 404, "there is no broker 9; there are 1, 2, 3"),
+        ("POST", "/brokers/one/pause", None, 400, "a broker's id is a number, not 'one'"),
+        ("POST", "/brokers/1/frobnicate", None, 404, "Not Found"),
+        ("POST", "/brokers/1/resume", None, 409, "broker 1 is running, not paused"),
+        ("POST", "/brokers/1/start", None, 409, "broker 1 is running; kill it first"),
+        ("POST", "/brokers/1/pause", {"for_ms": 5}, 400, "unknown: for_ms; there are: none"),
+        ("POST", "/links", b"{", 400, "the body is not JSON"),
+        ("POST", "/links", b"\xff", 400, "the body is not JSON"),
+        ("POST", "/links", [1], 400, "the body must be a JSON object"),
+        ("POST", "/links", {"to": 2}, 400, "'from' is missing: int expected"),
+        ("POST", "/links", {"from": "1", "to": 2}, 400, "'from' must be int, not \"1\""),
+        ("POST", "/links", {"from": True, "to": 2}, 400, "'from' must be int, not true"),
+        ("POST", "/links", {"from": 1, "to": 2, "drop": 1}, 400, "'drop' must be bool, not 1"),
+        ("POST", "/links", {"from": 1, "to": 1}, 400, "not from 1 to 1"),
+        ("POST", "/links", {"from": 1, "to": 9}, 404, "there is no broker 9"),
+        ("POST", "/links", {"from": 1, "to": 2, "delay_ms": -1}, 400, "at least 0, not -1"),
+        ("POST", "/topics", {"name": "a b"}, 400, "a b"),
+        ("POST", "/inject", {"api": "Produce"}, 400, "needs an error, a loss or a delay_ms"),
+        ("POST", "/inject", {"api": "Nothing", "delay_ms": 1}, 400, "there is no API 'Nothing'"),
+        ("POST", "/inject", {"api": "Fetch", "error": "NOTHING"}, 400, "no error 'NOTHING'"),
+        ("POST", "/inject", {"api": "Fetch", "lose": "all"}, 400, "request or response, not 'all'"),
+        ("POST", "/inject", {"api": "Fetch", "delay_ms": 1, "broker": 9}, 404, "no broker 9"),
+        ("POST", "/topics", {"name": "a", "configs": {"b": 1}}, 400, "must map texts to texts"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_reason(ask, method, path, body, status, reason):
+    answered, answer = ask(method, path, body)
+    assert answered == status
+    assert list(answer) == ["error"]
+    assert reason in answer["error"]
+
+
+def test_faults_are_injected_shown_and_healed(ask, cluster):
+    body = {"api": "Produce", "broker": 1, "topic": "orders", "partition": 0, "count": 3}
+    status, fault = ask("POST", "/inject", {**body, "error": "NOT_LEADER_OR_FOLLOWER"})
+    assert (status, fault["api"], fault["count"]) == (200, "PRODUCE", 3)
+    ask("POST", "/inject", {"api": "FETCH", "delay_ms": 5})
+    ask("POST", "/inject", {"api": "Fetch", "lose": "response"})
+    assert [row["id"] for row in cluster.status()["faults"]] == [1, 2, 3]
+    assert ask("DELETE", "/inject/2")[0] == 200
+    assert ask("DELETE", "/inject/2")[0] == 404
+    assert ask("DELETE", "/inject/two")[0] == 404
+    assert ask("DELETE", "/inject") == (200, {"faults": []})
+    assert cluster.status()["faults"] == []
+
+
+def test_metrics_have_kafka_s_names(ask, cluster, parked_fetch):
+    status, text = ask("GET", "/metrics")
+    assert status == 200
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    leader = cluster.status()["topics"][0]["partitions"][0]["leader"]
+    label = f'{{broker="{leader}",delayedoperation="Fetch"}}'
+    assert float(values[f"kafka_server_delayedoperationpurgatory_numdelayedoperations{label}"]) >= 1
+    assert float(values[f"kafka_server_delayedoperationpurgatory_purgatorysize{label}"]) >= 1
+    label = f'{{broker="{leader}"}}'
+    assert values[f"kafka_server_replicamanager_leadercount{label}"] == "1.0"
+    assert values[f"kafka_server_replicamanager_underreplicatedpartitions{label}"] == "0.0"
+    assert values["kafka_controller_kafkacontroller_activebrokercount"] == "3.0"
+    types = [line for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(types) == len(set(types))
+
+
+def test_without_prometheus_client_the_remedy_is_told(ask, monkeypatch):
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    assert ask("GET", "/metrics") == (
+        501,
+        {"error": "metrics need prometheus-client: pip install 'broker-sim[metrics]'"},
+    )
+
+
+def test_requests_are_answered_one_after_the_other_on_one_connection(control_url):
+    connection = HTTPConnection(control_url.removeprefix("http://"), timeout=20)
+    try:
+        for _ in range(3):
+            connection.request("GET", "/status")
+            assert connection.getresponse().read()
+    finally:
+        connection.close()

@@ -1,0 +1,256 @@
+"""Claims about registration, heartbeats, sessions and shutdown."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from broker_sim.errors import ApiError, ErrorCode
+
+
+@contextmanager
+def raises(code):
+    with pytest.raises(ApiError) as caught:
+        yield
+    assert caught.value.error_code is code
+
+
+def test_a_registered_broker_is_fenced_until_it_has_caught_up(make_cluster):
+    cluster = make_cluster()
+    epoch = cluster.register(1)
+    assert epoch == cluster.image.version
+    reply = cluster.heartbeat(1, version=epoch - 1)
+    assert (reply.is_caught_up, reply.is_fenced) == (False, True)
+    assert cluster.image.alive_brokers() == []
+    reply = cluster.heartbeat(1, version=epoch)
+    assert (reply.is_caught_up, reply.is_fenced) == (True, False)
+    assert [b.broker_id for b in cluster.image.alive_brokers()] == [1]
+
+
+def test_a_broker_that_wants_to_stay_fenced_stays_fenced(make_cluster):
+    cluster = make_cluster()
+    cluster.register(1)
+    assert cluster.heartbeat(1, fence=True).is_fenced
+
+
+def test_an_unfenced_broker_is_fenced_at_its_own_wish(cluster):
+    cluster.create("t", (1, 2))
+    assert cluster.heartbeat(1, fence=True).is_fenced
+    assert (cluster.partition("t").leader, cluster.partition("t").isr) == (2, (2,))
+
+
+def test_each_verb_that_changes_something_publishes_one_image(cluster):
+    before = len(cluster.images)
+    cluster.heartbeat(1)
+    assert len(cluster.images) == before
+    cluster.create("t", (1, 2), (2, 3), (3, 1))
+    cluster.heartbeat(1, fence=True)
+    assert len(cluster.images) == before + 2
+    versions = [image.version for image in cluster.images]
+    assert versions == sorted(set(versions))
+    assert cluster.images[-1] is cluster.image
+
+
+def test_an_old_epoch_is_stale_and_an_unknown_broker_too(cluster):
+    cluster.kill(1)
+    old = cluster.epochs[1]
+    assert cluster.register(1) > old
+    with raises(ErrorCode.STALE_BROKER_EPOCH):
+        cluster.controller.broker_heartbeat(1, old, False, False, 0)
+    with raises(ErrorCode.STALE_BROKER_EPOCH):
+        cluster.controller.broker_heartbeat(9, 1, False, False, 0)
+    with raises(ErrorCode.STALE_BROKER_EPOCH):
+        cluster.controller.alter_partition(1, old, [])
+    with raises(ErrorCode.STALE_BROKER_EPOCH):
+        cluster.controller.allocate_producer_ids(1, old)
+
+
+def test_a_second_incarnation_is_refused_while_the_session_of_the_first_lasts(cluster):
+    cluster.heartbeat(1)
+    cluster.clock.advance(9_000)
+    with raises(ErrorCode.DUPLICATE_BROKER_REGISTRATION):
+        cluster.register(1)
+    cluster.clock.advance(1)
+    cluster.register(1)
+    assert cluster.image.brokers[1].fenced
+
+
+def test_an_orderly_shutdown_does_not_end_the_session(cluster):
+    assert cluster.heartbeat(1, shutdown=True).should_shutdown
+    with raises(ErrorCode.DUPLICATE_BROKER_REGISTRATION):
+        cluster.register(1, clean=True)
+
+
+def test_the_same_incarnation_keeps_its_epoch_and_its_state(cluster):
+    epoch = cluster.epochs[1]
+    assert cluster.register(1, new_incarnation=False) == epoch
+    assert not cluster.image.brokers[1].fenced
+
+
+def test_a_new_incarnation_may_change_its_address_and_rack(cluster):
+    cluster.kill(1)
+    cluster.register(1, rack="r")
+    assert cluster.image.brokers[1].rack == "r"
+
+
+class TestSession:
+    def test_a_silent_broker_is_fenced_at_the_first_check_after_its_session(self, cluster):
+        # Checks run every 9000 // 8 = 1125 ms from the start of the controller on.
+        cluster.clock.advance_to(9_000)
+        cluster.controller.tick()
+        assert len(cluster.image.alive_brokers()) == 3
+        assert cluster.controller.next_deadline_ms() == 9_000 + 1_125
+        cluster.heartbeat(2)
+        cluster.heartbeat(3)
+        cluster.clock.advance_to(10_124)
+        cluster.controller.tick()
+        assert len(cluster.image.alive_brokers()) == 3
+        cluster.clock.advance_to(10_125)
+        cluster.controller.tick()
+        assert [b.broker_id for b in cluster.image.alive_brokers()] == [2, 3]
+
+    def test_several_silent_brokers_are_fenced_ten_milliseconds_apart(self, cluster):
+        cluster.clock.advance_to(10_125)
+        alive = []
+        for _ in range(4):
+            cluster.controller.tick()
+            alive.append(len(cluster.image.alive_brokers()))
+            cluster.clock.advance_to(cluster.controller.next_deadline_ms())
+        assert alive == [2, 1, 0, 0]
+        assert cluster.clock.now_ms() == 10_125 + 30 + 1_125
+
+    def test_heartbeats_keep_it_alive(self, cluster):
+        cluster.pass_time(60_000, alive=(1, 2, 3))
+        assert len(cluster.image.alive_brokers()) == 3
+
+    def test_a_fenced_broker_comes_back_by_a_heartbeat(self, cluster):
+        cluster.kill(1)
+        assert not cluster.heartbeat(1).is_fenced
+
+    def test_its_end_after_a_restart_concerns_nobody(self, cluster):
+        cluster.clock.advance(9_001)
+        cluster.register(1)
+        cluster.heartbeat(1)
+        cluster.pass_time(3_000, alive=(1, 2, 3))
+        assert 1 in {b.broker_id for b in cluster.image.alive_brokers()}
+
+
+class TestFencing:
+    def test_a_fenced_broker_leaves_every_isr_and_leads_nothing(self, cluster):
+        cluster.create("t", (1, 2, 3), (2, 1, 3))
+        cluster.create("u", (3, 2))
+        cluster.kill(1)
+        first, second = cluster.image.topics["t"].partitions
+        third = cluster.partition("u")
+        assert (first.leader, first.isr, first.leader_epoch) == (2, (2, 3), 1)
+        assert (second.leader, second.isr, second.leader_epoch) == (2, (2, 3), 0)
+        assert (second.partition_epoch, third.partition_epoch) == (1, 0)
+
+    def test_the_last_in_sync_replica_leads_again_when_it_returns(self, make_cluster):
+        for elr in (True, False):
+            cluster = make_cluster(elr=elr).start(1, 2)
+            cluster.create("t", (1, 2))
+            cluster.kill(2)
+            cluster.kill(1)
+            state = cluster.partition("t")
+            assert (state.leader, state.isr, state.elr) == (
+                (-1, (), (1,)) if elr else (-1, (1,), ())
+            )
+            cluster.heartbeat(2)
+            assert not cluster.partition("t").has_leader
+            cluster.heartbeat(1)
+            state = cluster.partition("t")
+            assert (state.leader, state.isr, state.recovering) == (1, (1,), False)
+            assert state.leader_epoch == 2
+
+
+class TestShutdown:
+    def test_a_broker_that_leads_nothing_may_stop_at_once(self, cluster):
+        reply = cluster.heartbeat(1, shutdown=True)
+        assert (reply.should_shutdown, reply.is_fenced) == (True, True)
+        assert cluster.image.brokers[1].fenced
+
+    def test_leaderships_move_first_and_the_others_must_know(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        assert not cluster.heartbeat(1, shutdown=True).should_shutdown
+        broker = cluster.image.brokers[1]
+        assert (broker.fenced, broker.in_controlled_shutdown) == (False, True)
+        state = cluster.partition("t")
+        assert (state.leader, state.isr, state.leader_epoch) == (2, (2, 3), 1)
+        assert not cluster.heartbeat(1, shutdown=True).should_shutdown
+        cluster.heartbeat(2)
+        assert not cluster.heartbeat(1, shutdown=True).should_shutdown
+        cluster.heartbeat(3)
+        assert cluster.heartbeat(1, shutdown=True).should_shutdown
+
+    def test_nobody_needs_to_know_when_nobody_is_left(self, make_cluster):
+        cluster = make_cluster().start(1)
+        cluster.create("t", (1,))
+        assert not cluster.heartbeat(1, shutdown=True).should_shutdown
+        assert not cluster.partition("t").has_leader
+        assert cluster.heartbeat(1, shutdown=True).should_shutdown
+
+    def test_a_broker_on_its_way_out_is_not_let_into_an_isr(self, cluster):
+        cluster.create("t", (2, 1, 3), (1, 2, 3))
+        cluster.heartbeat(1, shutdown=True)
+        assert cluster.alter("t", (2, 1, 3)).error_code is ErrorCode.INELIGIBLE_REPLICA
+        assert cluster.partition("t").isr == (2, 3)
+
+    def test_a_fenced_broker_may_stop_at_once(self, make_cluster):
+        cluster = make_cluster()
+        cluster.register(1)
+        assert cluster.heartbeat(1, shutdown=True).should_shutdown
+
+
+class TestRestart:
+    def test_after_a_clean_shutdown_the_broker_is_still_eligible(self, cluster):
+        cluster.create("t", (1, 2), configs={"min.insync.replicas": "2"})
+        cluster.kill(1)
+        assert cluster.partition("t").elr == (1,)
+        cluster.register(1, clean=True)
+        assert cluster.partition("t").elr == (1,)
+
+    def test_after_an_unclean_one_it_is_not(self, cluster):
+        cluster.create("t", (1, 2), configs={"min.insync.replicas": "2"})
+        cluster.kill(1)
+        cluster.register(1, clean=False)
+        assert cluster.partition("t").elr == ()
+
+    def test_the_only_replica_leads_again_after_a_crash_and_has_to_recover(self, cluster):
+        cluster.create("t", (1,))
+        cluster.kill(1)
+        cluster.register(1, clean=False)
+        state = cluster.partition("t")
+        assert (state.isr, state.elr, state.last_known_elr) == ((), (), (1,))
+        cluster.heartbeat(1)
+        state = cluster.partition("t")
+        assert (state.leader, state.isr, state.recovering) == (1, (1,), True)
+
+
+def test_an_unregistered_broker_is_forgotten_and_leaves_its_isrs(cluster):
+    cluster.create("t", (1, 2))
+    cluster.controller.unregister_broker(1)
+    assert 1 not in cluster.image.brokers
+    assert cluster.partition("t").isr == (2,)
+    with raises(ErrorCode.BROKER_ID_NOT_REGISTERED):
+        cluster.controller.unregister_broker(1)
+
+
+def test_producer_ids_come_in_blocks_that_never_overlap(cluster):
+    blocks = [cluster.controller.allocate_producer_ids(b, cluster.epochs[b]) for b in (1, 2, 1)]
+    assert [(b.first_producer_id, b.size) for b in blocks] == [
+        (0, 1_000),
+        (1_000, 1_000),
+        (2_000, 1_000),
+    ]
+
+
+def test_the_status_counts_what_the_image_shows(cluster):
+    cluster.create("t", (1,), (3,))
+    cluster.kill(3)
+    cluster.clock.advance(250)
+    status = cluster.controller.describe()
+    assert status.metadata_version == cluster.image.version
+    assert (status.active_broker_count, status.fenced_broker_count) == (2, 1)
+    assert (status.global_topic_count, status.global_partition_count) == (1, 2)
+    assert (status.offline_partition_count, status.preferred_replica_imbalance_count) == (1, 1)
+    assert [b.time_since_last_heartbeat_ms for b in status.brokers] == [250, 250, None]

@@ -1,0 +1,237 @@
+"""Claims about changing configurations, as ConfigurationControlManagerTest makes them."""
+
+import pytest
+
+from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType
+from broker_sim.errors import ErrorCode
+
+T = ConfigResource(ConfigResourceType.TOPIC, "t")
+ALL_BROKERS = ConfigResource(ConfigResourceType.BROKER, "")
+BROKER_1 = ConfigResource(ConfigResourceType.BROKER, "1")
+
+
+def put(name, value):
+    return ConfigAlteration(name, AlterOp.SET, value)
+
+
+def delete(name):
+    return ConfigAlteration(name, AlterOp.DELETE)
+
+
+@pytest.fixture
+def cluster(make_cluster):
+    cluster = make_cluster().start(1, 2, 3)
+    cluster.create("t", (1, 2, 3), configs={"retention.ms": "5"})
+    return cluster
+
+
+def alter(cluster, resource, *alterations, **options):
+    changes = [(resource, alterations)]
+    ((_, outcome),) = cluster.controller.incremental_alter_configs(changes, **options)
+    return outcome
+
+
+def topic_configs(cluster):
+    return cluster.image.topics["t"].configs
+
+
+def test_a_topics_configs_are_set_and_deleted_one_by_one(cluster):
+    assert alter(cluster, T, put("segment.ms", "7"), delete("retention.ms")).ok
+    assert topic_configs(cluster) == {"segment.ms": "7"}
+
+
+def test_only_validating_changes_nothing(cluster):
+    before = cluster.image
+    assert alter(cluster, T, put("segment.ms", "7"), validate_only=True).ok
+    assert cluster.image is before
+
+
+def test_what_stays_the_same_makes_no_image(cluster):
+    before = cluster.image
+    assert alter(cluster, T, put("retention.ms", "5"), delete("segment.ms")).ok
+    assert cluster.image is before
+
+
+def test_one_bad_value_refuses_the_whole_resource_and_no_other(cluster):
+    cluster.create("u", (1,))
+    u = ConfigResource(ConfigResourceType.TOPIC, "u")
+    outcomes = cluster.controller.incremental_alter_configs(
+        [(T, [put("segment.ms", "7"), put("retention.ms", "x")]), (u, [put("segment.ms", "8")])]
+    )
+    assert [outcome.error_code for _, outcome in outcomes] == [
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.NONE,
+    ]
+    assert topic_configs(cluster) == {"retention.ms": "5"}
+    assert cluster.image.topics["u"].configs == {"segment.ms": "8"}
+
+
+def test_lists_are_appended_to_and_subtracted_from_starting_at_the_default(cluster):
+    append = ConfigAlteration("cleanup.policy", AlterOp.APPEND, "compact,delete")
+    assert alter(cluster, T, append).ok
+    assert topic_configs(cluster)["cleanup.policy"] == "delete,compact"
+    subtract = ConfigAlteration("cleanup.policy", AlterOp.SUBTRACT, "delete,none")
+    assert alter(cluster, T, subtract).ok
+    assert topic_configs(cluster)["cleanup.policy"] == "compact"
+
+
+@pytest.mark.parametrize(
+    ("resource", "alterations", "code", "message"),
+    [
+        (
+            T,
+            [ConfigAlteration("retention.ms", AlterOp.APPEND, "1")],
+            ErrorCode.INVALID_CONFIG,
+            "Can't APPEND to key retention.ms because its type is not LIST.",
+        ),
+        (
+            T,
+            [put("segment.bytes", "1")],
+            ErrorCode.INVALID_CONFIG,
+            "Invalid value 1 for configuration segment.bytes: Value must be at least 1048576",
+        ),
+        (
+            T,
+            [put("retention.ms", None)],
+            ErrorCode.INVALID_REQUEST,
+            "Null value not supported for : retention.ms",
+        ),
+        (
+            T,
+            [put("retention.ms", "1"), delete("retention.ms")],
+            ErrorCode.INVALID_REQUEST,
+            "Error due to duplicate config keys",
+        ),
+        (
+            T,
+            [put("compression.type", "x" * 40_000)],
+            ErrorCode.INVALID_CONFIG,
+            "The configuration value cannot be added because it exceeds the maximum value size",
+        ),
+        (
+            ConfigResource(ConfigResourceType.TOPIC, "unknown"),
+            [put("retention.ms", "1")],
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "The topic 'unknown' does not exist.",
+        ),
+        (
+            ConfigResource(ConfigResourceType.TOPIC, "a b"),
+            [put("retention.ms", "1")],
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            "Topic name is invalid",
+        ),
+        (
+            ConfigResource(ConfigResourceType.TOPIC, ""),
+            [put("retention.ms", "1")],
+            ErrorCode.INVALID_REQUEST,
+            "Default topic resources are not allowed.",
+        ),
+        (
+            ConfigResource(ConfigResourceType.BROKER, "one"),
+            [put("log.retention.ms", "1")],
+            ErrorCode.INVALID_REQUEST,
+            "Unable to parse broker name as a base 10 number.",
+        ),
+        (
+            ConfigResource(ConfigResourceType.BROKER, "-1"),
+            [put("log.retention.ms", "1")],
+            ErrorCode.INVALID_REQUEST,
+            "Invalid negative broker ID.",
+        ),
+        (
+            ConfigResource(ConfigResourceType.BROKER, "9"),
+            [put("log.retention.ms", "1")],
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            "Broker ID 9 is not registered.",
+        ),
+        (
+            ALL_BROKERS,
+            [put("num.partitions", "3")],
+            ErrorCode.INVALID_REQUEST,
+            "Cannot update these configs dynamically: [num.partitions]",
+        ),
+        (
+            ALL_BROKERS,
+            [put("log.retention.ms", "x")],
+            ErrorCode.INVALID_REQUEST,
+            "Invalid value x for configuration log.retention.ms: Not a number of type LONG",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(cluster, resource, alterations, code, message):
+    before = cluster.image
+    outcome = alter(cluster, resource, *alterations)
+    assert outcome.error_code is code
+    assert outcome.error_message.startswith(message)
+    assert cluster.image is before
+
+
+def test_a_resource_that_comes_twice_is_refused(cluster):
+    outcomes = cluster.controller.incremental_alter_configs(
+        [(T, [put("segment.ms", "7")]), (T, [put("segment.ms", "8")])]
+    )
+    assert [outcome.error_message for _, outcome in outcomes] == [
+        "Each resource must appear at most once."
+    ]
+    assert topic_configs(cluster) == {"retention.ms": "5"}
+
+
+def test_brokers_have_configs_together_and_each(cluster):
+    assert alter(cluster, ALL_BROKERS, put("log.retention.ms", "1")).ok
+    assert alter(cluster, BROKER_1, put("log.retention.ms", "2")).ok
+    assert cluster.image.dynamic_cluster_configs()["log.retention.ms"] == "1"
+    assert cluster.image.dynamic_broker_configs(1) == {"log.retention.ms": "2"}
+    assert alter(cluster, BROKER_1, delete("log.retention.ms")).ok
+    assert cluster.image.dynamic_broker_configs(1) == {}
+
+
+def test_the_old_request_replaces_everything(cluster):
+    ((_, outcome),) = cluster.controller.alter_configs([(T, [("segment.ms", "7")])])
+    assert outcome.ok
+    assert topic_configs(cluster) == {"segment.ms": "7"}
+
+
+class TestMinInsyncReplicas:
+    """With eligible leader replicas the minimum is the cluster's affair."""
+
+    def test_a_new_cluster_has_the_static_minimum(self, make_cluster):
+        cluster = make_cluster({"min.insync.replicas": "2"})
+        assert cluster.image.dynamic_cluster_configs() == {"min.insync.replicas": "2"}
+        assert make_cluster(elr=False).image.dynamic_cluster_configs() == {}
+
+    def test_it_cannot_be_set_for_one_broker_or_removed(self, cluster):
+        for resource, alteration, message in (
+            (BROKER_1, put("min.insync.replicas", "2"), "Broker-level"),
+            (ALL_BROKERS, delete("min.insync.replicas"), "Cluster-level"),
+        ):
+            outcome = alter(cluster, resource, alteration)
+            assert outcome.error_code is ErrorCode.INVALID_CONFIG
+            assert outcome.error_message.startswith(f"{message} min.insync.replicas cannot be")
+
+    def test_without_the_feature_it_can(self, make_cluster):
+        cluster = make_cluster(elr=False).start(1)
+        assert alter(cluster, BROKER_1, put("min.insync.replicas", "2")).ok
+
+    def test_the_clusters_minimum_is_in_effect_at_once(self, cluster):
+        assert alter(cluster, ALL_BROKERS, put("min.insync.replicas", "3")).ok
+        cluster.alter("t", (1, 2))
+        assert cluster.partition("t").elr == (3,)
+
+    def test_a_topics_own_minimum_goes_before_the_clusters(self, cluster):
+        alter(cluster, ALL_BROKERS, put("min.insync.replicas", "3"))
+        alter(cluster, T, put("min.insync.replicas", "1"))
+        cluster.alter("t", (1, 2))
+        assert cluster.partition("t").elr == ()
+
+    def test_changing_it_gives_up_the_eligible_replicas_it_concerns(self, cluster):
+        alter(cluster, ALL_BROKERS, put("min.insync.replicas", "3"))
+        cluster.create("u", (1, 2, 3))
+        cluster.alter("t", (1, 2))
+        cluster.alter("u", (1, 2))
+        epoch = cluster.partition("t").partition_epoch
+        alter(cluster, T, put("min.insync.replicas", "2"))
+        assert cluster.partition("t").elr == ()
+        assert cluster.partition("t").partition_epoch == epoch + 1
+        assert cluster.partition("u").elr == (3,)
+        alter(cluster, ALL_BROKERS, put("min.insync.replicas", "2"))
+        assert cluster.partition("u").elr == ()

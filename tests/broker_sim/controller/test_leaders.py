@@ -1,0 +1,259 @@
+"""Claims about AlterPartition, elections and eligible leader replicas."""
+
+import pytest
+
+from broker_sim.controller import (
+    AlterOp,
+    ConfigAlteration,
+    ConfigResource,
+    ConfigResourceType,
+    ElectionType,
+    IsrMember,
+    PartitionAlteration,
+    Reassignment,
+)
+from broker_sim.errors import ErrorCode
+from broker_sim.topic_partition import TopicPartition
+
+T0 = TopicPartition("t", 0)
+
+
+class TestAlterPartition:
+    def test_the_leader_shrinks_and_grows_the_isr(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        result = cluster.alter("t", (1, 2))
+        assert result.error_code is ErrorCode.NONE
+        assert result.state is cluster.partition("t")
+        assert (result.state.isr, result.state.leader_epoch) == ((1, 2), 0)
+        assert result.state.partition_epoch == 1
+        grown = cluster.alter("t", (1, 2, IsrMember(3, cluster.epochs[3]))).state
+        assert (grown.isr, grown.leader_epoch, grown.partition_epoch) == ((1, 2, 3), 0, 2)
+
+    def test_asking_for_what_is_changes_nothing(self, cluster):
+        cluster.create("t", (1, 2))
+        before = cluster.image
+        assert cluster.alter("t", (1, 2)).error_code is ErrorCode.NONE
+        assert cluster.image is before
+
+    @pytest.mark.parametrize(
+        ("proposal", "code"),
+        [
+            ({"isr": (1,), "leader_epoch": 1}, ErrorCode.NOT_CONTROLLER),
+            ({"isr": (1,), "partition_epoch": 9}, ErrorCode.NOT_CONTROLLER),
+            ({"isr": (1,), "leader_epoch": -1}, ErrorCode.FENCED_LEADER_EPOCH),
+            ({"isr": (1,), "partition_epoch": -1}, ErrorCode.INVALID_UPDATE_VERSION),
+            ({"isr": (1, 2), "leader": 2}, ErrorCode.INVALID_REQUEST),
+            ({"isr": (1, 4)}, ErrorCode.INVALID_REQUEST),
+            ({"isr": (1, 1)}, ErrorCode.INVALID_REQUEST),
+            ({"isr": ()}, ErrorCode.INVALID_REQUEST),
+            ({"isr": (2,)}, ErrorCode.INVALID_REQUEST),
+            ({"isr": (1,), "recovering": True}, ErrorCode.INVALID_REQUEST),
+            ({"isr": (1, IsrMember(2, 999))}, ErrorCode.INELIGIBLE_REPLICA),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, cluster, proposal, code):
+        cluster.create("t", (1, 2, 3))
+        before = cluster.image
+        result = cluster.alter("t", **proposal)
+        assert (result.error_code, result.state) == (code, None)
+        assert cluster.image is before
+
+    def test_the_unknown_is_told(self, cluster):
+        topic_id = cluster.create("t", (1,))
+        changes = [
+            PartitionAlteration(b"x" * 16, 0, 0, 0, [IsrMember(1)]),
+            PartitionAlteration(topic_id, 1, 0, 0, [IsrMember(1)]),
+        ]
+        results = cluster.controller.alter_partition(1, cluster.epochs[1], changes)
+        assert [r.error_code for r in results] == [
+            ErrorCode.UNKNOWN_TOPIC_ID,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ]
+
+    def test_a_fenced_broker_is_not_let_in(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        cluster.kill(3)
+        assert cluster.alter("t", (1, 2, 3)).error_code is ErrorCode.INELIGIBLE_REPLICA
+
+    def test_an_earlier_incarnation_is_not_let_in(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        old = cluster.epochs[3]
+        cluster.kill(3)
+        cluster.start(3)
+        proposal = (1, 2, IsrMember(3, old))
+        assert cluster.alter("t", proposal).error_code is ErrorCode.INELIGIBLE_REPLICA
+        proposal = (1, 2, IsrMember(3, cluster.epochs[3]))
+        assert cluster.alter("t", proposal).state.isr == (1, 2, 3)
+
+    def test_a_recovering_leader_ends_its_recovery(self, cluster):
+        cluster.create("t", (1,))
+        cluster.kill(1)
+        cluster.start(1)
+        assert cluster.partition("t").recovering
+        assert cluster.alter("t", (1,), recovering=True).state.recovering
+        assert not cluster.alter("t", (1,)).state.recovering
+        assert cluster.alter("t", (1,), recovering=True).error_code is ErrorCode.INVALID_REQUEST
+
+
+class TestElectLeaders:
+    def elect(self, cluster, election_type, partitions):
+        outcomes = cluster.controller.elect_leaders(election_type, partitions)
+        return [(o.topic, o.partition, o.outcome.error_code) for o in outcomes]
+
+    def test_the_preferred_replica_leads_again(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        cluster.kill(1)
+        cluster.heartbeat(1)
+        cluster.alter("t", (2, 3, 1))
+        assert cluster.partition("t").leader == 2
+        assert self.elect(cluster, ElectionType.PREFERRED, [T0]) == [("t", 0, ErrorCode.NONE)]
+        state = cluster.partition("t")
+        assert (state.leader, state.leader_epoch) == (1, 2)
+
+    def test_it_must_be_in_sync(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        cluster.kill(1)
+        cluster.heartbeat(1)
+        assert self.elect(cluster, ElectionType.PREFERRED, [T0]) == [
+            ("t", 0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+        ]
+
+    @pytest.mark.parametrize("election_type", list(ElectionType))
+    def test_a_partition_that_is_well_needs_none(self, cluster, election_type):
+        cluster.create("t", (1, 2, 3))
+        assert self.elect(cluster, election_type, [T0]) == [("t", 0, ErrorCode.ELECTION_NOT_NEEDED)]
+
+    @pytest.mark.parametrize("election_type", list(ElectionType))
+    def test_the_unknown_is_told(self, cluster, election_type):
+        cluster.create("t", (1,))
+        unknown = [TopicPartition("t", 1), TopicPartition("x", 0)]
+        assert self.elect(cluster, election_type, unknown) == [
+            ("t", 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ("x", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ]
+
+    def test_an_unclean_election_takes_who_is_there(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        cluster.alter("t", (1,))
+        cluster.kill(1)
+        assert not cluster.partition("t").has_leader
+        assert self.elect(cluster, ElectionType.UNCLEAN, [T0]) == [("t", 0, ErrorCode.NONE)]
+        state = cluster.partition("t")
+        assert (state.leader, state.isr, state.elr, state.recovering) == (2, (2,), (), True)
+
+    def test_an_unclean_election_needs_somebody(self, cluster):
+        cluster.create("t", (1,))
+        cluster.kill(1)
+        assert self.elect(cluster, ElectionType.UNCLEAN, [T0]) == [
+            ("t", 0, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+        ]
+
+    def test_without_partitions_all_that_need_it_are_told(self, cluster):
+        cluster.create("t", (1, 2), (2, 1))
+        cluster.create("u", (1, 3))
+        cluster.kill(1)
+        cluster.heartbeat(1)
+        cluster.alter("t", (2, 1))
+        assert self.elect(cluster, ElectionType.PREFERRED, None) == [
+            ("t", 0, ErrorCode.NONE),
+            ("u", 0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+        ]
+
+
+class TestByItself:
+    def test_leadership_returns_to_preferred_replicas_every_300_seconds(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        cluster.kill(1)
+        cluster.heartbeat(1)
+        cluster.alter("t", (2, 3, 1))
+        cluster.pass_time(299_500 - cluster.clock.now_ms(), alive=(1, 2, 3))
+        assert cluster.partition("t").leader == 2
+        cluster.pass_time(500, alive=(1, 2, 3))
+        assert cluster.partition("t").leader == 1
+
+    def test_unless_it_is_switched_off(self, make_cluster):
+        cluster = make_cluster({"auto.leader.rebalance.enable": "false"}).start(1, 2)
+        cluster.create("t", (1, 2))
+        cluster.kill(1)
+        cluster.heartbeat(1)
+        cluster.alter("t", (2, 1))
+        cluster.pass_time(700_000, alive=(1, 2))
+        assert cluster.partition("t").leader == 2
+
+    def test_an_unclean_leader_is_elected_at_once_where_it_is_allowed(self, cluster):
+        cluster.create("t", (1, 2, 3), configs={"unclean.leader.election.enable": "true"})
+        cluster.alter("t", (1,))
+        cluster.kill(1)
+        state = cluster.partition("t")
+        assert (state.leader, state.isr, state.recovering) == (2, (2,), True)
+
+    def test_or_later_when_it_becomes_allowed(self, make_cluster):
+        configs = {"unclean.leader.election.interval.ms": "5000"}
+        cluster = make_cluster(configs).start(1, 2)
+        cluster.create("t", (1, 2))
+        cluster.alter("t", (1,))
+        cluster.kill(1)
+        cluster.pass_time(10_000, alive=(2,))
+        assert not cluster.partition("t").has_leader
+        topic = ConfigResource(ConfigResourceType.TOPIC, "t")
+        allow = ConfigAlteration("unclean.leader.election.enable", AlterOp.SET, "true")
+        cluster.controller.incremental_alter_configs([(topic, [allow])])
+        cluster.pass_time(5_000, alive=(2,))
+        assert cluster.partition("t").leader == 2
+
+    def test_the_whole_cluster_may_allow_it(self, make_cluster):
+        cluster = make_cluster({"unclean.leader.election.enable": "true"}).start(1, 2)
+        cluster.create("t", (1, 2))
+        cluster.alter("t", (1,))
+        cluster.kill(1)
+        assert cluster.partition("t").leader == 2
+
+
+class TestEligibleLeaderReplicas:
+    """KIP-966, on in a new cluster of Kafka 4.3."""
+
+    def test_members_that_leave_below_the_minimum_stay_eligible(self, cluster):
+        cluster.create("t", (1, 2, 3), configs={"min.insync.replicas": "2"})
+        cluster.kill(2)
+        assert cluster.partition("t").elr == ()
+        cluster.kill(3)
+        state = cluster.partition("t")
+        assert (state.isr, state.elr) == ((1,), (3,))
+
+    def test_one_of_them_leads_when_the_isr_is_empty(self, cluster):
+        cluster.create("t", (1, 2, 3), configs={"min.insync.replicas": "2"})
+        cluster.kill(2)
+        cluster.kill(3)
+        cluster.kill(1)
+        state = cluster.partition("t")
+        assert (state.isr, state.elr, state.leader) == ((), (1, 3), -1)
+        assert state.last_known_elr == (1,)
+        cluster.heartbeat(2)
+        assert not cluster.partition("t").has_leader
+        cluster.heartbeat(3)
+        state = cluster.partition("t")
+        assert (state.leader, state.isr, state.elr) == (3, (3,), (1,))
+        assert not state.recovering
+        assert state.last_known_elr == ()
+
+    def test_they_are_given_up_when_the_isr_is_large_enough_again(self, cluster):
+        cluster.create("t", (1, 2, 3), configs={"min.insync.replicas": "2"})
+        cluster.alter("t", (1,))
+        assert cluster.partition("t").elr == (2, 3)
+        assert cluster.alter("t", (1, 2)).state.elr == ()
+
+    def test_a_minimum_above_the_first_partitions_replicas_counts_as_their_number(self, cluster):
+        cluster.create("t", (1, 2), (2, 1), configs={"min.insync.replicas": "3"})
+        wider = Reassignment("t", 1, (2, 1, 3))
+        cluster.controller.alter_partition_reassignments([wider])
+        assert cluster.alter("t", (2, 1, 3), number=1).state.isr == (2, 1, 3)
+        assert cluster.alter("t", (2, 1), number=1).state.elr == ()
+        assert cluster.alter("t", (2,), number=1).state.elr == (1,)
+
+    def test_without_the_feature_there_are_none(self, make_cluster):
+        cluster = make_cluster(elr=False).start(1, 2)
+        cluster.create("t", (1, 2), configs={"min.insync.replicas": "2"})
+        cluster.kill(2)
+        cluster.kill(1)
+        state = cluster.partition("t")
+        assert (state.isr, state.elr, state.last_known_elr) == ((1,), (), ())

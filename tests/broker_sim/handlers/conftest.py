@@ -1,0 +1,181 @@
+"""Broker 1 of three as its handlers see it: the real controller, purgatories and configuration.
+
+Requests and responses go through the codec in the version that they are asked in, so a test also
+states that the version can carry them. The only stand-in is the link to the controller, which is a
+call here.
+"""
+
+from random import Random
+
+import pytest
+
+from broker_sim.config import BrokerConfig, effective_topic_config
+from broker_sim.controller import Controller, CreatableTopic, IsrMember, PartitionAlteration
+from broker_sim.handlers import ProducerIds, RequestContext
+from broker_sim.metadata import MetadataImage, changes_between
+from broker_sim.protocol.codec import decode, encode
+from broker_sim.replica import ActionQueue, Purgatories, ReplicaManager
+from broker_sim.topic_partition import TopicPartition
+from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
+
+
+class BrokerOne:
+    """The services of broker 1, and the cluster around it."""
+
+    broker_id = 1
+
+    def __init__(self, configs=None, brokers=(1, 2, 3)):
+        self.clock = VirtualClock()
+        self.random = Random(1)
+        self.config = BrokerConfig.from_mapping(configs or {})
+        self._timers = []
+        names = ("Produce", "Fetch", "DeleteRecords", "ElectLeader")
+        purgatories = Purgatories(*(self._purgatory(name) for name in names))
+        self.replica_manager = ReplicaManager(purgatories, ActionQueue(), lambda _: True)
+        self.image = MetadataImage(-1, "cluster")
+        self.metadata_is_held = False
+        self._held = []
+        self.active = Controller(self.clock, Random(2), self.config, self._hear, "cluster")
+        self._hear(self.active.image)
+        self._epochs = {}
+        self.producer_ids = ProducerIds(
+            self.broker_id, self, lambda: self._epochs.get(self.broker_id, -1), self.clock
+        )
+        for broker_id in brokers:
+            self.start(broker_id)
+
+    # -- services ---------------------------------------------------------------------------------
+
+    @property
+    def controller(self):
+        return self
+
+    def call(self, verb, on_result):
+        on_result(verb(self.active))
+
+    def topic_config(self, topic):
+        return effective_topic_config(
+            self.config, self.image.dynamic_cluster_configs(), topic.configs
+        )
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def send(self, handler, request, version, client_id="test"):
+        """Hand over a request; the list gets its response, now or when it is answered."""
+        replies = []
+
+        def refuse(*_):
+            raise AssertionError("these APIs are always answered")
+
+        context = RequestContext(type(request).API_KEY, version, client_id, refuse, refuse)
+        handler(
+            self,
+            _over_the_wire(request, version),
+            context,
+            lambda response: replies.append(_over_the_wire(response, version)),
+        )
+        return replies
+
+    def ask(self, handler, request, version, client_id="test"):
+        """Return the response to a request that is answered at once."""
+        (response,) = self.send(handler, request, version, client_id)
+        return response
+
+    # -- the cluster ------------------------------------------------------------------------------
+
+    def hold_metadata(self):
+        """Let this broker hear of no change until `release_metadata`."""
+        self.metadata_is_held = True
+
+    def release_metadata(self):
+        self.metadata_is_held = False
+        while self._held:
+            self._apply(self._held.pop(0))
+
+    def start(self, broker_id):
+        """Start a broker, or start it again after `kill`."""
+        incarnation = self._epochs.get(broker_id, 0) + 1
+        self._epochs[broker_id] = self.active.register_broker(
+            broker_id, "127.0.0.1", 9000 + broker_id, None, incarnation.to_bytes(16, "big")
+        )
+        self._heartbeat(broker_id)
+
+    def kill(self, broker_id):
+        """Let the broker's session end."""
+        self.pass_time(12_000, without=broker_id)
+
+    def pass_time(self, ms, without=None):
+        end_ms = self.clock.now_ms() + ms
+        while self.clock.now_ms() < end_ms:
+            self.clock.advance_to(min(end_ms, self.clock.now_ms() + 500))
+            for timer in self._timers:
+                timer.advance_clock(0)
+            for broker in self.active.image.alive_brokers():
+                if broker.broker_id != without:
+                    self._heartbeat(broker.broker_id)
+            if self.active.next_deadline_ms() <= self.clock.now_ms():
+                self.active.tick()
+
+    def create(self, name, *replicas, **configs):
+        """Create a topic whose partitions have exactly these replicas; return its id."""
+        configs = {key.replace("_", "."): value for key, value in configs.items()}
+        (result,) = self.active.create_topics(
+            [CreatableTopic(name, assignments=list(enumerate(replicas)), configs=configs)]
+        )
+        assert result.outcome.ok, result
+        return result.topic_id
+
+    def partition(self, name, number=0):
+        """Return the partition as the controller knows it."""
+        return self.active.image.partition(TopicPartition(name, number))
+
+    def fill_isr(self, name, number=0):
+        """Let the leader take all replicas into the ISR."""
+        state = self.partition(name, number)
+        change = PartitionAlteration(
+            self.active.image.topics[name].topic_id,
+            number,
+            state.leader_epoch,
+            state.partition_epoch,
+            [IsrMember(replica) for replica in state.replicas],
+        )
+        (result,) = self.active.alter_partition(state.leader, self._epochs[state.leader], [change])
+        assert not result.error_code, result
+
+    def _purgatory(self, name):
+        timer = SystemTimer(name, self.clock, InlineExecutor())
+        self._timers.append(timer)
+        return DelayedOperationPurgatory(name, timer, reaper_enabled=False)
+
+    def _heartbeat(self, broker_id):
+        self.active.broker_heartbeat(
+            broker_id, self._epochs[broker_id], False, False, self.active.image.version
+        )
+
+    def _hear(self, image):
+        if self.metadata_is_held:
+            self._held.append(image)
+        else:
+            self._apply(image)
+
+    def _apply(self, image):
+        changes = changes_between(self.image, image)
+        self.image = image
+        for key, _, _ in changes.partitions:
+            self.replica_manager.purgatories.elect_leader.check_and_complete(key)
+
+
+def _over_the_wire(message, version):
+    return decode(type(message), version, memoryview(b"".join(encode(message, version))))
+
+
+@pytest.fixture
+def make_broker():
+    """Make broker 1 with static configurations: `make_broker({"num.partitions": "2"})`."""
+    return BrokerOne
+
+
+@pytest.fixture
+def broker():
+    """Return broker 1 of three living brokers."""
+    return BrokerOne()

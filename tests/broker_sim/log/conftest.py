@@ -1,0 +1,74 @@
+"""A log on a virtual clock, and batches to put into it."""
+
+import pytest
+
+from broker_sim.config import TopicConfig
+from broker_sim.log import PartitionLog
+from broker_sim.protocol.records import Record, build_batch
+from broker_sim.topic_partition import TopicPartition
+from purgatory import VirtualClock
+
+WALL_START_MS = 1_000_000
+
+
+@pytest.fixture
+def clock():
+    return VirtualClock(wall_start_ms=WALL_START_MS)
+
+
+@pytest.fixture
+def new_log(clock):
+    def make(*, producer_id_expiration_ms=86_400_000, **config):
+        return PartitionLog(
+            TopicPartition("topic", 0),
+            TopicConfig(**config),
+            clock,
+            producer_id_expiration_ms=producer_id_expiration_ms,
+        )
+
+    return make
+
+
+@pytest.fixture
+def log(new_log):
+    return new_log()
+
+
+@pytest.fixture
+def batch(clock):
+    """Make a batch of ``count`` records stamped now, or of the given values."""
+
+    def make(count=1, *, timestamp=None, value=b"value", **header):
+        at = clock.wall_clock_ms() if timestamp is None else timestamp
+        return build_batch([Record(value, timestamp=at) for _ in range(count)], **header)
+
+    return make
+
+
+@pytest.fixture
+def producer_batch(batch):
+    """Make a batch of producer 7."""
+
+    def make(sequence, count=1, *, producer_id=7, epoch=0, **header):
+        return batch(
+            count,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            **header,
+        )
+
+    return make
+
+
+@pytest.fixture
+def error_of():
+    """Call and return the error code that it raises."""
+    from broker_sim.errors import ApiError
+
+    def call(function, *args, **kwargs):
+        with pytest.raises(ApiError) as caught:
+            function(*args, **kwargs)
+        return caught.value.error_code
+
+    return call

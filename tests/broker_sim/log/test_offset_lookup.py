@@ -1,0 +1,109 @@
+import pytest
+
+from broker_sim.log.offset_lookup import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+)
+from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.protocol.records import Record, build_batch
+
+
+def append(log, *timestamps, epoch=0, codec=CompressionCodec.NONE):
+    records = [Record(b"", timestamp=timestamp) for timestamp in timestamps]
+    return log.append_as_leader(build_batch(records, codec=codec), epoch)
+
+
+@pytest.fixture(params=["one segment", "a segment a batch"])
+def log(new_log, request):
+    """Offsets 0-6 stamped 10, 30, 20, 25, 60, 40, 50 in four batches and three epochs."""
+    log = new_log(internal_segment_bytes=1 << 30 if request.param == "one segment" else 110)
+    append(log, 10, 30)
+    append(log, 20, 25, epoch=3, codec=CompressionCodec.GZIP)
+    append(log, 60, epoch=3)
+    append(log, 40, 50, epoch=4)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [
+        (0, (10, 0, 0)),
+        (10, (10, 0, 0)),
+        (11, (30, 1, 0)),
+        (25, (30, 1, 0)),
+        (30, (30, 1, 0)),
+        (31, (60, 4, 3)),
+        (45, (60, 4, 3)),
+        (60, (60, 4, 3)),
+        (61, None),
+    ],
+)
+def test_first_record_as_new_as_the_time_is_found(log, timestamp, expected):
+    assert log.fetch_offset_by_timestamp(timestamp) == expected
+
+
+def test_deleted_records_are_not_found(log):
+    log.update_high_watermark(7)
+    log.maybe_increment_log_start_offset(3)
+    # Kafka searches only the first segment that is as new, though its records may be deleted.
+    in_one_segment = len(log.segments) == 1
+    assert log.fetch_offset_by_timestamp(10) == ((25, 3, 3) if in_one_segment else None)
+    assert log.fetch_offset_by_timestamp(40) == (60, 4, 3)
+
+
+def test_largest_time_stamp_is_found_at_its_first_record(log):
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (60, 4, 3)
+    append(log, 60, 60, epoch=5)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (60, 4, 3)
+    append(log, 1, 70, 70, epoch=5)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (70, 10, 5)
+
+
+@pytest.mark.parametrize("timestamp", [EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP])
+def test_earliest_is_the_log_start_with_its_epoch(log, timestamp):
+    assert log.fetch_offset_by_timestamp(timestamp) == (-1, 0, 0)
+    log.update_high_watermark(7)
+    log.maybe_increment_log_start_offset(3)
+    assert log.fetch_offset_by_timestamp(timestamp) == (-1, 3, 3)
+
+
+def test_latest_is_the_log_end_with_the_newest_epoch(log):
+    assert log.fetch_offset_by_timestamp(LATEST_TIMESTAMP) == (-1, 7, 4)
+
+
+def test_nothing_is_tiered(log):
+    assert log.fetch_offset_by_timestamp(LATEST_TIERED_TIMESTAMP) == (-1, -1, -1)
+
+
+def test_empty_log_has_ends_but_no_records(new_log):
+    log = new_log()
+    assert log.fetch_offset_by_timestamp(EARLIEST_TIMESTAMP) == (-1, 0, -1)
+    assert log.fetch_offset_by_timestamp(LATEST_TIMESTAMP) == (-1, 0, -1)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) is None
+    assert log.fetch_offset_by_timestamp(0) is None
+
+
+def test_records_without_time_stamps_are_not_found(new_log):
+    log = new_log()
+    append(log, -1)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) is None
+    assert log.fetch_offset_by_timestamp(0) is None
+
+
+def test_log_append_time_belongs_to_the_first_record_of_the_batch(new_log, clock):
+    log = new_log(message_timestamp_type="LogAppendTime")
+    append(log, 1, 2, 3)
+    clock.advance(5)
+    append(log, 1, 2)
+    now_ms = clock.wall_clock_ms()
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (now_ms, 3, 0)
+    assert log.fetch_offset_by_timestamp(now_ms - 4) == (now_ms, 3, 0)
+
+
+def test_look_up_after_truncation_knows_only_what_is_left(log):
+    log.truncate_to(4)
+    assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (30, 1, 0)
+    assert log.fetch_offset_by_timestamp(31) is None

@@ -1,0 +1,294 @@
+"""The claims of Kafka's ``ProducerStateManagerTest`` and ``ProducerAppendInfo``, through the log."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol.records import build_end_txn_marker
+
+OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+MAX_SEQUENCE = 2**31 - 1
+
+
+@pytest.fixture
+def append(log):
+    def call(batch, **kwargs):
+        return log.append_as_leader(batch, 0, **kwargs)
+
+    return call
+
+
+@pytest.fixture
+def marker(clock):
+    def make(*, is_commit=True, producer_id=7, epoch=0, coordinator_epoch=0):
+        return build_end_txn_marker(
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            is_commit=is_commit,
+            timestamp=clock.wall_clock_ms(),
+            coordinator_epoch=coordinator_epoch,
+        )
+
+    return make
+
+
+def test_sequences_must_follow_each_other(append, producer_batch, error_of):
+    append(producer_batch(0, 3))
+    assert error_of(append, producer_batch(4)) is OUT_OF_ORDER
+    assert error_of(append, producer_batch(2)) is OUT_OF_ORDER
+    assert append(producer_batch(3)).first_offset == 3
+
+
+@pytest.mark.parametrize("sequence", [0, 5, MAX_SEQUENCE])
+def test_unknown_producer_may_begin_anywhere(append, producer_batch, sequence):
+    assert append(producer_batch(sequence)).first_offset == 0
+
+
+def test_sequence_wraps_to_zero(append, producer_batch, error_of):
+    append(producer_batch(MAX_SEQUENCE))
+    assert error_of(append, producer_batch(1)) is OUT_OF_ORDER
+    assert append(producer_batch(0)).first_offset == 1
+
+
+def test_sequence_wraps_inside_a_batch(append, producer_batch, log):
+    append(producer_batch(MAX_SEQUENCE - 1, 4))
+    assert log.producer_state.active_producers[7].last_sequence == 1
+    assert append(producer_batch(MAX_SEQUENCE - 1, 4)).is_duplicate
+    assert append(producer_batch(2)).first_offset == 4
+
+
+def test_retry_is_answered_with_the_first_offsets(append, producer_batch, log, clock):
+    written_ms = clock.wall_clock_ms()
+    append(producer_batch(0, 2))
+    append(producer_batch(2, 3))
+    before = log.size_bytes
+    clock.advance(10)
+    info = append(producer_batch(2, 3))
+    assert info.is_duplicate
+    assert (info.first_offset, info.last_offset) == (2, 4)
+    assert info.log_append_time_ms == written_ms
+    assert (log.log_end_offset, log.size_bytes) == (5, before)
+
+
+def test_last_five_batches_are_known_and_no_more(append, producer_batch, error_of):
+    for sequence in range(6):
+        append(producer_batch(sequence))
+    for sequence in range(1, 6):
+        assert append(producer_batch(sequence)).first_offset == sequence
+    assert error_of(append, producer_batch(0)) is OUT_OF_ORDER
+
+
+def test_part_of_a_known_batch_is_no_retry(append, producer_batch, error_of):
+    append(producer_batch(0, 3))
+    assert error_of(append, producer_batch(0, 2)) is OUT_OF_ORDER
+    assert error_of(append, producer_batch(1, 2)) is OUT_OF_ORDER
+
+
+def test_older_epoch_is_fenced(append, producer_batch, error_of):
+    append(producer_batch(0, epoch=5))
+    assert error_of(append, producer_batch(1, epoch=4)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert error_of(append, producer_batch(0, epoch=4)) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_new_epoch_begins_at_sequence_zero(append, producer_batch, error_of):
+    append(producer_batch(0, 3))
+    assert error_of(append, producer_batch(3, epoch=1)) is OUT_OF_ORDER
+    assert append(producer_batch(0, epoch=1)).first_offset == 3
+    assert error_of(append, producer_batch(0, 3)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert append(producer_batch(1, epoch=1)).first_offset == 4
+
+
+def test_producers_do_not_mix(append, producer_batch):
+    append(producer_batch(0, producer_id=1))
+    append(producer_batch(0, producer_id=2))
+    assert append(producer_batch(1, producer_id=1)).first_offset == 2
+    assert append(producer_batch(0, producer_id=2)).first_offset == 1
+
+
+def test_coordinator_s_sequences_are_not_checked_but_its_epoch_is(append, producer_batch, error_of):
+    append(producer_batch(0, epoch=3))
+    assert append(producer_batch(9, epoch=3), origin="coordinator").first_offset == 1
+    old = producer_batch(10, epoch=2)
+    assert error_of(append, old, origin="coordinator") is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_follower_takes_what_the_leader_took(new_log, log, append, producer_batch):
+    append(producer_batch(5, epoch=3))
+    append(producer_batch(0, epoch=4))
+    follower = new_log()
+    follower.append_as_follower(log.read(0, 1 << 30).records)
+    assert follower.append_as_leader(producer_batch(0, epoch=4), 1).is_duplicate
+
+
+def test_silent_producer_is_forgotten_after_its_expiration(new_log, producer_batch, clock):
+    log = new_log(producer_id_expiration_ms=1000)
+    log.append_as_leader(producer_batch(0), 0)
+    clock.advance(999)
+    log.remove_expired_producers()
+    assert 7 in log.producer_state.active_producers
+    clock.advance(1)
+    log.remove_expired_producers()
+    assert 7 not in log.producer_state.active_producers
+    assert not log.append_as_leader(producer_batch(0), 0).is_duplicate
+
+
+def test_producer_in_a_transaction_does_not_expire(new_log, producer_batch, clock):
+    log = new_log(producer_id_expiration_ms=1000)
+    log.append_as_leader(producer_batch(0, is_transactional=True), 0)
+    clock.advance(5000)
+    log.remove_expired_producers()
+    assert 7 in log.producer_state.active_producers
+
+
+# -- transactions ---------------------------------------------------------------------------------
+
+
+def test_open_transaction_holds_the_last_stable_offset(log, append, batch, producer_batch, marker):
+    append(batch(2))
+    append(producer_batch(0, 2, is_transactional=True))
+    append(batch(1))
+    log.update_high_watermark(5)
+    assert (log.first_unstable_offset, log.last_stable_offset) == (2, 2)
+    append(marker(), origin="coordinator")
+    assert log.last_stable_offset == 2, "the marker is not below the high watermark"
+    log.update_high_watermark(6)
+    assert (log.first_unstable_offset, log.last_stable_offset) == (None, 6)
+
+
+def test_last_stable_offset_never_exceeds_the_high_watermark(log, append, producer_batch):
+    append(producer_batch(0, 3, is_transactional=True))
+    assert log.last_stable_offset == 0
+    append(producer_batch(3, 3, is_transactional=True))
+    log.update_high_watermark(3)
+    assert log.last_stable_offset == 0
+
+
+def test_oldest_of_several_transactions_counts(log, append, producer_batch, marker):
+    for producer_id in (1, 2, 3):
+        append(producer_batch(0, producer_id=producer_id, is_transactional=True))
+    for producer_id, expected in ((2, 0), (1, 2), (3, 6)):
+        append(marker(producer_id=producer_id), origin="coordinator")
+        log.update_high_watermark(log.log_end_offset)
+        assert log.last_stable_offset == expected
+
+
+def test_last_stable_offset_is_never_before_the_log_start(log, append, producer_batch):
+    append(producer_batch(0, 4, is_transactional=True))
+    log.update_high_watermark(4)
+    log.maybe_increment_log_start_offset(3)
+    assert log.last_stable_offset == log.first_unstable_offset == 3
+
+
+def test_plain_write_inside_a_transaction_is_refused(append, producer_batch, marker, error_of):
+    append(producer_batch(0, is_transactional=True))
+    assert error_of(append, producer_batch(1)) is ErrorCode.INVALID_TXN_STATE
+    append(marker(), origin="coordinator")
+    assert append(producer_batch(1)).first_offset == 2
+
+
+def test_aborted_transactions_are_listed_for_the_reads_they_touch(
+    log, append, batch, producer_batch, marker
+):
+    append(producer_batch(0, 2, producer_id=1, is_transactional=True))
+    append(producer_batch(0, 2, producer_id=2, is_transactional=True))
+    append(marker(producer_id=2, is_commit=False), origin="coordinator")
+    append(marker(producer_id=1, is_commit=True), origin="coordinator")
+    append(producer_batch(2, 2, producer_id=2, is_transactional=True))
+    append(marker(producer_id=2, is_commit=False), origin="coordinator")
+    append(batch(3))
+
+    def aborted(start, end):
+        return [
+            (a.producer_id, a.first_offset) for a in log.collect_aborted_transactions(start, end)
+        ]
+
+    assert aborted(0, 12) == [(2, 2), (2, 6)]
+    assert aborted(0, 2) == []
+    assert aborted(0, 3) == [(2, 2)]
+    assert aborted(4, 6) == [(2, 2)]
+    assert aborted(5, 6) == []
+    assert aborted(5, 12) == [(2, 6)]
+    assert aborted(9, 12) == []
+
+
+def test_commit_is_not_listed(log, append, producer_batch, marker):
+    append(producer_batch(0, is_transactional=True))
+    append(marker(), origin="coordinator")
+    assert log.collect_aborted_transactions(0, 10) == []
+
+
+def test_marker_without_a_transaction_changes_nothing_but_the_epochs(log, append, marker):
+    append(marker(epoch=2, coordinator_epoch=5), origin="coordinator")
+    entry = log.producer_state.active_producers[7]
+    assert (entry.producer_epoch, entry.coordinator_epoch) == (2, 5)
+    assert log.first_unstable_offset is None
+
+
+def test_marker_of_an_older_coordinator_is_fenced(append, marker, error_of):
+    append(marker(coordinator_epoch=1), origin="coordinator")
+    old = marker(coordinator_epoch=0)
+    assert error_of(append, old, origin="coordinator") is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+@pytest.mark.parametrize(
+    ("transaction_version", "epoch", "is_taken"),
+    [(0, 2, False), (0, 3, True), (0, 4, True), (2, 2, False), (2, 3, False), (2, 4, True)],
+)
+def test_marker_s_epoch_must_not_be_old_and_from_version_2_on_must_be_new(
+    append, producer_batch, marker, error_of, transaction_version, epoch, is_taken
+):
+    append(producer_batch(0, epoch=3, is_transactional=True))
+    kwargs = {"origin": "coordinator", "transaction_version": transaction_version}
+    if is_taken:
+        assert append(marker(epoch=epoch), **kwargs).first_offset == 1
+    else:
+        code = error_of(append, marker(epoch=epoch), **kwargs)
+        assert code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_repeated_marker_of_version_2_is_taken(append, producer_batch, marker):
+    append(producer_batch(0, epoch=3, is_transactional=True))
+    for offset in (1, 2):
+        info = append(marker(epoch=4), origin="coordinator", transaction_version=2)
+        assert info.first_offset == offset
+
+
+def test_bumped_epoch_goes_on_with_sequence_zero(append, producer_batch, marker, error_of):
+    append(producer_batch(0, 5, epoch=3, is_transactional=True))
+    append(marker(epoch=4), origin="coordinator", transaction_version=2)
+    assert error_of(append, producer_batch(5, epoch=4)) is OUT_OF_ORDER
+    assert append(producer_batch(0, epoch=4, is_transactional=True)).first_offset == 6
+
+
+def test_malformed_marker_is_refused(log, append, batch, error_of):
+    broken = batch(1, producer_id=7, producer_epoch=0, is_control=True)
+    assert error_of(append, broken, origin="coordinator") is ErrorCode.INVALID_RECORD
+    assert log.log_end_offset == 0
+
+
+def test_transactions_are_known_again_after_a_kill(log, append, producer_batch, marker):
+    append(producer_batch(0, 2, producer_id=1, is_transactional=True))
+    append(marker(producer_id=1, is_commit=False), origin="coordinator")
+    append(producer_batch(0, 2, producer_id=2, is_transactional=True))
+    log.update_high_watermark(5)
+    log.checkpoint_high_watermark()
+    before = (log.last_stable_offset, log.collect_aborted_transactions(0, 9))
+    log.recover()
+    assert (log.last_stable_offset, log.collect_aborted_transactions(0, 9)) == before
+    log.roll()
+    log.recover()
+    assert (log.last_stable_offset, log.collect_aborted_transactions(0, 9)) == before
+    assert before[0] == 3
+
+
+def test_truncated_marker_opens_its_transaction_again(log, append, producer_batch, marker):
+    append(producer_batch(0, 2, is_transactional=True))
+    append(marker(is_commit=False), origin="coordinator")
+    log.update_high_watermark(3)
+    assert log.last_stable_offset == 3
+    log.truncate_to(2)
+    log.update_high_watermark(2)
+    assert log.last_stable_offset == 0
+    assert log.collect_aborted_transactions(0, 9) == []
+    append(marker(is_commit=True), origin="coordinator")
+    log.update_high_watermark(3)
+    assert log.last_stable_offset == 3

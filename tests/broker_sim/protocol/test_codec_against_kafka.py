@@ -1,0 +1,148 @@
+"""Kafka's own message classes read what the codec writes, and write the same bytes.
+
+Needs Java and Maven; with REQUIRE_REAL_KAFKA set their absence is a failure. Set
+BROKER_SIM_SEED to repeat a failing run: its seed is in the failure.
+"""
+
+import base64
+import io
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey, request_class, response_class
+from broker_sim.protocol.codec import decode, encode
+from broker_sim.protocol.message import Struct
+
+pytestmark = pytest.mark.real_kafka
+
+ORACLE = Path(__file__).parent / "java" / "MessageOracle.java"
+MESSAGES_PER_VERSION = 6
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    """Return a function that runs the Java program: ``(mode, input) -> output``."""
+    from integration.reference.errors import ReferenceUnavailableError
+    from integration.reference.jars import kafka_jars
+
+    give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
+    if shutil.which("java") is None:
+        give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
+    try:
+        class_path = f"{kafka_jars()}/*"
+    except ReferenceUnavailableError as unavailable:
+        give_up(str(unavailable))
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", class_path, str(ORACLE)]
+
+    def run(mode, stdin=b""):
+        done = subprocess.run(
+            [*command, mode], input=stdin, capture_output=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout
+
+    return run
+
+
+def java_class(cls):
+    """Return the name of the class that Kafka's generator makes."""
+    return cls.__name__ if cls.SPEC.kind == "data" else f"{cls.__name__}Data"
+
+
+def block(stream):
+    """Return the next block of the oracle's answer, None for a refusal."""
+    (size,) = struct.unpack(">i", stream.read(4))
+    return None if size < 0 else stream.read(size)
+
+
+def as_kafka_json(value):
+    """Return a message in the shape of Kafka's JSON, its keys without case."""
+    match value:
+        case Struct():
+            fields = {name: getattr(value, name) for name in value.__slots__}
+            return {name.replace("_", ""): as_kafka_json(fields[name]) for name in fields}
+        case list():
+            return [as_kafka_json(item) for item in value]
+        case _:
+            return value
+
+
+def assert_same_fields(ours, theirs, path):
+    """Assert that every field that Kafka read has the value that was written."""
+    match theirs:
+        case dict():
+            for name, their_value in theirs.items():
+                key = name.lower()
+                if key.endswith("sizeinbytes") and key not in ours:
+                    records = ours[key.removesuffix("sizeinbytes")]
+                    assert their_value == len(records), f"{path}.{name}"
+                else:
+                    assert_same_fields(ours[key], their_value, f"{path}.{name}")
+        case list():
+            assert len(ours) == len(theirs), path
+            for i, (our_item, their_item) in enumerate(zip(ours, theirs, strict=True)):
+                assert_same_fields(our_item, their_item, f"{path}[{i}]")
+        case str() if isinstance(ours, bytes):
+            standard = theirs.replace("-", "+").replace("_", "/")
+            assert base64.b64decode(standard + "==") == ours, path
+        case _:
+            assert ours == theirs, path
+
+
+def test_kafka_reads_every_version_of_every_message_and_writes_the_same_bytes(
+    oracle, random_message
+):
+    seed = int(os.environ.get("BROKER_SIM_SEED") or random.SystemRandom().randrange(1 << 32))
+    print(f"BROKER_SIM_SEED={seed}")
+    rng = random.Random(seed)
+    cases = []
+    stdin = io.BytesIO()
+    for name in dir(messages):
+        cls = getattr(messages, name)
+        for version in range(cls.MIN_VERSION, cls.MAX_VERSION + 1):
+            for _ in range(MESSAGES_PER_VERSION):
+                message = random_message(rng, cls, version)
+                encoded = b"".join(encode(message, version))
+                cases.append((cls, version, message, encoded))
+                java_name = java_class(cls).encode()
+                stdin.write(struct.pack(">h", len(java_name)) + java_name)
+                stdin.write(struct.pack(">hi", version, len(encoded)) + encoded)
+    answer = io.BytesIO(oracle("messages", stdin.getvalue()))
+    for cls, version, message, encoded in cases:
+        rewritten, text = block(answer), block(answer)
+        where = f"{cls.__name__} v{version} of seed {seed}"
+        assert rewritten is not None, f"{where}: {text.decode()}"
+        assert_same_fields(as_kafka_json(message), json.loads(text), where)
+        assert rewritten == encoded, where
+        assert decode(cls, version, rewritten) == message, where
+    assert answer.read() == b""
+    assert len(cases) > 600 * MESSAGES_PER_VERSION
+
+
+def test_apis_versions_and_header_versions_are_kafkas(oracle):
+    described = {}
+    for line in oracle("apis").decode().splitlines():
+        api_key, name, oldest, newest, newest_stable, *headers = line.split()
+        described[int(api_key)] = name
+        request, response = request_class(int(api_key)), response_class(int(api_key))
+        assert ApiKey[name] == int(api_key)
+        if not headers:
+            assert not request.SPEC.versions
+            continue
+        assert (int(oldest), int(newest)) == (request.MIN_VERSION, request.MAX_VERSION), name
+        assert (newest != newest_stable) == request.LATEST_VERSION_UNSTABLE, name
+        for version, header in enumerate(headers, int(oldest)):
+            request_header, response_header = map(int, header.split("/"))
+            is_v0 = ApiKey[name] is ApiKey.API_VERSIONS
+            assert (version in request.SPEC.flexible_versions) == (request_header == 2)
+            expected = version in response.SPEC.flexible_versions and not is_v0
+            assert expected == (response_header == 1), (name, version)
+    assert set(described) == set(ApiKey)

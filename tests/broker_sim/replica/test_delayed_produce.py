@@ -1,0 +1,195 @@
+"""Cases A to C of `DelayedProduce`, each in virtual time, and the edges of its timeout."""
+
+import dataclasses
+
+import pytest
+
+from broker_sim.controller import NewPartitions
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol.records import build_batch
+from broker_sim.replica import CommittedIsr
+
+
+def test_case_c2_all_in_sync_replicas_have_the_records(bench):
+    answer = bench.produced()
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.base_offset == 0
+    assert bench.partition().log.high_watermark == 1
+
+
+@pytest.mark.parametrize("timeout_ms", [1, 500, 1500, 7777])
+def test_without_a_follower_it_times_out_to_the_millisecond_with_its_base_offset(bench, timeout_ms):
+    bench.produced()
+    bench.cluster.pause(2)
+    pending = bench.produce(timeout_ms=timeout_ms)
+    bench.cluster.advance(timeout_ms - 1)
+    assert not pending.done
+    assert bench.parked("produce") == 1
+    bench.cluster.advance(1)
+    answer = bench.partition_answer(pending)
+    assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert answer.base_offset == 1
+    assert pending.elapsed_ms == timeout_ms
+    assert bench.parked("produce") == 0
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, -2_000_000_000])
+def test_no_timeout_at_all_is_over_at_once_and_the_records_are_in_the_log(bench, timeout_ms):
+    bench.cluster.pause(2)
+    pending = bench.wait(bench.produce(timeout_ms=timeout_ms))
+    assert bench.partition_answer(pending).error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert pending.elapsed_ms == 0
+    assert bench.partition().log.log_end_offset == 1
+
+
+def test_it_completes_when_the_isr_shrinks(bench):
+    bench.produced()
+    bench.cluster.pause(2)
+    pending = bench.wait(bench.produce(timeout_ms=60_000))
+    assert bench.partition_answer(pending).error_code == ErrorCode.NONE
+    assert bench.isr() == {1, 3}
+    # Out of the ISR by lag (checked every 5 s) or by the end of its session (9 s).
+    assert 5_000 <= pending.elapsed_ms <= 15_000
+
+
+def test_case_a_the_partition_is_deleted_while_it_waits(bench):
+    bench.produced()
+    bench.cluster.pause(2)
+    pending = bench.produce()
+    bench.settle()
+    bench.cluster.nodes.controller.delete_topics(["topic"])
+    bench.settle()
+    answer = bench.partition_answer(pending)
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_case_b_the_leader_is_another_one_by_now(bench):
+    """A leader that is cut off loses its place, and hears of it when the link is whole again."""
+    bench.produced()
+    bench.cluster.pause(2)
+    pending = bench.produce(timeout_ms=60_000)
+    bench.settle()
+    bench.cluster.disconnect(1)
+    bench.cluster.run_until(lambda: bench.leader() not in (1, -1))
+    assert not pending.done
+    bench.cluster.reconnect(1)
+    bench.settle()
+    assert bench.partition_answer(pending).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_below_the_minimum_while_it_waits_nothing_happens_until_its_timeout(make_bench):
+    bench = make_bench(topic_configs={"min.insync.replicas": "3"})
+    bench.produced()
+    bench.cluster.pause(2)
+    pending = bench.wait(bench.produce(timeout_ms=25_000))
+    assert bench.isr() == {1, 3}
+    assert bench.partition_answer(pending).error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert pending.elapsed_ms == 25_000
+
+
+def test_case_c1_fewer_in_sync_replicas_than_required_once_the_records_are_there(bench):
+    """Only a minimum that was raised meanwhile leads here: below it the high watermark stands."""
+    bench.produced()
+    partition = bench.partition()
+    partition.replica_states.isr_state = CommittedIsr(frozenset({1}))
+    partition.config = dataclasses.replace(partition.config, min_insync_replicas=2)
+    assert partition.check_enough_replicas_reach_offset(1) == (
+        True,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    )
+
+
+def test_too_small_an_isr_at_append_refuses_and_appends_nothing(make_bench):
+    bench = make_bench(topic_configs={"min.insync.replicas": "3"})
+    bench.produced()
+    bench.cluster.pause(2)
+    bench.wait(bench.produce(timeout_ms=1_000))
+    bench.cluster.run_until(lambda: bench.isr() == {1, 3})
+    bench.settle()
+    end_offset = bench.partition().log.log_end_offset
+    pending = bench.wait(bench.produce())
+    answer = bench.partition_answer(pending)
+    assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert answer.base_offset == -1
+    assert pending.elapsed_ms == 0
+    assert bench.partition().log.log_end_offset == end_offset
+
+
+def test_with_acks_1_the_high_watermark_stands_below_the_minimum_and_catches_up_later(make_bench):
+    bench = make_bench(topic_configs={"min.insync.replicas": "3"})
+    bench.produced()
+    bench.cluster.pause(2)
+    bench.wait(bench.produce(timeout_ms=1_000))
+    bench.cluster.run_until(lambda: bench.isr() == {1, 3})
+    assert bench.produced(acks=1).error_code == ErrorCode.NONE
+    bench.cluster.advance(2_000)
+    assert bench.partition().log.high_watermark == 1
+    bench.cluster.resume(2)
+    bench.cluster.run_until(lambda: bench.isr() == {1, 2, 3})
+    bench.cluster.run_until(lambda: bench.partition().log.high_watermark == 3)
+
+
+def test_one_response_waits_for_the_slowest_partition(make_bench):
+    bench = make_bench(partitions=1)
+    bench.cluster.create_topic("other", assignments={0: [2, 1, 3]})
+    bench.produced()
+    bench.cluster.pause(3)
+    pending = bench.wait(bench.produce(("other", 0), bench.key, timeout_ms=700))
+    codes = [t.partition_responses[0].error_code for t in pending.response.responses]
+    assert sorted(codes) == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT]
+    assert pending.elapsed_ms == 700
+
+
+def test_when_every_partition_fails_the_answer_comes_at_once(bench):
+    bench.cluster.pause(3)
+    pending = bench.wait(bench.produce(broker=2))
+    assert bench.partition_answer(pending).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert pending.elapsed_ms == 0
+
+
+def test_timeouts_of_pipelined_requests_add_up_and_the_later_ones_are_not_appended_yet(bench):
+    bench.produced()
+    bench.cluster.pause(2)
+    pending = [bench.produce(timeout_ms=600) for _ in range(3)]
+    bench.cluster.advance(300)
+    assert bench.partition().log.log_end_offset == 2
+    other = bench.cluster.client()
+    between = bench.wait(bench.produce(acks=1, client=other))
+    assert bench.partition_answer(between).base_offset == 2
+    bench.cluster.run_until(lambda: all(p.done for p in pending))
+    assert [p.elapsed_ms for p in pending] == [600, 1200, 1800]
+    assert [bench.partition_answer(p).base_offset for p in pending] == [1, 3, 4]
+
+
+@pytest.mark.parametrize("acks", [2, -2, 127])
+def test_unknown_acks_are_refused_without_an_append(bench, acks):
+    answer = bench.produced(acks=acks)
+    assert answer.error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert answer.base_offset == -1
+    assert bench.partition().log.log_end_offset == 0
+
+
+def test_a_transactional_batch_without_a_transactional_id_is_refused_with_all_the_others(bench):
+    batch = build_batch([b"value"], producer_id=1, producer_epoch=0, base_sequence=0,
+                        is_transactional=True)  # fmt: skip
+    answer = bench.produced(batch=batch)
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert bench.partition().log.log_end_offset == 0
+
+
+def test_min_insync_replicas_counts_as_the_number_of_replicas_at_most(make_bench):
+    bench = make_bench(topic_configs={"min.insync.replicas": "9"})
+    assert bench.produced().error_code == ErrorCode.NONE
+
+
+def test_a_new_partition_joins_the_running_fetch_up_to_half_a_second_late(bench):
+    """The followers' running fetch does not hold a partition that was made meanwhile."""
+    bench.produced()
+    bench.cluster.advance(100)
+    bench.cluster.nodes.controller.create_partitions(
+        [NewPartitions("topic", 2, assignments=[[1, 2, 3]])], validate_only=False
+    )
+    bench.settle()
+    pending = bench.wait(bench.produce(("topic", 1)))
+    assert bench.partition_answer(pending).error_code == ErrorCode.NONE
+    assert 0 < pending.elapsed_ms <= 500

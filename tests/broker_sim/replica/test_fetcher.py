@@ -1,0 +1,145 @@
+"""A follower's fetcher and a leader that answers as the test says."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol.records import build_batch
+from broker_sim.replica import FetchPartitionData
+from broker_sim.replica.fetcher import ReplicaFetcher
+
+LEADER, FOLLOWER = 1, 2
+BACKOFF_MS = 1_000
+SOCKET_TIMEOUT_MS = 30_000
+
+
+class ScriptedLeader:
+    """Keeps what it is asked; the test answers."""
+
+    def __init__(self):
+        self.fetches = []
+        self.bounds = []
+
+    def fetch(self, leader_id, params, infos, on_response, on_failure):
+        self.fetches.append((infos, on_response, on_failure))
+
+    def fetch_log_bounds(self, leader_id, topic_partition, epoch, on_response, on_failure):
+        self.bounds.append(on_response)
+
+    @property
+    def fetch_offset(self):
+        ((_, fetch),) = self.fetches[-1][0]
+        return fetch.fetch_offset
+
+    def answer(self, *data, number=-1):
+        infos, on_response, _ = self.fetches[number]
+        on_response([(infos[0][0], FetchPartitionData(*data))])
+
+
+@pytest.fixture
+def leader():
+    return ScriptedLeader()
+
+
+@pytest.fixture
+def follower(bench, leader):
+    """A fetcher on a follower's partition with two records, whose true leader is frozen."""
+    for _ in range(2):
+        bench.produced()
+    bench.cluster.advance(600)
+    bench.cluster.pause(LEADER)
+    broker = bench.cluster.nodes.brokers[FOLLOWER]
+    fetcher = ReplicaFetcher(
+        LEADER,
+        broker.process,
+        broker.config,
+        leader,
+        replica_id=FOLLOWER,
+        broker_epoch=lambda: 1,
+        complete_delayed_fetches=lambda _: None,
+    )
+    fetcher.add(bench.partition(FOLLOWER))
+    bench.settle()
+    assert (len(leader.fetches), leader.fetch_offset) == (1, 2)
+    return fetcher
+
+
+def records(offset):
+    batch = bytearray(build_batch([b"value"]))
+    batch[:8] = offset.to_bytes(8, "big")
+    return bytes(batch)
+
+
+def test_what_the_leader_sends_is_appended_and_the_next_fetch_begins_behind_it(
+    bench, leader, follower
+):
+    batch = records(2)
+    leader.answer(ErrorCode.NONE, 3, 3, 0, (batch,), len(batch))
+    assert (len(leader.fetches), leader.fetch_offset) == (2, 3)
+    assert bench.partition(FOLLOWER).log.high_watermark == 3
+
+
+def test_records_that_cannot_be_appended_are_asked_for_again_after_the_backoff(
+    bench, leader, follower
+):
+    broken = records(2)[:-1] + b"?"
+    leader.answer(ErrorCode.NONE, 3, 3, 0, (broken,), len(broken))
+    bench.cluster.advance(BACKOFF_MS - 1)
+    assert len(leader.fetches) == 1
+    bench.cluster.advance(1)
+    assert (len(leader.fetches), leader.fetch_offset) == (2, 2)
+
+
+def test_a_log_start_beyond_the_own_log_delays_the_partition_and_not_for_ever(
+    bench, leader, follower
+):
+    leader.answer(ErrorCode.NONE, 9, 9, 9)
+    bench.cluster.advance(BACKOFF_MS)
+    assert len(leader.fetches) == 2
+
+
+def test_an_error_delays_the_partition(bench, leader, follower):
+    leader.answer(ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1, -1)
+    bench.cluster.advance(BACKOFF_MS - 1)
+    assert len(leader.fetches) == 1
+    bench.cluster.advance(1)
+    assert len(leader.fetches) == 2
+
+
+def test_a_fenced_partition_is_left_alone_until_new_metadata_adds_it(bench, leader, follower):
+    leader.answer(ErrorCode.FENCED_LEADER_EPOCH, -1, -1, -1)
+    bench.cluster.advance(5 * BACKOFF_MS)
+    assert (len(leader.fetches), len(follower)) == (1, 0)
+
+
+def test_a_leader_that_never_answers_is_given_up_and_its_late_answer_ignored(
+    bench, leader, follower
+):
+    bench.cluster.advance(SOCKET_TIMEOUT_MS - 1)
+    assert len(leader.fetches) == 1
+    bench.cluster.advance(1 + BACKOFF_MS)
+    assert len(leader.fetches) == 2
+    late = records(2)
+    leader.answer(ErrorCode.NONE, 3, 3, 0, (late,), len(late), number=0)
+    assert bench.partition(FOLLOWER).log.log_end_offset == 2
+    assert len(leader.fetches) == 2
+
+
+def test_out_of_range_behind_a_shorter_leader_truncates(bench, leader, follower):
+    leader.answer(ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
+    leader.bounds[0](ErrorCode.NONE, 0, 1)
+    assert bench.partition(FOLLOWER).log.log_end_offset == 1
+    assert leader.fetch_offset == 1
+
+
+def test_out_of_range_before_the_leaders_start_begins_anew_there(bench, leader, follower):
+    leader.answer(ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
+    leader.bounds[0](ErrorCode.NONE, 7, 9)
+    log = bench.partition(FOLLOWER).log
+    assert (log.log_start_offset, log.log_end_offset) == (7, 7)
+    assert leader.fetch_offset == 7
+
+
+def test_a_diverging_epoch_truncates_to_where_the_leader_left(bench, leader, follower):
+    leader.answer(ErrorCode.NONE, 1, 1, 0, (), 0, (0, 1))
+    assert bench.partition(FOLLOWER).log.log_end_offset == 1
+    assert leader.fetch_offset == 1

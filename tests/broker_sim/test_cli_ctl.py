@@ -1,0 +1,102 @@
+"""``broker-sim ctl`` against a cluster in this process."""
+
+import json
+import sys
+
+import pytest
+
+from broker_sim.cli import main
+
+
+@pytest.fixture
+def ctl(control_url, monkeypatch, capsys):
+    """Return a function that runs ``ctl``: (exit code, stdout, stderr)."""
+
+    def run(*arguments):
+        monkeypatch.setenv("BROKER_SIM_CONTROL", control_url)
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setattr(sys, "argv", ["broker-sim", "ctl", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return ended.value.code, printed.out, printed.err
+
+    return run
+
+
+def test_several_brokers_change_their_state_at_once(ctl, cluster):
+    assert ctl("pause", "2", "3") == (0, "pause broker 2: paused\npause broker 3: paused\n", "")
+    assert [broker["state"] for broker in cluster.status()["brokers"]] == [
+        "running",
+        "paused",
+        "paused",
+    ]
+    assert ctl("resume", "2", "3")[0] == 0
+    assert ctl("kill", "1") == (0, "kill broker 1: dead\n", "")
+    assert ctl("start", "1") == (0, "start broker 1: running\n", "")
+
+
+def test_what_the_cluster_refuses_is_one_line(ctl):
+    assert ctl("resume", "1") == (1, "", "broker-sim: broker 1 is running, not paused\n")
+    assert ctl("pause", "9") == (1, "", "broker-sim: there is no broker 9; there are 1, 2, 3\n")
+
+
+def test_a_link_is_cut_slowed_and_mended(ctl, cluster):
+    assert ctl("link", "1", "2", "--drop")[1] == "the link from 1 to 2 is cut\n"
+    assert cluster.status()["links"] == [{"from": 1, "to": 2, "drop": True, "delay_ms": 0}]
+    assert ctl("link", "1", "2", "--delay-ms", "5")[1] == "the link from 1 to 2 is slower by 5 ms\n"
+    assert cluster.status()["links"] == [{"from": 1, "to": 2, "drop": False, "delay_ms": 5}]
+    assert ctl("link", "1", "2")[1] == "the link from 1 to 2 is whole\n"
+    assert cluster.status()["links"] == []
+
+
+def test_a_broker_is_cut_off_and_back(ctl, cluster):
+    assert ctl("disconnect", "3")[0] == 0
+    assert len(cluster.status()["links"]) == 6
+    assert ctl("reconnect", "3")[0] == 0
+    assert cluster.status()["links"] == []
+
+
+def test_faults_are_injected_and_healed(ctl):
+    fault = ("inject", "Produce", "--error", "NOT_LEADER_OR_FOLLOWER", "--count", "2")
+    assert ctl(*fault) == (0, "fault 1 hits PRODUCE\n", "")
+    assert ctl("inject", "Fetch", "--delay-ms", "100", "--broker", "2")[0] == 0
+    assert "NOT_LEADER_OR_FOLLOWER" in ctl("status")[1]
+    assert ctl("heal", "1") == (0, "1 faults left\n", "")
+    assert ctl("heal") == (0, "0 faults left\n", "")
+    assert ctl("inject", "Produce")[0] == 1
+
+
+def test_status_is_a_table_or_json(ctl):
+    assert ctl("topic", "orders:1:3") == (0, "topic orders exists\n", "")
+    code, table, _ = ctl("status")
+    assert code == 0
+    assert "orders-0" in table
+    code, text, _ = ctl("--json", "status")
+    (topic,) = json.loads(text)["topics"]
+    assert (code, topic["name"]) == (0, "orders")
+
+
+def test_purgatory_shows_what_is_parked(ctl, parked_fetch):
+    code, table, _ = ctl("purgatory")
+    assert code == 0
+    assert "DelayedFetch" in table
+    assert parked_fetch in table
+    purgatories = json.loads(ctl("--json", "purgatory")[1])["brokers"][0]["purgatories"]
+    assert {"Produce", "Fetch"} <= {purgatory["name"] for purgatory in purgatories}
+
+
+def test_without_an_address_it_says_where_to_get_one(ctl, control_url, monkeypatch):
+    assert ctl("--control", "", "status")[0] != 0
+    code, _, error = ctl("--control", "nowhere", "status")
+    assert (code, error) == (
+        1,
+        "broker-sim: 'nowhere' is not an address such as http://127.0.0.1:8080\n",
+    )
+
+
+def test_a_cluster_that_is_gone_is_one_line(ctl):
+    code, _, error = ctl("--control", "http://127.0.0.1:1", "status")
+    assert code == 1
+    assert error.count("\n") == 1
+    assert "no cluster answers at http://127.0.0.1:1" in error

@@ -1,0 +1,77 @@
+"""A cluster in a process of its own for outside clients, started by ``broker-sim run``."""
+
+import json
+import signal
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from broker_sim.control.client import ControlClient
+
+HERE = Path(__file__).parent
+START_TIMEOUT_S = 30
+
+
+class Simulator:
+    """The cluster's addresses, and its control port to steer it by."""
+
+    def __init__(self, ready):
+        self.bootstrap_servers = ready["bootstrap_servers"]
+        self.control = ControlClient(ready["control"])
+        self._numbers = count(1)
+
+    def create_topic(self, partitions=1, replication_factor=3, **configs):
+        """Return the name of a new topic; configs with ``_`` for ``.``."""
+        name = f"topic-{next(self._numbers)}"
+        self.control.post(
+            "/topics",
+            {
+                "name": name,
+                "partitions": partitions,
+                "replication_factor": replication_factor,
+                "configs": {key.replace("_", "."): value for key, value in configs.items()},
+            },
+        )
+        return name
+
+    def partition(self, topic, number=0):
+        """Return the status of a partition."""
+        topics = self.control.get("/status")["topics"]
+        return next(t for t in topics if t["name"] == topic)["partitions"][number]
+
+
+@pytest.fixture(scope="session")
+def simulator():
+    command = [sys.executable, "-m", "broker_sim", "run", "--brokers", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Simulator(json.loads(process.stdout.readline()))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(START_TIMEOUT_S) == 0
+
+
+@pytest.fixture
+def frozen_followers(simulator):
+    """Return a function that pauses the followers of a topic's partition 0 until the test ends."""
+    paused = []
+
+    def freeze(topic):
+        state = simulator.partition(topic)
+        for broker in state["isr"]:
+            if broker != state["leader"]:
+                simulator.control.post(f"/brokers/{broker}/pause")
+                paused.append(broker)
+
+    yield freeze
+    for broker in paused:
+        simulator.control.post(f"/brokers/{broker}/resume")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.clients)

@@ -1,0 +1,70 @@
+"""What every test may ask for: a real Kafka, and one rule for what is missing on this machine.
+
+Without ``REQUIRE_REAL_KAFKA`` a test that needs what is not there is skipped, in one line. With
+``REQUIRE_REAL_KAFKA=containers`` or ``=jvm``, as in the checks of every change, it fails instead.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from integration.reference.cluster import ReferenceCluster
+
+REQUIRED = os.environ.get("REQUIRE_REAL_KAFKA", "")
+
+
+def pytest_configure() -> None:
+    if REQUIRED not in {"", "containers", "jvm"}:
+        raise pytest.UsageError(f"REQUIRE_REAL_KAFKA={REQUIRED}: choose containers or jvm")
+    # A run that `timeout` ends closes its fixtures too, and with them the brokers.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def _fail_or_skip(reason: str, *, needs_containers: bool = False) -> NoReturn:
+    if REQUIRED == "containers" or (REQUIRED and not needs_containers):
+        pytest.fail(f"REQUIRE_REAL_KAFKA={REQUIRED}, but {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def require_or_skip() -> Callable[..., NoReturn]:
+    """Call it with what is missing: fails where a real Kafka is required, skips elsewhere.
+
+    ``needs_containers=True`` is for a test that a Kafka of local processes does not help.
+    """
+    return _fail_or_skip
+
+
+@pytest.fixture(scope="session")
+def running_real_kafka() -> Iterator[ReferenceCluster]:
+    from integration.reference.errors import ReferenceUnavailableError
+    from integration.reference.progress import to_stderr
+    from integration.reference.selection import ReferenceKind, select_reference
+
+    selection = select_reference(REQUIRED or "auto", make_image=False)
+    if selection.kind is ReferenceKind.RECORDED:
+        _fail_or_skip(selection.reason)
+    try:
+        cluster = selection.cluster(progress=to_stderr)
+        cluster.start()
+    except ReferenceUnavailableError as unavailable:
+        _fail_or_skip(str(unavailable))
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def real_kafka(running_real_kafka) -> ReferenceCluster:
+    """Three real brokers, all up and in contact; the session's tests share them.
+
+    A test that hurts a broker heals it, and makes topics under names of its own.
+    """
+    running_real_kafka.wait_for_brokers(set(running_real_kafka.broker_ids))
+    return running_real_kafka

@@ -1,0 +1,56 @@
+"""Observations, playings and scenarios as the tests of the comparison need them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.compare import ScenarioResult
+from integration.observations import Observation, at_once
+from integration.playing import Playing
+from integration.scenarios.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def make_scenario() -> Callable[..., Scenario]:
+    """Return a maker of scenarios that play nothing."""
+
+    def make(name: str = "a_claim", family: str = "family") -> Scenario:
+        def play(stage):
+            yield from ()
+
+        return Scenario(name, family, "What is seen.", "1 x 1", (), frozenset(), play)
+
+    return make
+
+
+@pytest.fixture
+def see() -> Callable[..., Observation]:
+    """Return a maker of observations that were answered at once, without error."""
+
+    def make(step: str = "step", elapsed_ms: float = 1.0, **fields) -> Observation:
+        known = {"error_code": 0, "timing": at_once(), **fields}
+        return Observation(step, elapsed_ms=elapsed_ms, **known)
+
+    return make
+
+
+@pytest.fixture
+def result_of(make_scenario) -> Callable[..., ScenarioResult]:
+    """Return a maker of results: pairs of what Kafka and the simulator showed, a pair a repeat."""
+
+    def make(*pairs, name: str = "a_claim", known=()) -> ScenarioResult:
+        result = ScenarioResult(make_scenario(name))
+        for kafka, sim in pairs:
+            result.add(
+                kafka if isinstance(kafka, Playing) else Playing(list(kafka)),
+                sim if isinstance(sim, Playing) else Playing(list(sim)),
+                known,
+            )
+        return result
+
+    return make

@@ -1,0 +1,154 @@
+"""One Spark session for all tests, and short ways to write events, frames and JSON lines.
+
+Without pyspark or Java the tests that need Spark are skipped, in one line; with CI=true they fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib.util import find_spec
+
+import pytest
+
+EVENT = {
+    "ts_ms": 1_700_000_000_000,
+    "run_id": "r1",
+    "side": "sim",
+    "broker": 1,
+    "purgatory": "Produce",
+    "operation_id": 1,
+    "event": "tried",
+    "keys": ["t-0"],
+    "api": "Produce",
+    "client_id": "c",
+    "delay_ms": 1000,
+    "waited_ms": None,
+    "lateness_ms": None,
+    "completed_by": None,
+    "error_code": None,
+    "watched": 1,
+    "num_delayed": 1,
+}
+OBSERVATION = {
+    "run_id": "r1",
+    "side": "sim",
+    "scenario": "acks",
+    "repeat": 1,
+    "step": "produce",
+    "attempt": 1,
+    "error_code": 0,
+    "base_offset": 0,
+    "high_watermark": None,
+    "records": None,
+    "bytes": None,
+    "elapsed_ms": 1.0,
+    "timing": "at_once",
+    "due_ms": 0.0,
+    "early_ms": 0.0,
+    "late_ms": 250.0,
+    "fields": {},
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("spark"):
+            # pyspark leaves the socket of every collect() to the garbage collector.
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+def _missing() -> str | None:
+    if find_spec("pyspark") is None:
+        return "pyspark is not installed: pip install 'broker-sim[spark]'"
+    from integration.pipeline.errors import PipelineError
+    from integration.pipeline.session import require_java
+
+    try:
+        require_java()
+    except PipelineError as error:
+        return str(error)
+    return None
+
+
+@pytest.fixture(scope="session")
+def require_spark():
+    reason = _missing()
+    if reason is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def spark(require_spark, tmp_path_factory):
+    from integration.pipeline.session import spark_session
+
+    # pyspark.testing brings in pandas-on-Spark, which wants this said where pandas is installed.
+    os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+    }
+    with spark_session("tests", master="local[2]", conf=conf, kafka=True) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def event():
+    """Return a function that makes one event, as a dict."""
+    return lambda **fields: EVENT | fields
+
+
+@pytest.fixture(scope="session")
+def life(event):
+    """Return a function that makes all events of one operation: tried, parked, and its end."""
+
+    def make(operation_id, parked_at=None, ended_at=None, outcome="completed", **fields):
+        base = {"operation_id": operation_id, **fields}
+        tried_at = base.pop("tried_at", parked_at if parked_at is not None else ended_at)
+        events = [event(**base, event="tried", ts_ms=tried_at)]
+        if parked_at is not None:
+            events.append(event(**base, event="parked", ts_ms=parked_at))
+        if ended_at is not None:
+            by = {"expired": "timer", "completed": "key:t-0"}.get(outcome)
+            end = {
+                "event": outcome,
+                "ts_ms": ended_at,
+                "waited_ms": ended_at - tried_at,
+                "lateness_ms": 0 if outcome == "expired" else None,
+                "completed_by": by,
+                "error_code": 7 if outcome == "expired" else 0,
+            }
+            events.append(event(**{**end, **base}))
+        return events
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def events_frame(spark):
+    """Return a function that makes a frame of events."""
+    from integration.pipeline.schema import EVENT_SCHEMA
+
+    return lambda rows: spark.createDataFrame(rows, EVENT_SCHEMA)
+
+
+@pytest.fixture(scope="session")
+def observation():
+    """Return a function that makes one observation, as a dict."""
+    return lambda **fields: OBSERVATION | fields
+
+
+@pytest.fixture(scope="session")
+def write_lines():
+    """Return a function that writes dicts, or texts as they are, as lines of a file."""
+
+    def write(path, rows):
+        lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return str(path)
+
+    return write

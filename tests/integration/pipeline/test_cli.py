@@ -1,0 +1,189 @@
+"""The command: jobs one after the other, errors as one line, clusters and archives."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from integration.pipeline.cli import main
+
+SPECIFICATION = {
+    "request_timeout_ms": [500, 30_000],
+    "failures_per_minute": [6.0],
+    "duration_ms": [5_000],
+}
+SMALL = ["--conf", "spark.driver.memory=512m", "--conf", "spark.sql.shuffle.partitions=2"]
+EXECUTOR = ["--conf", "spark.executor.memory=500m"]
+START_TIMEOUT_S = 60
+
+
+@pytest.fixture
+def pipeline():
+    """Return a function that runs the command in a process of its own."""
+
+    def run(*arguments, program=("-m", "integration.pipeline"), **environment):
+        return subprocess.run(
+            [sys.executable, *program, *map(str, arguments)],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=280,
+        )
+
+    return run
+
+
+def test_without_pyspark_there_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setattr("integration.pipeline.cli.find_spec", lambda name: None)
+    result = CliRunner().invoke(main, ["ingest", "--input", "x", "--output", str(tmp_path)])
+    assert result.exit_code == 1
+    assert result.output == "Error: pyspark is not installed: pip install 'broker-sim[spark]'\n"
+
+
+def test_without_java_there_is_one_line(require_spark, pipeline, tmp_path):
+    result = pipeline("ingest", "--input", "x", "--output", tmp_path, JAVA_HOME=str(tmp_path))
+    assert result.returncode == 1
+    assert result.stderr.startswith("Error: Spark needs Java and JAVA_HOME=")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_bad_conf_is_named(tmp_path):
+    result = CliRunner().invoke(
+        main, ["ingest", "--input", "x", "--output", str(tmp_path), "--conf", "spark.x"]
+    )
+    assert result.exit_code == 2
+    assert "spark.x: write key=value" in result.output
+
+
+@pytest.mark.spark
+def test_a_missing_table_names_what_to_do(require_spark, pipeline, tmp_path):
+    result = pipeline(
+        "lifecycle", "--input", tmp_path, "--output", tmp_path, "--master", "local[1]", *SMALL
+    )
+    assert result.returncode == 1
+    assert f"Error: no table events in {tmp_path}: run the job that writes it" in result.stderr
+
+
+def test_the_archive_runs_a_simulation_by_itself(tmp_path):
+    result = CliRunner().invoke(main, ["archive", "--output", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    archive = tmp_path / "broker_sim.zip"
+    assert {name.split("/")[0] for name in zipfile.ZipFile(archive).namelist()} == {
+        "broker_sim",
+        "integration",
+        "purgatory",
+    }
+    code = (
+        "import integration.pipeline.sweep_run as run;"
+        "print(run.__file__, run.simulate(run.SweepSettings(duration_ms=1000)).requests)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(archive)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    path, requests = done.stdout.split()
+    assert path.startswith(str(archive))
+    assert int(requests) > 0
+
+
+def test_the_same_code_makes_the_same_archive(tmp_path):
+    from integration.pipeline.archive import write_archive
+
+    first, _ = write_archive(tmp_path / "a")
+    second, _ = write_archive(tmp_path / "b")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def standalone(require_spark, tmp_path):
+    """A master and two workers on 127.0.0.1; yields the master's address."""
+    home = Path(find_spec("pyspark").origin).parent
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_WORKER_DIR": str(tmp_path / "work"),
+        "SPARK_NO_DAEMONIZE": "1",
+    }
+    port = _free_port()
+    address = f"spark://127.0.0.1:{port}"
+    deploy = "org.apache.spark.deploy"
+    worker = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "600m"]
+    with contextlib.ExitStack() as stack:
+
+        def start(name, until, *arguments):
+            process = subprocess.Popen(
+                [home / "bin" / "spark-class", f"{deploy}.{name}", *arguments],
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            log = stack.enter_context(contextlib.closing(process.stderr))
+            stack.callback(process.wait, START_TIMEOUT_S)
+            stack.callback(process.terminate)
+            assert any(until in line for line in log), f"{name} did not start"
+
+        start(
+            "master.Master", "I have been elected leader",
+            "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0",
+        )  # fmt: skip
+        for _ in range(2):
+            start("worker.Worker", "Successfully registered with master", *worker, address)
+        yield address
+
+
+@pytest.mark.spark
+@pytest.mark.clients
+def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(
+    spark, standalone, pipeline, tmp_path
+):
+    from integration.pipeline.sweep import SweepPlan, grid, simulate_all
+
+    specification = tmp_path / "spec.json"
+    specification.write_text(json.dumps(SPECIFICATION))
+    sweep = ["sweep", "--input", specification, "--repeats", 2, "--tasks", 4, *EXECUTOR, *SMALL]
+    by_command = pipeline(*sweep, "--output", tmp_path / "a", "--master", standalone)
+    assert by_command.returncode == 0, by_command.stderr
+    assert by_command.stdout == "sweep: 4 runs of 2 settings\n"
+
+    CliRunner().invoke(main, ["archive", "--output", str(tmp_path)])
+    submit = Path(find_spec("pyspark").origin).parent / "bin" / "spark-submit"
+    submitted = subprocess.run(
+        [
+            submit, "--master", standalone, "--executor-memory", "500m", "--driver-memory", "512m",
+            "--py-files", tmp_path / "broker_sim.zip", tmp_path / "broker_sim_pipeline.py",
+            *map(str, sweep[:-4]), "--output", str(tmp_path / "b"),
+        ],
+        env={
+            **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(Path(find_spec("pyspark").origin).parent),
+        },
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280,
+    )  # fmt: skip
+    assert submitted.returncode == 0, submitted.stderr[-2000:]
+    expected = sorted(simulate_all(grid(spark, SweepPlan(SPECIFICATION, repeats=2)), 2).collect())
+    for directory in ("a", "b"):
+        found = spark.read.parquet(str(tmp_path / directory / "sweep"))
+        assert sorted(found.collect()) == expected

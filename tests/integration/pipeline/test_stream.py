@@ -1,0 +1,139 @@
+"""The live tables, through Spark's own Kafka connector from topics of the simulator."""
+
+import json
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.clients]
+
+T = 1_700_000_000_000
+HOUR_MS = 3_600_000
+TOPIC = "trace"
+
+
+@pytest.fixture
+def cluster():
+    from broker_sim.cluster import Cluster
+
+    with Cluster(brokers=1) as running:
+        running.create_topic(TOPIC, 2, 1)
+        yield running
+
+
+@pytest.fixture
+def send(cluster):
+    """Return a function that writes rows into the topic, each as one record."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+
+    def write(rows):
+        for number, row in enumerate(rows):
+            value = row if isinstance(row, str) else json.dumps(row)
+            producer.produce(TOPIC, value.encode(), partition=number % 2)
+        assert producer.flush(30) == 0
+
+    return write
+
+
+@pytest.fixture
+def settings(cluster):
+    from integration.pipeline.stream import StreamSettings
+
+    return lambda **options: StreamSettings(
+        cluster.bootstrap_servers,
+        TOPIC,
+        **{"window": "10 seconds", "watermark": "20 seconds", "trigger": "0 seconds", **options},
+    )
+
+
+def _operations(life, first, count):
+    return [
+        event
+        for number in range(first, first + count)
+        for event in life(number, T + number * 100, T + number * 100 + 50)
+    ]
+
+
+def test_a_stream_that_is_stopped_and_started_loses_nothing_and_counts_nothing_twice(
+    spark, tmp_path, send, settings, life, event
+):
+    from integration.pipeline.stream import run, start_queries
+
+    out = str(tmp_path)
+    first = _operations(life, 0, 100)
+    send([*first, "not an event", *first[:30]])
+    small = settings(max_offsets_per_trigger=60)
+    queries = start_queries(spark, small, out)
+    for query in queries:
+        while query.lastProgress is None:
+            assert not query.awaitTermination(1), query.exception()
+        query.stop()
+    send([*_operations(life, 100, 60), *first[30:60]])
+    run(spark, settings(available_now=True), out)
+    for hours in (1, 2):
+        send([event(operation_id=9_000 + hours, ts_ms=T + hours * HOUR_MS)])
+        run(spark, settings(available_now=True), out)
+    latency = spark.read.parquet(f"{out}/live_latency").collect()
+    assert sum(row.operations for row in latency) == 160
+    assert {row.waited_p50_ms for row in latency} == {50}
+    assert {row.outcome for row in latency} == {"completed"}
+    windows = {row.start: (row.parked, row.ended) for row in _occupancy(spark, out)}
+    assert len(windows) == len(_occupancy(spark, out)) == 2, "one row per window, once"
+    assert tuple(map(sum, zip(*windows.values(), strict=True))) == (160, 160)
+    (bad,) = spark.read.parquet(f"{out}/live_quarantine").collect()
+    assert (bad.line, bad.reason) == ("not an event", "not one JSON object")
+    assert bad.source.startswith("trace-")
+
+
+def _occupancy(spark, out):
+    rows = spark.read.parquet(f"{out}/live_occupancy").collect()
+    return [row for row in rows if row.parked]
+
+
+def test_what_comes_too_late_is_reported(spark, tmp_path, send, settings, life, event):
+    from integration.pipeline.stream import run
+
+    out = str(tmp_path)
+    send([event(operation_id=1, ts_ms=T + HOUR_MS)])
+    run(spark, settings(available_now=True), out)
+    send([event(operation_id=2, ts_ms=T)])
+    answer = run(spark, settings(available_now=True), out)
+    assert answer == "1 events came too late for their window"
+
+
+def test_the_trace_of_a_running_cluster_is_the_same_live_and_from_its_file(spark, tmp_path):
+    import pyspark.sql.functions as sf
+    from confluent_kafka import Producer
+
+    from integration.pipeline import ingest
+    from integration.pipeline.load import TRACE_TOPIC, running_cluster, traced_events
+    from integration.pipeline.stream import StreamSettings, run
+
+    trace, out = tmp_path / "trace.jsonl", str(tmp_path / "out")
+    with running_cluster(trace) as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all"})
+        while traced_events(cluster) < 2_000:
+            for _ in range(50):
+                producer.produce("orders", b"x" * 100, partition=0)
+                producer.flush(30)
+        settings = StreamSettings(
+            cluster.bootstrap_servers,
+            TRACE_TOPIC,
+            window="200 milliseconds",
+            watermark="0 seconds",
+            available_now=True,
+        )
+        for _ in range(2):
+            # The second run has a watermark to close windows with; followers always have events.
+            run(spark, settings, out)
+    counts = ingest.run(spark, [str(trace)], out)
+    assert counts.quarantined == counts.duplicates == 0
+    live = spark.read.parquet(f"{out}/live_occupancy").groupBy("start").sum("events")
+    from_file = spark.read.parquet(f"{out}/events").groupBy(
+        sf.window(sf.timestamp_millis("ts_ms"), "200 milliseconds").start.alias("start")
+    )
+    expected = dict(from_file.count().collect())
+    found = dict(live.collect())
+    assert len(found) > 3
+    assert found == {start: expected[start] for start in found}

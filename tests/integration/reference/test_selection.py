@@ -1,0 +1,98 @@
+"""Which reference is chosen on which machine."""
+
+import pytest
+
+from integration.reference.bootstrap import BootstrapCluster
+from integration.reference.cluster import Fault
+from integration.reference.errors import ReferenceUnavailableError, UnsupportedFaultError
+from integration.reference.jars import KAFKA_VERSION
+from integration.reference.jvm import JvmCluster, find_java
+from integration.reference.selection import ReferenceKind, Selection, select_reference
+
+
+@pytest.fixture
+def bare_machine(tmp_path, monkeypatch):
+    """No Docker, no programs, an empty cache; returns the only directory in the path."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setenv("BROKER_SIM_CACHE", str(tmp_path / "cache"))
+    return programs
+
+
+def install_java(programs, version):
+    java = programs / "java"
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+    java.chmod(0o755)
+
+
+def test_what_is_asked_for_by_name_is_taken_as_it_is(bare_machine):
+    assert select_reference("containers") == Selection(ReferenceKind.CONTAINERS, "asked for")
+    assert select_reference("jvm") == Selection(ReferenceKind.JVM, "asked for")
+    assert select_reference("recorded") == Selection(ReferenceKind.RECORDED, "asked for")
+    assert select_reference("bootstrap=kafka:9092").address == "kafka:9092"
+
+
+@pytest.mark.parametrize("word", ["docker", "", "bootstrap=", "bootstrap=kafka"])
+def test_other_words_are_refused(word):
+    with pytest.raises(ValueError, match=r"^--reference "):
+        select_reference(word)
+
+
+def test_auto_on_a_bare_machine_takes_the_recorded_answers_and_says_why(bare_machine):
+    selection = select_reference()
+    assert selection.kind is ReferenceKind.RECORDED
+    assert "Docker does not run: apt-get install" in selection.reason
+    assert "Java is missing: apt-get install" in selection.reason
+    with pytest.raises(ValueError, match="need no cluster"):
+        selection.cluster()
+
+
+def test_auto_takes_java_where_there_is_no_docker(bare_machine, tmp_path):
+    install_java(bare_machine, "17.0.15")
+    (tmp_path / "cache" / f"kafka-jars-{KAFKA_VERSION}").mkdir(parents=True)
+    selection = select_reference()
+    assert selection.kind is ReferenceKind.JVM
+    assert isinstance(selection.cluster({"a": "b"}), JvmCluster)
+
+
+def test_auto_does_not_take_java_without_the_jars(bare_machine):
+    install_java(bare_machine, "21")
+    selection = select_reference()
+    assert selection.kind is ReferenceKind.RECORDED
+    assert "Maven is missing" in selection.reason
+
+
+@pytest.mark.parametrize("version", ["11.0.2", "1.8.0_402"])
+def test_an_old_java_is_refused_with_the_remedy(bare_machine, version):
+    install_java(bare_machine, version)
+    with pytest.raises(ReferenceUnavailableError, match=r"older than Java 17.*apt-get install"):
+        find_java()
+
+
+def test_an_address_of_somebody_else_takes_no_broker_configuration():
+    with pytest.raises(ReferenceUnavailableError, match=r"unclean cannot be set on kafka:9092"):
+        select_reference("bootstrap=kafka:9092").cluster(node_configs={1: {"unclean": "true"}})
+
+
+def test_a_cluster_of_somebody_else_cannot_be_hurt():
+    cluster = BootstrapCluster("kafka:9092")
+    assert cluster.faults == frozenset()
+    for verb in (cluster.pause, cluster.resume, cluster.kill, cluster.start_broker):
+        with pytest.raises(UnsupportedFaultError, match=r"--reference containers"):
+            verb(1)
+    with pytest.raises(UnsupportedFaultError, match=r"cannot disconnect broker 1"):
+        cluster.disconnect(1)
+
+
+def test_local_processes_cannot_be_cut_off_from_each_other():
+    assert JvmCluster.faults == {Fault.PAUSE, Fault.KILL}
+    with pytest.raises(UnsupportedFaultError, match=r"a jvm reference cannot disconnect broker 2"):
+        JvmCluster().disconnect(2)
+
+
+def test_an_address_where_nobody_answers_is_told():
+    cluster = BootstrapCluster("127.0.0.1:1")
+    with pytest.raises(ReferenceUnavailableError, match=r"^no Kafka answers at 127\.0\.0\.1:1; "):
+        cluster.start()

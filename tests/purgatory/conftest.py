@@ -1,0 +1,147 @@
+"""What the tests of the purgatory package share: virtual time and small tasks and operations."""
+
+from collections.abc import Callable
+
+import pytest
+
+from purgatory import (
+    DelayedOperation,
+    DelayQueue,
+    InlineExecutor,
+    SystemTimer,
+    TaskCounter,
+    TimerTask,
+    TimingWheel,
+    VirtualClock,
+)
+
+
+class RecordingTask(TimerTask):
+    """Notes in `ran` that it has run, as (name, time)."""
+
+    __slots__ = ("_clock", "_ran", "name")
+
+    def __init__(self, delay_ms, name, clock, ran):
+        super().__init__(delay_ms)
+        self.name = name
+        self._clock = clock
+        self._ran = ran
+
+    def run(self):
+        self._ran.append((self.name, self._clock.now_ms()))
+
+
+class IdleTask(TimerTask):
+    """Does nothing."""
+
+    def run(self):
+        pass
+
+
+class SwitchedOperation(DelayedOperation):
+    """Can be completed once `completable` is set; counts its calls."""
+
+    __slots__ = ("completable", "completions", "expirations", "tries")
+
+    def __init__(self, delay_ms=100_000, lock=None):
+        super().__init__(delay_ms, lock)
+        self.completable = False
+        self.tries = 0
+        self.completions = 0
+        self.expirations = 0
+
+    def try_complete(self):
+        self.tries += 1
+        return self.completable and self.force_complete()
+
+    def on_complete(self):
+        self.completions += 1
+
+    def on_expiration(self):
+        self.expirations += 1
+
+
+@pytest.fixture
+def clock():
+    return VirtualClock()
+
+
+@pytest.fixture
+def timer(clock):
+    """Make a timer in virtual time that runs expired tasks on the spot."""
+    return SystemTimer("test", clock, InlineExecutor())
+
+
+@pytest.fixture
+def ran() -> list[tuple[object, int]]:
+    """List what the tasks of `task` have run, as (name, time)."""
+    return []
+
+
+@pytest.fixture
+def task(clock, ran) -> Callable[..., RecordingTask]:
+    """Make a task of a delay, named after it unless told otherwise."""
+
+    def make(delay_ms, name=None):
+        return RecordingTask(delay_ms, delay_ms if name is None else name, clock, ran)
+
+    return make
+
+
+@pytest.fixture
+def operation() -> type[SwitchedOperation]:
+    """Make operations: `operation(delay_ms=100_000, lock=None)`."""
+    return SwitchedOperation
+
+
+@pytest.fixture
+def wheel() -> Callable[..., TimingWheel]:
+    """Make a bare wheel: `wheel(tick_ms=1, wheel_size=20, start_ms=0)`."""
+
+    def make(tick_ms=1, wheel_size=20, start_ms=0):
+        counter = TaskCounter()
+        queue = DelayQueue(VirtualClock(start_ms), counter.lock)
+        return TimingWheel(tick_ms, wheel_size, start_ms, counter, queue)
+
+    return make
+
+
+@pytest.fixture
+def place() -> Callable[[TimingWheel, int], tuple[int, int, int] | None]:
+    """Add a task due at a time to a wheel: (level, bucket, start of the bucket), None if refused."""
+
+    def add(wheel, expiration_ms):
+        entry = IdleTask(0)
+        entry.expiration_ms = expiration_ms
+        if not wheel.add(entry):
+            return None
+        return next(
+            (level.level, bucket.index, bucket.expiration_ms)
+            for level in wheel.levels()
+            for bucket in level.buckets
+            if entry in bucket
+        )
+
+    return add
+
+
+@pytest.fixture
+def placement(timer) -> Callable[[TimerTask], tuple[int, int] | None]:
+    """Tell where in `timer` a task waits: (level, bucket), None if it does not."""
+
+    def find(task):
+        found = [(level, bucket) for found, level, bucket in timer.placements() if found is task]
+        return found[0] if found else None
+
+    return find
+
+
+@pytest.fixture
+def step(clock, timer) -> Callable[[int], None]:
+    """Move the time and expire what is due: `step(to_ms)`."""
+
+    def move(to_ms):
+        clock.advance_to(to_ms)
+        timer.advance_clock(0)
+
+    return move

@@ -1,0 +1,131 @@
+"""Awaiting a delayed operation: what comes back, and what is left behind."""
+
+import asyncio
+
+import pytest
+
+from purgatory import (
+    AwaitableOperation,
+    DelayedOperationPurgatory,
+    LoopTimer,
+    SystemTimer,
+    run_virtual,
+    wait_until,
+)
+
+
+@pytest.fixture
+def run():
+    """Run a coroutine function of a purgatory in virtual time; at the end nothing may be parked."""
+
+    def run_with_purgatory(main):
+        async def start():
+            purgatory = DelayedOperationPurgatory("test", LoopTimer("test"), purge_interval=0)
+            try:
+                return await main(purgatory)
+            finally:
+                assert purgatory.num_delayed() == 0
+                purgatory.shutdown()
+
+        return run_virtual(start())
+
+    return run_with_purgatory
+
+
+def _now_ms():
+    return asyncio.get_running_loop().clock.now_ms()
+
+
+def test_a_condition_that_is_met_already_is_not_waited_for(run):
+    async def main(purgatory):
+        assert await wait_until(lambda: True, purgatory, ["a"], 100) is True
+        assert (_now_ms(), purgatory.watched()) == (0, 0)
+
+    run(main)
+
+
+def test_an_event_that_finds_the_condition_met_ends_the_wait(run):
+    log = []
+
+    async def main(purgatory):
+        waiter = asyncio.create_task(wait_until(lambda: len(log) >= 2, purgatory, ["a", "b"], 100))
+        for _ in range(2):
+            await asyncio.sleep(0.030)
+            assert not waiter.done()
+            log.append("record")
+            purgatory.check_and_complete("a")
+        assert await waiter is True
+        assert _now_ms() == 60
+
+    run(main)
+
+
+def test_the_wait_ends_false_at_the_deadline(run):
+    async def main(purgatory):
+        assert await wait_until(lambda: False, purgatory, ["a"], 30_000) is False
+        assert _now_ms() == 30_000
+
+    run(main)
+
+
+def test_an_operation_that_somebody_forces_ends_false(run):
+    async def main(purgatory):
+        operation = AwaitableOperation(100, lambda: False)
+        purgatory.try_complete_else_watch(operation, ["a"])
+        operation.force_complete()
+        assert await operation is False
+
+    run(main)
+
+
+def test_a_cancelled_waiter_takes_its_operation_out_of_the_timer(run):
+    async def main(purgatory):
+        waiter = asyncio.create_task(wait_until(lambda: False, purgatory, ["a"], 30_000))
+        await asyncio.sleep(0.010)
+        assert purgatory.num_delayed() == 1
+        waiter.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiter
+        assert purgatory.num_delayed() == 0
+        purgatory.check_and_complete("a")
+        assert purgatory.watched() == 0
+
+    run(main)
+
+
+def test_a_timeout_around_the_wait_counts_if_it_is_shorter(run):
+    async def main(purgatory):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await wait_until(lambda: False, purgatory, ["a"], 30_000)
+        assert _now_ms() == 1_000
+
+    run(main)
+
+
+def test_a_condition_that_fails_at_once_passes_its_exception_on(run):
+    async def main(purgatory):
+        with pytest.raises(KeyError):
+            await wait_until(lambda: {}["missing"], purgatory, ["a"], 100)
+
+    run(main)
+
+
+@pytest.mark.threads
+def test_an_event_on_another_thread_wakes_the_loop():
+    ready = []
+
+    async def main():
+        purgatory = DelayedOperationPurgatory("threads", SystemTimer("threads"))
+
+        def announce():
+            ready.append(True)
+            return purgatory.check_and_complete("a")
+
+        waiter = asyncio.create_task(wait_until(lambda: bool(ready), purgatory, ["a"], 3_600_000))
+        await asyncio.sleep(0)
+        assert await asyncio.to_thread(announce) == 1
+        assert await waiter is True
+        purgatory.shutdown()
+
+    asyncio.run(main())

@@ -1,0 +1,193 @@
+"""The purgatory: what Kafka's DelayedOperationTest claims, and the rules around it."""
+
+import pytest
+
+from purgatory import (
+    DelayedOperationPurgatory,
+    InlineExecutor,
+    ParkedOperation,
+    SystemTimer,
+    VirtualClock,
+)
+
+
+@pytest.fixture
+def purgatory(timer):
+    return DelayedOperationPurgatory("test", timer, purge_interval=10, reaper_enabled=False)
+
+
+def test_operation_whose_condition_holds_completes_at_once_and_is_not_watched(purgatory, operation):
+    op = operation()
+    op.completable = True
+    assert purgatory.try_complete_else_watch(op, ("a",)) is True
+    assert op.completions == 1
+    assert purgatory.watched() == 0
+    assert purgatory.num_delayed() == 0
+
+
+def test_event_completes_the_operations_of_its_key_once(purgatory, operation):
+    first, second = operation(), operation()
+    assert purgatory.check_and_complete("a") == 0
+    assert purgatory.try_complete_else_watch(first, ("a",)) is False
+    assert purgatory.try_complete_else_watch(second, ("b",)) is False
+    assert purgatory.check_and_complete("a") == 0
+    first.completable = second.completable = True
+    assert purgatory.check_and_complete("a") == 1
+    assert purgatory.check_and_complete("a") == 0
+    assert purgatory.check_and_complete("b") == 1
+    assert (first.completions, second.completions) == (1, 1)
+    assert purgatory.num_delayed() == 0
+
+
+@pytest.mark.parametrize("delay_ms", [1, 19, 20, 21, 399, 400, 500, 30_000])
+def test_operation_expires_at_its_deadline_and_not_before(purgatory, clock, operation, delay_ms):
+    op = operation(delay_ms)
+    purgatory.try_complete_else_watch(op, ("a",))
+    clock.advance_to(delay_ms - 1)
+    purgatory.advance_clock(0)
+    assert not op.is_completed()
+    clock.advance_to(delay_ms)
+    purgatory.advance_clock(0)
+    assert (op.completions, op.expirations) == (1, 1)
+    clock.advance_to(delay_ms + 1)
+    purgatory.advance_clock(0)
+    assert (op.completions, op.expirations) == (1, 1)
+
+
+def test_empty_key_list_is_a_programmer_error(purgatory, operation):
+    with pytest.raises(AssertionError):
+        purgatory.try_complete_else_watch(operation(), ())
+
+
+def test_cancel_for_key_returns_uncompleted_operations_and_empties_the_timer(purgatory, operation):
+    ops = [operation(), operation(), operation()]
+    for op, key in zip(ops, ("key", "key", "key2"), strict=True):
+        purgatory.try_complete_else_watch(op, (key,))
+    assert purgatory.cancel_for_key("key") == ops[:2]
+    assert not any(op.is_completed() for op in ops)
+    assert purgatory.num_delayed() == 1
+    assert purgatory.watched() == 1
+
+
+def test_cancel_for_unknown_key_returns_nothing(purgatory):
+    assert purgatory.cancel_for_key("nobody") == []
+
+
+def test_parked_operations_show_keys_age_time_left_and_place_in_the_wheel(
+    purgatory, clock, operation
+):
+    purgatory.try_complete_else_watch(operation(450), ("a", "b"))
+    clock.advance(100)
+    purgatory.try_complete_else_watch(operation(7), ("c",))
+    late, early = purgatory.parked()[1], purgatory.parked()[0]
+    assert early.keys == ("c",)
+    assert (early.age_ms, early.time_left_ms) == (0, 7)
+    assert late == ParkedOperation(
+        operation_id=late.operation_id,
+        operation="SwitchedOperation",
+        keys=("a", "b"),
+        delay_ms=450,
+        age_ms=100,
+        time_left_ms=350,
+        wheel_level=3,
+        wheel_bucket=1,
+    )
+
+
+def test_virtual_clock_with_a_reaper_is_refused():
+    with pytest.raises(ValueError, match="reaper_enabled"):
+        DelayedOperationPurgatory("test", SystemTimer("test", VirtualClock()))
+
+
+def test_operation_completed_on_its_way_into_the_timer_does_not_stay_there(operation):
+    op = operation()
+
+    class Clock(VirtualClock):
+        def deadline_ms(self, delay_ms):
+            op.force_complete()
+            return super().deadline_ms(delay_ms)
+
+    purgatory = DelayedOperationPurgatory(
+        "test", SystemTimer("test", Clock(), InlineExecutor()), reaper_enabled=False
+    )
+    assert purgatory.try_complete_else_watch(op, ("a",)) is False
+    assert op.completions == 1
+    assert purgatory.num_delayed() == 0
+
+
+def test_the_lock_is_held_from_the_first_try_to_the_last(purgatory, operation):
+    held = []
+
+    class Lock:
+        depth = 0
+
+        def __enter__(self):
+            self.depth += 1
+            held.append("taken")
+
+        def __exit__(self, *failure):
+            self.depth -= 1
+
+    class Operation(operation):
+        def try_complete(self):
+            held.append(self.lock.depth)
+            return super().try_complete()
+
+    assert purgatory.try_complete_else_watch(Operation(lock=Lock()), ("a",)) is False
+    assert held == ["taken", 1, 1]
+
+
+def test_completed_operations_leave_the_timer_at_once_and_watch_lists_when_checked(
+    purgatory, operation
+):
+    first, second, third = operation(), operation(), operation()
+    purgatory.try_complete_else_watch(first, ("1",))
+    purgatory.try_complete_else_watch(second, ("1", "2"))
+    purgatory.try_complete_else_watch(third, ("1", "2", "3"))
+    assert (purgatory.num_delayed(), purgatory.watched()) == (3, 6)
+    second.force_complete()
+    third.force_complete()
+    assert (purgatory.num_delayed(), purgatory.watched()) == (1, 6)
+    for key, watched in (("1", 4), ("2", 2), ("3", 1)):
+        assert purgatory.check_and_complete(key) == 0
+        assert purgatory.watched() == watched
+
+
+def test_completing_an_operation_may_park_another_under_the_same_key(purgatory, operation):
+    """As Kafka's first join of a group does, which waits again while members keep coming."""
+    successor = operation()
+
+    class Operation(operation):
+        def on_complete(self):
+            purgatory.try_complete_else_watch(successor, ("group",))
+
+    op = Operation()
+    purgatory.try_complete_else_watch(op, ("group",))
+    op.completable = True
+    assert purgatory.check_and_complete("group") == 1
+    assert (purgatory.watched(), purgatory.num_delayed()) == (1, 1)
+    successor.completable = True
+    assert purgatory.check_and_complete("group") == 1
+    assert (purgatory.watched(), purgatory.num_delayed()) == (0, 0)
+
+
+@pytest.mark.parametrize("other", [0, 512, -512, 1024])
+def test_keys_of_one_shard_are_kept_apart(purgatory, operation, other):
+    here, there = operation(), operation()
+    purgatory.try_complete_else_watch(here, (512_000,))
+    purgatory.try_complete_else_watch(there, (other,))
+    here.completable = there.completable = True
+    assert purgatory.check_and_complete(other) == 1
+    assert not here.is_completed()
+
+
+def test_shutdown_drops_what_is_parked_and_refuses_what_comes(purgatory, operation):
+    op = operation()
+    purgatory.try_complete_else_watch(op, ("a",))
+    purgatory.shutdown()
+    purgatory.shutdown()
+    assert not op.is_completed()
+    assert (purgatory.num_delayed(), purgatory.watched(), purgatory.parked()) == (0, 0, [])
+    assert purgatory.check_and_complete("a") == 0
+    with pytest.raises(RuntimeError, match="shut down"):
+        purgatory.try_complete_else_watch(operation(), ("a",))

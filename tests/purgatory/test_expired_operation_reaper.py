@@ -1,0 +1,116 @@
+"""The reaper thread: what Kafka's SystemTimerReaperTest claims, its end, and its patience."""
+
+import logging
+import threading
+
+import pytest
+
+from purgatory import DelayedOperationPurgatory, ExpiredOperationReaper, InlineExecutor, SystemTimer
+from purgatory import expired_operation_reaper as reaper_module
+
+pytestmark = pytest.mark.threads
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Let a round wait so long that only a wake-up can end it within a test."""
+    monkeypatch.setattr(reaper_module, "WORK_TIMEOUT_MS", 3_600_000)
+
+
+def test_reaper_expires_operations_on_the_executors_thread(operation):
+    done = threading.Semaphore(0)
+    threads = set()
+
+    class Operation(operation):
+        def on_expiration(self):
+            threads.add(threading.current_thread().name)
+            done.release()
+
+    purgatory = DelayedOperationPurgatory("produce", SystemTimer("produce"), broker_id=7)
+    names = {thread.name for thread in threading.enumerate()}
+    ops = [Operation(delay_ms) for delay_ms in (10, 20, 30)]
+    for op in ops:
+        purgatory.try_complete_else_watch(op, ("a",))
+    for _ in ops:
+        assert done.acquire(timeout=30)
+    purgatory.shutdown()
+    assert "ExpirationReaper-7-produce" in names
+    assert threads == {"executor-produce"}
+    assert [op.is_completed() for op in ops] == [True] * 3
+    assert purgatory.num_delayed() == 0
+
+
+def test_shutdown_wakes_the_reaper_at_once_and_waits_for_its_end(patient):
+    name = "ExpirationReaper-0-patient"
+    purgatory = DelayedOperationPurgatory("patient", SystemTimer("patient"))
+    assert name in {thread.name for thread in threading.enumerate()}
+    purgatory.shutdown()
+    assert name not in {thread.name for thread in threading.enumerate()}
+    purgatory.shutdown()
+
+
+def test_shutdown_ends_a_reaper_that_waits_for_an_operation(patient, operation):
+    purgatory = DelayedOperationPurgatory("patient", SystemTimer("patient"))
+    op = operation(3_000_000)
+    purgatory.try_complete_else_watch(op, ("a",))
+    purgatory.shutdown()
+    assert not op.is_completed()
+    assert (purgatory.num_delayed(), purgatory.watched()) == (0, 0)
+
+
+def test_an_operation_may_shut_its_purgatory_down_on_the_reapers_thread(operation):
+    done = threading.Event()
+    purgatory = DelayedOperationPurgatory("inline", SystemTimer("inline", None, InlineExecutor()))
+
+    class Operation(operation):
+        def on_complete(self):
+            purgatory.shutdown()
+            done.set()
+
+    purgatory.try_complete_else_watch(Operation(5), ("a",))
+    assert done.wait(30)
+    assert purgatory.num_delayed() == 0
+
+
+@pytest.mark.parametrize("method", ["on_complete", "on_expiration"])
+@pytest.mark.parametrize("executor", [None, InlineExecutor()])
+def test_a_failing_operation_is_logged_and_the_next_one_expires(
+    operation, caplog, method, executor
+):
+    done = threading.Event()
+
+    class Broken(operation):
+        pass
+
+    def fail(self):
+        raise KeyError("broken")
+
+    setattr(Broken, method, fail)
+
+    class Operation(operation):
+        def on_expiration(self):
+            done.set()
+
+    purgatory = DelayedOperationPurgatory("test", SystemTimer("test", None, executor))
+    purgatory.try_complete_else_watch(Broken(5), ("a",))
+    purgatory.try_complete_else_watch(Operation(20), ("a",))
+    assert done.wait(30)
+    purgatory.shutdown()
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    assert "KeyError" in caplog.records[0].exc_text
+
+
+def test_reaper_survives_work_that_fails(caplog):
+    rounds = threading.Semaphore(0)
+
+    def work(timeout_ms):
+        assert timeout_ms == 200
+        rounds.release()
+        raise KeyError("broken")
+
+    reaper = ExpiredOperationReaper("reaper", work, lambda: None)
+    reaper.start()
+    for _ in range(3):
+        assert rounds.acquire(timeout=30)
+    reaper.shutdown()
+    assert len(caplog.records) >= 2

@@ -1,0 +1,252 @@
+"""A timer that the event loop drives: one call_later at a time, no thread, no polling."""
+
+import asyncio
+import threading
+
+import pytest
+
+from purgatory import (
+    DelayedOperationPurgatory,
+    LoopTimer,
+    TimerTask,
+    VirtualLoop,
+    loop_timer,
+    run_virtual,
+)
+
+
+class _CountingLoop(VirtualLoop):
+    """Counts the timers that were asked of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.timers = []
+
+    def call_later(self, delay, callback, *args, **kwargs):
+        self.timers.append(super().call_later(delay, callback, *args, **kwargs))
+        return self.timers[-1]
+
+    def scheduled(self):
+        return [each for each in self.timers if not each.cancelled() and each in self._scheduled]
+
+
+@pytest.fixture
+def run():
+    """Run a function of a loop that counts its timers, and of a LoopTimer on it."""
+
+    def run_on_loop(main, **options):
+        async def start():
+            loop = asyncio.get_running_loop()
+            return await main(loop, LoopTimer("loop", **options))
+
+        with asyncio.Runner(loop_factory=_CountingLoop) as runner:
+            return runner.run(start())
+
+    return run_on_loop
+
+
+class _Noting(TimerTask):
+    def __init__(self, delay_ms, ran):
+        super().__init__(delay_ms)
+        self._ran = ran
+
+    def run(self):
+        loop = asyncio.get_running_loop()
+        self._ran.append((self.delay_ms, loop.clock.now_ms(), threading.get_ident()))
+
+
+DELAYS_MS = [0, 1, 19, 20, 21, 399, 400, 450, 8_000, 30_000, 160_001]
+
+
+@pytest.mark.parametrize("start_ms", [0, 13, 123_457])
+def test_tasks_run_on_the_loop_at_their_deadlines(run, start_ms):
+    ran = []
+
+    async def main(loop, timer):
+        loop.clock.advance_to(start_ms)
+        for delay_ms in reversed(DELAYS_MS):
+            timer.add(_Noting(delay_ms, ran))
+        await asyncio.sleep(200)
+
+    run(main)
+    here = threading.get_ident()
+    assert ran == [(delay_ms, start_ms + delay_ms, here) for delay_ms in DELAYS_MS]
+
+
+def test_a_thousand_tasks_need_one_timer_of_the_loop_at_a_time(run):
+    ran = []
+
+    async def main(loop, timer):
+        for delay_ms in range(1_000, 2_000):
+            timer.add(_Noting(delay_ms, ran))
+            assert len(loop.scheduled()) == 1
+        added = len(loop.timers)
+        await asyncio.sleep(3)
+        return added, len(loop.timers)
+
+    added, in_all = run(main)
+    assert len(ran) == 1_000
+    assert added == 1
+    # A wake-up per deadline, one per bucket of a coarser level that sinks, and the sleep.
+    assert in_all <= 1_000 + 60
+
+
+def test_an_earlier_deadline_takes_the_place_of_the_timer(run):
+    ran = []
+
+    async def main(loop, timer):
+        for delay_ms in (5_000, 15, 3):
+            timer.add(_Noting(delay_ms, ran))
+        assert len(loop.scheduled()) == 1
+        await asyncio.sleep(10)
+
+    run(main)
+    assert [at_ms for _, at_ms, _ in ran] == [3, 15, 5_000]
+
+
+def test_an_idle_timer_does_not_wake_the_loop(run):
+    async def main(loop, timer):
+        task = _Noting(50, [])
+        timer.add(task)
+        task.cancel()
+        await asyncio.sleep(1)
+        before = len(loop.timers)
+        await asyncio.sleep(3_600)
+        assert len(loop.timers) == before + 1  # the sleep itself
+
+    run(main)
+
+
+def test_a_failing_task_goes_to_the_loops_handler_and_the_next_one_runs(run):
+    ran, failures = [], []
+
+    class Broken(TimerTask):
+        def run(self):
+            raise KeyError("broken")
+
+    async def main(loop, timer):
+        loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+        timer.add(Broken(10))
+        timer.add(_Noting(10, ran))
+        await asyncio.sleep(1)
+
+    run(main)
+    assert [type(failure) for failure in failures] == [KeyError]
+    assert len(ran) == 1
+
+
+def test_a_purgatory_on_a_loop_has_no_thread_and_expires_operations(run, operation):
+    async def main(loop, timer):
+        threads = threading.active_count()
+        purgatory = DelayedOperationPurgatory("loop", timer, purge_interval=0)
+        assert threading.active_count() == threads
+        ops = [operation(delay_ms) for delay_ms in (10, 30_000)]
+        for op in ops:
+            purgatory.try_complete_else_watch(op, ("a", "b"))
+        await asyncio.sleep(0.015)
+        assert [op.expirations for op in ops] == [1, 0]
+        assert purgatory.watched() == 2
+        await asyncio.sleep(30)
+        assert ops[1].expirations == 1
+        purgatory.shutdown()
+
+    run(main)
+
+
+def test_a_purgatory_purges_though_nothing_ever_expires(run, operation):
+    async def main(loop, timer):
+        purgatory = DelayedOperationPurgatory("loop", timer, purge_interval=10)
+        for _ in range(loop_timer.ADDS_PER_ROUND):
+            op = operation(3_600_000)
+            purgatory.try_complete_else_watch(op, ("a", "b"))
+            op.completable = True
+            purgatory.check_and_complete("a")
+        assert purgatory.watched() == loop_timer.ADDS_PER_ROUND
+        await asyncio.sleep(0)
+        assert (purgatory.watched(), purgatory.statistics().purges) == (0, 1)
+
+    run(main)
+
+
+def test_after_shutdown_the_loop_is_left_alone_and_what_is_added_refused(run, operation):
+    async def main(loop, timer):
+        purgatory = DelayedOperationPurgatory("loop", timer)
+        op = operation(50)
+        purgatory.try_complete_else_watch(op, ("a",))
+        purgatory.shutdown()
+        purgatory.shutdown()
+        assert loop.scheduled() == []
+        await asyncio.sleep(1)
+        assert op.completions == 0
+        with pytest.raises(RuntimeError, match="timer loop is shut down"):
+            timer.add(_Noting(5, []))
+
+    run(main)
+
+
+def test_shutdown_may_complete_what_is_parked(run, operation):
+    async def main(loop, timer):
+        purgatory = DelayedOperationPurgatory("loop", timer)
+        op = operation(50)
+        purgatory.try_complete_else_watch(op, ("a",))
+        purgatory.shutdown(complete_parked=True)
+        assert (op.completions, op.expirations) == (1, 0)
+
+    run(main)
+
+
+def test_shutdown_after_the_loop_was_closed_does_nothing_more():
+    loop = VirtualLoop()
+    timer = LoopTimer("closed", loop)
+    loop.close()
+    timer.shutdown()
+    assert timer.size() == 0
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("uvloop", [False, True])
+def test_other_threads_may_add_in_real_time_and_nothing_runs_early(uvloop):
+    factory = pytest.importorskip("uvloop").new_event_loop if uvloop else asyncio.new_event_loop
+    per_thread, threads = 100, 3
+    ran = []
+    early = []
+
+    class Task(TimerTask):
+        def __init__(self, delay_ms, timer, done):
+            super().__init__(delay_ms)
+            self._timer = timer
+            self._done = done
+
+        def run(self):
+            late_ms = self._timer.clock.now_ms() - self.expiration_ms
+            if late_ms < 0:
+                early.append(late_ms)
+            ran.append(self)
+            if len(ran) == per_thread * threads:
+                self._done.set()
+
+    async def main():
+        timer = LoopTimer("real")
+        done = asyncio.Event()
+
+        def add():
+            for number in range(per_thread):
+                timer.add(Task(number % 50, timer, done))
+
+        await asyncio.gather(*(asyncio.to_thread(add) for _ in range(threads)))
+        async with asyncio.timeout(30):
+            await done.wait()
+        assert timer.size() == 0
+        timer.shutdown()
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main())
+    assert early == []
+
+
+def test_run_virtual_gives_the_timer_the_loops_clock():
+    async def main():
+        timer = LoopTimer("virtual")
+        return timer.clock is asyncio.get_running_loop().clock
+
+    assert run_virtual(main())

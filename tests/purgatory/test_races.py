@@ -1,0 +1,325 @@
+"""Real threads against one purgatory: each operation ends once, nothing is lost, all is freed."""
+
+import random
+import sys
+import threading
+
+import pytest
+
+from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, TimerTask
+
+pytestmark = pytest.mark.threads
+
+THREADS = 6
+PATIENCE_S = 60
+
+
+@pytest.fixture(autouse=True)
+def frequent_switches():
+    """Let threads take turns so often that they meet inside every critical section."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def together():
+    """Run functions at the same time, each on a thread; raises what one of them raised."""
+
+    def run(*functions):
+        barrier = threading.Barrier(len(functions))
+        failures = []
+
+        def call(function):
+            barrier.wait(PATIENCE_S)
+            try:
+                function()
+            except BaseException as failure:  # noqa: BLE001  it is raised by the test below
+                failures.append(failure)
+
+        threads = [threading.Thread(target=call, args=(each,)) for each in functions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert not any(thread.is_alive() for thread in threads), "deadlock"
+        if failures:
+            raise failures[0]
+
+    return run
+
+
+@pytest.fixture
+def real_purgatory():
+    """Make purgatories with a real timer and reaper, which end with the test."""
+    made = []
+
+    def make(name="race", **options):
+        made.append(DelayedOperationPurgatory(name, SystemTimer(name), **options))
+        return made[-1]
+
+    yield make
+    for purgatory in made:
+        purgatory.shutdown()
+
+
+class _Ends:
+    """An observer that counts how often each operation ended, and can be waited for."""
+
+    def __init__(self):
+        self._condition = threading.Condition()
+        self.open = 0
+        self.ends = {}
+
+    def tried(self, operation, keys):
+        with self._condition:
+            self.open += 1
+
+    def parked(self, operation, keys):
+        pass
+
+    def _end(self, operation, how):
+        with self._condition:
+            self.ends.setdefault(operation, []).append(how)
+            self.open -= 1
+            self._condition.notify_all()
+
+    def completed(self, operation, by):
+        self._end(operation, by.partition(":")[0])
+
+    def expired(self, operation, lateness_ms):
+        assert lateness_ms >= 0
+        self._end(operation, "expired")
+
+    def cancelled(self, operation):
+        self._end(operation, "cancelled")
+
+    def wait_until_all_ended(self):
+        with self._condition:
+            return self._condition.wait_for(lambda: self.open <= 0, PATIENCE_S)
+
+
+@pytest.mark.parametrize("observed", [True, False])
+def test_every_operation_completes_exactly_once_whoever_gets_there_first(
+    together, real_purgatory, operation, observed
+):
+    """Threads park under shared keys while others announce, force and let expire."""
+    observer = _Ends()
+    purgatory = real_purgatory(purge_interval=50, observer=observer if observed else None)
+    per_thread = 400
+    done = threading.Semaphore(0)
+    completions = []
+
+    class Operation(operation):
+        def on_complete(self):
+            completions.append(self)
+            done.release()
+
+    operations = [[] for _ in range(THREADS)]
+
+    def work(index):
+        chance = random.Random(index)
+        mine = operations[index]
+        for _ in range(per_thread):
+            op = Operation(chance.choice((0, 1, 3, 10, 40)))
+            mine.append(op)
+            purgatory.try_complete_else_watch(op, chance.sample(range(8), chance.randint(1, 3)))
+            other = chance.choice(operations[chance.randrange(THREADS)] or mine)
+            if chance.random() < 0.6:
+                other.completable = True
+            if chance.random() < 0.2:
+                other.force_complete()
+            purgatory.check_and_complete(chance.randrange(8))
+            if chance.random() < 0.05:
+                purgatory.parked()
+                purgatory.statistics()
+
+    together(*(lambda index=index: work(index) for index in range(THREADS)))
+    total = THREADS * per_thread
+    for _ in range(total):
+        assert done.acquire(timeout=PATIENCE_S), "an operation was lost"
+    if observed:
+        assert observer.wait_until_all_ended()
+        assert observer.open == 0
+        assert all(len(ends) == 1 for ends in observer.ends.values())
+        assert {"key", "other", "expired"} <= {ends[0] for ends in observer.ends.values()}
+    for key in range(8):
+        purgatory.check_and_complete(key)
+    assert (purgatory.num_delayed(), purgatory.watched()) == (0, 0)
+    assert purgatory.statistics().watched_keys == 0
+    purgatory.shutdown()
+    assert sorted(map(id, completions)) == sorted(id(op) for mine in operations for op in mine)
+
+
+def test_cancelling_keys_against_completing_and_expiring_ends_each_operation_once(
+    together, real_purgatory, operation
+):
+    observer = _Ends()
+    purgatory = real_purgatory(observer=observer)
+    operations = []
+
+    def park():
+        chance = random.Random(1)
+        for number in range(1_500):
+            op = operation(chance.randint(1, 20))
+            operations.append(op)
+            purgatory.try_complete_else_watch(op, (number % 5, number % 3 + 10))
+
+    def complete():
+        chance = random.Random(2)
+        for _ in range(3_000):
+            if operations:
+                chance.choice(operations).completable = True
+            purgatory.check_and_complete(chance.randrange(5))
+
+    def cancel():
+        chance = random.Random(3)
+        for _ in range(1_000):
+            purgatory.cancel_for_key(chance.randrange(10, 13))
+
+    together(park, complete, cancel)
+    assert observer.wait_until_all_ended()
+    assert len(observer.ends) == 1_500
+    assert all(len(ends) == 1 for ends in observer.ends.values())
+    assert all(op.completions <= 1 for op in operations)
+    assert purgatory.num_delayed() == 0
+    purgatory.shutdown()
+    assert purgatory.watched() == 0
+
+
+def test_no_event_is_lost_between_watching_and_trying_again(together, real_purgatory, operation):
+    """The condition is met and announced once, at any moment of the operation's parking."""
+    purgatory = real_purgatory(reaper_enabled=False, purge_interval=10**9)
+    for _ in range(600):
+        op = operation(3_600_000)
+
+        def announce(op=op):
+            op.completable = True
+            purgatory.check_and_complete("a")
+
+        together(
+            lambda op=op: purgatory.try_complete_else_watch(op, ("b", "a")),
+            announce,
+        )
+        assert op.completions == 1
+        assert purgatory.num_delayed() == 0
+
+
+def test_operations_that_become_completable_at_the_last_of_many_attempts_complete(
+    together, real_purgatory, operation
+):
+    """As Kafka's test of many attempts under a contended lock: the last attempt may not be lost."""
+    purgatory = real_purgatory()
+    attempts = 5
+    operations = [operation(3_600_000) for _ in range(60)]
+    left = [attempts * THREADS] * len(operations)
+    lock = threading.Lock()
+    for number, op in enumerate(operations):
+        purgatory.try_complete_else_watch(op, (number,))
+
+    def attempt(seed):
+        numbers = list(range(len(operations))) * attempts
+        random.Random(seed).shuffle(numbers)
+        for number in numbers:
+            with lock:
+                left[number] -= 1
+                if left[number] == 0:
+                    operations[number].completable = True
+            purgatory.check_and_complete(number)
+
+    together(*(lambda seed=seed: attempt(seed) for seed in range(THREADS)))
+    assert [op.completions for op in operations] == [1] * len(operations)
+
+
+class _CountedTask(TimerTask):
+    def __init__(self, delay_ms):
+        super().__init__(delay_ms)
+        self.runs = 0
+
+    def run(self):
+        self.runs += 1
+
+
+def test_adding_moving_cancelling_and_advancing_keep_the_wheel_whole(together):
+    """Threads share tasks and two timers; in the end count, links and tasks agree."""
+    timers = [SystemTimer(name, None, InlineExecutor()) for name in ("one", "two")]
+    shared = [_CountedTask(delay_ms) for delay_ms in range(1, 60)]
+    stop = threading.Event()
+
+    def meddle(seed):
+        chance = random.Random(seed)
+        own = [_CountedTask(chance.randint(1, 500)) for _ in range(50)]
+        for _ in range(3_000):
+            timer = timers[seed % 2]
+            task = chance.choice(shared if chance.random() < 0.5 else own)
+            if chance.random() < 0.7:
+                if task in own or shared.index(task) % 2 == seed % 2:
+                    timer.add(task)
+            else:
+                task.cancel()
+
+    def advance(timer):
+        while not stop.is_set():
+            timer.advance_clock(1)
+
+    def meddle_all():
+        together(*(lambda seed=seed: meddle(seed) for seed in range(4)))
+        stop.set()
+
+    together(meddle_all, *(lambda timer=timer: advance(timer) for timer in timers))
+    for timer in timers:
+        placed = [placed.task for placed in timer.placements()]
+        assert len(placed) == timer.size() == len(set(placed))
+        for task in placed:
+            task.cancel()
+        assert timer.size() == 0
+        assert timer.placements() == []
+        timer.shutdown()
+
+
+def test_two_purgatories_whose_operations_announce_each_others_keys_do_not_deadlock(
+    together, real_purgatory, operation
+):
+    """Completing in one purgatory checks the other while it is doing the same the other way."""
+    purgatories = [real_purgatory(name) for name in ("one", "two")]
+
+    def run(index):
+        mine, other = purgatories[index], purgatories[1 - index]
+
+        class Operation(operation):
+            def on_complete(self):
+                super().on_complete()
+                other.check_and_complete("elsewhere")
+
+        for _ in range(500):
+            op = Operation(5)
+            mine.try_complete_else_watch(op, ("here", "elsewhere"))
+            op.completable = True
+            mine.check_and_complete("here")
+            assert op.is_completed()
+
+    together(*(lambda index=index: run(index) for index in (0, 1, 0, 1)))
+    for purgatory in purgatories:
+        assert purgatory.num_delayed() == 0
+
+
+def test_shutdown_while_operations_are_parked_and_expire_leaves_nothing(
+    together, real_purgatory, operation
+):
+    for _ in range(10):
+        purgatory = real_purgatory()
+        refused = threading.Event()
+
+        def park(purgatory=purgatory, refused=refused):
+            while not refused.is_set():
+                try:
+                    purgatory.try_complete_else_watch(operation(1), ("a",))
+                except RuntimeError:
+                    refused.set()
+
+        together(park, purgatory.shutdown)
+        assert refused.is_set()
+        assert purgatory.num_delayed() == 0
+        names = {thread.name for thread in threading.enumerate()}
+        assert not {"ExpirationReaper-0-race", "executor-race"} & names

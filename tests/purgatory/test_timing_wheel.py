@@ -1,0 +1,51 @@
+"""The wheel by itself; where tasks go is the matter of test_worked_cases.py."""
+
+import pytest
+
+from purgatory import TimerTaskEntry
+
+
+@pytest.mark.parametrize(("expiration_ms", "accepted"), [(99, False), (100, False), (101, True)])
+def test_a_task_due_within_the_current_tick_is_refused(wheel, place, expiration_ms, accepted):
+    assert (place(wheel(start_ms=100), expiration_ms) is not None) is accepted
+
+
+@pytest.mark.parametrize(("expiration_ms", "accepted"), [(119, False), (120, True)])
+def test_the_current_tick_may_be_coarse(wheel, place, expiration_ms, accepted):
+    made = wheel(tick_ms=20, start_ms=105)
+    assert (place(made, expiration_ms) is not None) is accepted
+
+
+def test_a_cancelled_task_is_refused(wheel):
+    made = wheel()
+    entry = TimerTaskEntry()
+    entry.expiration_ms = 10
+    entry.cancelled = True
+    assert made.add(entry) is False
+    assert entry.next is None
+
+
+@pytest.mark.parametrize(("expiration_ms", "level"), [(19, 1), (20, 2), (399, 2), (400, 3)])
+def test_a_level_takes_what_is_due_before_the_end_of_its_turn(wheel, place, expiration_ms, level):
+    assert place(wheel(), expiration_ms)[0] == level
+
+
+def test_the_reach_moves_with_the_clock(wheel, place):
+    made = wheel()
+    made.advance_clock(7)
+    assert place(made, 26)[0] == 1
+    assert place(made, 27)[0] == 2
+
+
+def test_the_clock_does_not_go_back(wheel):
+    made = wheel(start_ms=100)
+    made.advance_clock(40)
+    assert made.current_time_ms == 100
+
+
+@pytest.mark.parametrize("expiration_ms", [2**31, 2**63 - 1])
+def test_very_long_delays_find_a_level(wheel, place, expiration_ms):
+    made = wheel()
+    level, _, start_ms = place(made, expiration_ms)
+    tick_ms = made.levels()[level - 1].tick_ms
+    assert start_ms <= expiration_ms < start_ms + tick_ms

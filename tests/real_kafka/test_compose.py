@@ -1,0 +1,109 @@
+"""docker-compose.yml gives three real brokers on 127.0.0.1, and the Dockerfile the simulator."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from integration.reference.bootstrap import BootstrapCluster
+from integration.reference.docker_daemon import connect_docker
+from integration.reference.errors import ReferenceUnavailableError
+from integration.reference.image import find_image
+from integration.reference.node_config import NODE_IDS, Node, node_environment, node_properties
+from integration.reference.ports import free_ports
+from integration.reference.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+BROKERS = set(NODE_IDS)
+
+
+@pytest.fixture
+def compose_program(require_or_skip):
+    for program in (["docker", "compose"], ["docker-compose"]):
+        if shutil.which(program[0]):
+            asked = subprocess.run(
+                [*program, "version"], capture_output=True, timeout=60, check=False
+            )
+            if asked.returncode == 0:
+                return program
+    return require_or_skip(
+        "no compose program: apt-get install -y --no-install-recommends docker-compose",
+        needs_containers=True,
+    )
+
+
+@pytest.fixture
+def kafka_image(require_or_skip):
+    try:
+        with closing(connect_docker()) as client:
+            image = find_image(client)
+    except ReferenceUnavailableError as unavailable:
+        require_or_skip(str(unavailable), needs_containers=True)
+    return image or require_or_skip(
+        "Docker has no image of Kafka: python -m integration.reference.image",
+        needs_containers=True,
+    )
+
+
+@pytest.fixture
+def compose_kafka(compose_program, kafka_image):
+    ports = free_ports(len(BROKERS))
+    environment = os.environ | {"KAFKA_IMAGE": kafka_image}
+    environment |= {f"KAFKA_{n}_PORT": str(port) for n, port in enumerate(ports, start=1)}
+    project = [*compose_program, "-p", f"broker-sim-{os.getpid()}"]
+
+    def compose(*arguments):
+        done = subprocess.run(
+            [*project, *arguments],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    try:
+        compose("up", "-d", *(f"kafka-{broker}" for broker in sorted(BROKERS)))
+        yield BootstrapCluster(",".join(f"127.0.0.1:{port}" for port in ports))
+    finally:
+        compose("down", "-v", "-t", "1")
+
+
+def test_the_compose_file_configures_the_nodes_as_the_comparison_does():
+    text = (ROOT / "docker-compose.yml").read_text()
+    text = re.sub(r"\$\{KAFKA_\d_PORT:-(\d+)\}", r"\1", text)
+    nodes = [Node(n, f"kafka-{n}", "0.0.0.0", 19092, 19093, 9092, 19091 + n) for n in NODE_IDS]
+    for node in nodes:
+        properties = node_properties(node, nodes, "/tmp/kafka-data", {})
+        for key, value in node_environment(properties).items():
+            assert f"{key}: {value}\n" in text
+
+
+def test_the_simulator_understands_the_command_of_its_image():
+    from broker_sim.cli.run import command
+
+    (words,) = re.findall(r"^CMD (\[.*\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    program, verb, *options = json.loads(words)
+    assert (program, verb) == ("broker-sim", "run")
+    parsed = command.make_context(verb, options).params
+    assert parsed["host"] == "0.0.0.0"
+    assert (parsed["brokers"], parsed["port"]) == (3, 9092)
+
+
+@pytest.mark.real_kafka
+def test_three_brokers_of_the_compose_file_find_each_other(compose_kafka):
+    def is_up():
+        with suppress(ReferenceUnavailableError):
+            compose_kafka.start()
+        return set(compose_kafka.broker_ids) == BROKERS
+
+    wait_until(is_up, "the compose file's Kafka has three brokers", timeout_ms=120_000)
+    compose_kafka.wait_for_brokers(BROKERS)
+    assert ",".join(map(compose_kafka.address, BROKERS)) == compose_kafka.bootstrap_servers

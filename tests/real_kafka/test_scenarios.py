@@ -1,0 +1,53 @@
+"""A chosen part of the catalogue on a real Kafka and on the simulator, beside each other.
+
+The whole of it is `make compare`. Here is what every change has to pass: a scenario or two of each
+way to wait, each of them on the session's real brokers.
+"""
+
+import pytest
+
+from broker_sim.cluster import Cluster
+from integration.compare import ScenarioResult, Verdict
+from integration.differences import read_known_differences
+from integration.playing import ClusterPlayer
+from integration.scenarios.catalogue import select
+from integration.under_test import KafkaUnderTest, SimulatorUnderTest
+
+CHOSEN = (
+    "acks_1_is_answered_at_once",
+    "acks_all_is_answered_when_all_replicas_have_it",
+    "user_producer_times_out_while_a_follower_is_frozen",
+    "a_request_with_one_slow_partition_is_answered_as_a_whole",
+    "consumers_see_only_what_all_in_sync_replicas_have",
+    "an_empty_partition_answers_at_max_wait",
+    "a_produce_wakes_a_parked_fetch",
+    "min_bytes_are_counted_over_several_produces",
+    "an_offset_out_of_range_ends_the_wait_of_the_whole_request",
+    "any_follower_serves_consumers_from_version_11",
+    "deletion_times_out_while_a_follower_is_frozen",
+    "a_duplicate_is_answered_with_the_first_offset",
+    "the_timeouts_of_pipelined_produces_add_up",
+    "bytes_that_are_no_request_end_the_connection",
+)
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    with Cluster(3) as cluster, ClusterPlayer(SimulatorUnderTest(cluster)) as player:
+        yield player
+
+
+@pytest.fixture(scope="module")
+def kafka(running_real_kafka):
+    with ClusterPlayer(KafkaUnderTest(running_real_kafka)) as player:
+        yield player
+
+
+@pytest.mark.real_kafka
+@pytest.mark.parametrize("scenario", select(CHOSEN), ids=lambda scenario: scenario.name)
+def test_the_simulator_answers_as_kafka(scenario, kafka, simulator):
+    result = ScenarioResult(scenario)
+    result.add(kafka.play(scenario, 1), simulator.play(scenario, 1), read_known_differences())
+    assert result.verdict in {Verdict.AGREED, Verdict.DOCUMENTED}, (
+        result.trouble or result.differences
+    )
