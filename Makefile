@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml hatch_build.py constraints.txt
 	    echo "python3-venv is missing: apt-get install -y --no-install-recommends python3-venv" >&2; exit 1; }
 	@$(BIN)/python -c '' 2> /dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@echo "installing into $(VENV)"
-	@PURGATORY_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@BROKER_SIM_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    -c constraints.txt -e '.[dev]'
 	@touch $@
 
@@ -38,7 +38,7 @@ setup-spark: setup ## Add Spark to .venv (400 MB), for the pipeline and its test
 
 $(SPARK_STAMP): $(STAMP)
 	@echo "installing Spark into $(VENV)"
-	@PURGATORY_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@BROKER_SIM_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    -c constraints.txt -e '.[dev,spark]'
 	@touch $@
 
@@ -59,13 +59,14 @@ test: setup ## Run all tests; those of a real Kafka are skipped where there is n
 test-fast: setup ## Run the tests that take seconds
 	$(BIN)/python -m pytest -m "not real_kafka and not clients and not threads and not spark" $(ARGS)
 
-compiled: setup ## Build the purgatory's native modules into .venv-compiled and test them there
+compiled: setup ## Build the native modules into .venv-compiled and test them there
 	@test -x $(COMPILED)/python || $(PYTHON) -m venv --clear $(VENV)-compiled
-	@PURGATORY_COMPILE=1 $(COMPILED)/python -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt '.[fast]' pytest hypothesis
-	$(COMPILED)/python -P -c 'import purgatory; assert purgatory.compiled, "it is pure Python"'
-	$(COMPILED)/python -P -m pytest -m "not clients" tests/purgatory $(ARGS) \
-	    tests/properties/test_timing_wheel_properties.py tests/properties/test_purgatory_properties.py
+	@BROKER_SIM_COMPILE=1 $(COMPILED)/python -m pip install --quiet --disable-pip-version-check \
+	    -c constraints.txt '.[compression,fast,metrics]' aiokafka hypothesis kafka-python pytest
+	$(COMPILED)/python -P -c 'import broker_sim, purgatory; \
+	    assert broker_sim.compiled and purgatory.compiled, "it is pure Python"'
+	$(COMPILED)/python -P -m pytest -m "not clients and not real_kafka" \
+	    tests/purgatory tests/properties tests/broker_sim $(ARGS)
 
 bench: setup ## Measure against the peers: make bench ARGS="client --kafka"
 	$(BIN)/python tests/bench/run.py $(ARGS)

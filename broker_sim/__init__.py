@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from broker_sim.cluster import Cluster
     from broker_sim.sim import VirtualCluster
 
-__all__ = ["AsyncCluster", "Cluster", "VirtualCluster"]
+    compiled: bool
+    """Whether the hot modules are native; see hatch_build.py. It makes no difference but in speed."""
+
+__all__ = ["AsyncCluster", "Cluster", "VirtualCluster", "compiled"]
 
 _HOMES = {
     "AsyncCluster": "broker_sim.async_cluster",
@@ -22,6 +25,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "compiled":
+        return not str(import_module("broker_sim.process").__file__).endswith(".py")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from broker_sim.errors import ErrorCode
 from purgatory import DelayedOperation
+from purgatory.native import mypyc_attr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,6 +24,7 @@ __all__ = ["DelayedRequest", "first_error"]
 _NO_LOCK = nullcontext()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedRequest(DelayedOperation):
     """Parks the answer to a request of ``api`` (Kafka's name) by the client ``client_id``."""
 

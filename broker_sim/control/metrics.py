@@ -103,7 +103,7 @@ def _replica_families(nodes: Nodes) -> Iterator[Family]:
 
 
 def _replica_figures(broker: Broker) -> dict[str, int]:
-    led = list(broker.replica_manager.leader_partitions())
+    led = broker.replica_manager.leader_partitions()
     return {
         "partitioncount": len(broker.replica_manager.partitions),
         "leadercount": len(led),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003 - native code looks the types of fields up
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = [
     "EMPTY_APPEND",

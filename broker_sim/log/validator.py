@@ -11,7 +11,7 @@ where Kafka counts and compares the records.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import (
@@ -60,13 +60,18 @@ _TARGET_CODECS: Final[Mapping[str, CompressionCodec | None]] = {
 }
 
 
-class ValidBatch(NamedTuple):
+class ValidBatch:
     """A batch that may be appended, and the time stamp that its header is to have."""
 
-    batch: memoryview
-    header: BatchHeader
-    max_timestamp: int
-    log_append_time: bool
+    __slots__ = ("batch", "header", "log_append_time", "max_timestamp")
+
+    def __init__(
+        self, batch: memoryview, header: BatchHeader, max_timestamp: int, log_append_time: bool
+    ) -> None:
+        self.batch = batch
+        self.header = header
+        self.max_timestamp = max_timestamp
+        self.log_append_time = log_append_time
 
     def place(self, base_offset: int, leader_epoch: int) -> bytes:
         """Return the one copy of the batch, made for that place in the log."""

@@ -7,15 +7,12 @@ one code path serves them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003 - native code looks the types of fields up
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from broker_sim.errors import ErrorCode
-    from broker_sim.log import AbortedTxn
-
+from broker_sim.errors import ErrorCode  # noqa: TC001 - as above
+from broker_sim.log import AbortedTxn  # noqa: TC001 - as above
 
 __all__ = [
     "CONSUMER_REPLICA_ID",

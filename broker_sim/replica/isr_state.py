@@ -8,11 +8,8 @@ a member of the decided ISR may lack.
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - native code looks the types of fields up
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["CommittedIsr", "IsrState", "PendingIsr"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.event_log import get_logger
-from broker_sim.log import AppendOrigin, UnexpectedAppendOffsetError
+from broker_sim.log import AppendOrigin, LogAppendInfo, UnexpectedAppendOffsetError
 from broker_sim.replica.fetch_params import (
     FetchIsolation,
     FetchParams,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.config import TopicConfig
-    from broker_sim.log import LogAppendInfo, PartitionLog
+    from broker_sim.log import PartitionLog
     from broker_sim.metadata import PartitionState
     from broker_sim.replica.isr_state import IsrState, PendingIsr
     from broker_sim.replica.replica import Replica

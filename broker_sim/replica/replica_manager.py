@@ -26,7 +26,7 @@ from broker_sim.replica.fetch_params import (
 from broker_sim.replica.partition import ACKS_ALL, AppendResult, Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim.replica.action_queue import ActionQueue
     from broker_sim.replica.delayed_operations import Purgatories
@@ -84,9 +84,9 @@ class ReplicaManager:
             raise ApiError(error_code)
         return partition
 
-    def leader_partitions(self) -> Iterator[Partition]:
-        """Iterate over the partitions that this broker leads."""
-        return (partition for partition in self.partitions.values() if partition.is_leader)
+    def leader_partitions(self) -> list[Partition]:
+        """Return the partitions that this broker leads."""
+        return [partition for partition in self.partitions.values() if partition.is_leader]
 
     # -- produce --------------------------------------------------------------------------------
 
@@ -281,7 +281,7 @@ class ReplicaManager:
 
     def maybe_shrink_isr(self) -> None:
         """Propose to drop lagging followers; called every half ``replica.lag.time.max.ms``."""
-        for partition in list(self.leader_partitions()):
+        for partition in self.leader_partitions():
             partition.maybe_shrink_isr()
 
     def checkpoint_high_watermarks(self) -> None:

@@ -1,0 +1,58 @@
+"""The two builds, pure and native, are one program: same modules, same traces, hash for hash."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import broker_sim
+import purgatory
+from broker_sim.sim import RandomRun
+
+ROOT = Path(__file__).parents[2]
+SEEDS = (1, 2, 3, 7)
+DURATION_MS = 20_000
+DIGESTS = f"""
+import json, sys
+import broker_sim, purgatory
+from broker_sim.sim import RandomRun
+assert not broker_sim.compiled and not purgatory.compiled
+seeds = map(int, sys.argv[1:])
+print(json.dumps([RandomRun(seed, duration_ms={DURATION_MS}).run().digest for seed in seeds]))
+"""
+
+
+def native_modules():
+    """Return hatch_build.MODULES; to import it would need the builder."""
+    for node in ast.parse((ROOT / "hatch_build.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODULES":
+            return ast.literal_eval(node.value)
+    raise AssertionError("hatch_build.py has no MODULES")
+
+
+def test_a_build_is_native_in_all_the_modules_of_the_list_or_in_none():
+    modules = native_modules()
+    assert list(modules) == sorted(set(modules))
+    are_native = {not find_spec(module).origin.endswith(".py") for module in modules}
+    assert are_native == {broker_sim.compiled} == {purgatory.compiled}
+
+
+def test_a_seed_gives_the_same_trace_in_this_build_and_in_another_process_of_the_pure_one(tmp_path):
+    for package in (broker_sim, purgatory):
+        source = Path(package.__file__).parent
+        shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("*.so"))
+    pure = subprocess.run(
+        [sys.executable, "-P", "-c", DIGESTS, *map(str, SEEDS)],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert pure.returncode == 0, pure.stderr
+    here = [RandomRun(seed, duration_ms=DURATION_MS).run().digest for seed in SEEDS]
+    assert here == json.loads(pure.stdout)
