@@ -5,12 +5,12 @@ module. The definitions are data, one JSON object per line of ``schemas.jsonl``;
 only parsed when its message is asked for.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from json import loads
-from pathlib import Path
 from typing import Any, TypeAlias
 
 FIXED_FORMATS: Mapping[str, str] = {
@@ -155,8 +155,9 @@ def load_message(name: str) -> MessageSpec:
 @cache
 def _lines() -> dict[str, str]:
     """Return the unparsed line of each message; every line starts with its name."""
-    path = str(Path(__file__).with_name("schemas.jsonl"))
-    # Through the loader, so that the package also works from within an archive.
+    # Through the loader, so that the package also works from within an archive; one that is known as
+    # ./NAME (executors of Spark know it so) wants exactly that prefix, which Path would take away.
+    path = os.path.join(os.path.dirname(__file__), "schemas.jsonl")  # noqa: PTH118, PTH120
     loader: Any = __spec__.loader
     text: str = loader.get_data(path).decode()
     start = len('{"name":"')

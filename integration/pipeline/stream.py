@@ -14,27 +14,24 @@ is there twice counts once; one that comes after the watermark counts no more, b
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyspark.sql.functions as sf
 from pyspark.errors import AnalysisException, StreamingQueryException
-from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from integration.pipeline.errors import PipelineError
 from integration.pipeline.ingest import quarantine_rows
 from integration.pipeline.lifecycle import OPERATION
 from integration.pipeline.schema import ENDINGS, parse
 from integration.pipeline.session import KAFKA_CONNECTOR
+from integration.stopwatch import now_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.listener import (
-        QueryIdleEvent,
-        QueryProgressEvent,
-        QueryStartedEvent,
-        QueryTerminatedEvent,
-    )
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = [
@@ -193,49 +190,56 @@ def _start(frame: DataFrame, name: str, settings: StreamSettings, output: str) -
     return writer.trigger(processingTime=settings.trigger).start()
 
 
-class LateEvents(StreamingQueryListener):
+class LateEvents:
     """Counts the events that came too late to be counted, so that they are not lost silently.
 
-    One of the queries sees every event, and its count is taken.
+    One of the queries sees every event, and its count is taken. Its progress is asked for and not
+    listened to: a listener is told some time after the batch, perhaps when nobody waits any more.
     """
 
-    def __init__(self) -> None:
-        self.events = 0
+    def __init__(self, queries: Sequence[StreamingQuery]) -> None:
+        (self._query,) = [query for query in queries if query.name == OCCUPANCY]
+        self._by_batch: dict[int, int] = {}
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to count yet."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """Add what the query's last batch has dropped."""
-        if event.progress.name == OCCUPANCY:
-            dropped = [state.numRowsDroppedByWatermark for state in event.progress.stateOperators]
-            self.events += sum(dropped)
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing came, so nothing came late."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """Keep the count."""
+    def count(self) -> int:
+        """Return how many there were; to be called before the query forgets its last 100 batches."""
+        for progress in self._query.recentProgress:
+            if dropped := sum(state.numRowsDroppedByWatermark for state in progress.stateOperators):
+                self._by_batch[progress.batchId] = dropped
+        return sum(self._by_batch.values())
 
 
 def run(
     spark: SparkSession, settings: StreamSettings, output: str, for_s: int | None = None
 ) -> str:
     """Run until the topic is read (``available_now``), for a time, or until interrupted."""
-    late = LateEvents()
-    spark.streams.addListener(late)
     queries = start_queries(spark, settings, output)
+    late = LateEvents(queries)
     try:
-        for query in queries:
-            query.awaitTermination(for_s)
-            for_s = for_s and POLL_S
-    except StreamingQueryException as error:
-        raise PipelineError(f"the stream ended: {str(error).splitlines()[0]}") from error
+        _wait(queries, late, for_s)
     finally:
         # To stop in the middle of a batch is allowed, but Spark logs what it interrupts as errors.
         spark.sparkContext.setLogLevel("OFF")
         for query in queries:
             query.stop()
         spark.sparkContext.setLogLevel(spark.sparkContext.getConf().get("spark.log.level", "WARN"))
-        spark.streams.removeListener(late)
-    return f"{late.events} events came too late for their window"
+    return f"{late.count()} events came too late for their window"
+
+
+def _wait(queries: Sequence[StreamingQuery], late: LateEvents, for_s: int | None) -> None:
+    """Wait until all queries have ended, or for a time; raises PipelineError when one fails."""
+    ends_ms = None if for_s is None else now_ms() + for_s * 1_000
+    while running := [query for query in queries if query.isActive]:
+        if ends_ms is not None and now_ms() >= ends_ms:
+            break
+        with suppress(StreamingQueryException):
+            running[0].awaitTermination(POLL_S)
+        late.count()
+        _raise_failure(queries)
+    _raise_failure(queries)
+
+
+def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
+    for query in queries:
+        if error := query.exception():
+            raise PipelineError(f"the stream ended: {str(error).splitlines()[0]}")

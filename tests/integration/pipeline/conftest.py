@@ -5,11 +5,20 @@ Without pyspark or Java the tests that need Spark are skipped, in one line; with
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
+import subprocess
+import threading
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
+
+QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""A JVM that lives for a minute does better without threads that compile and collect beside it."""
+START_TIMEOUT_S = 120
 
 EVENT = {
     "ts_ms": 1_700_000_000_000,
@@ -88,6 +97,7 @@ def spark(require_spark, tmp_path_factory):
     os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
     conf = {
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": QUICK_JVM,
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
@@ -152,3 +162,70 @@ def write_lines():
         return str(path)
 
     return write
+
+
+class Daemon:
+    """A master or worker of a standalone cluster; its log is read all the time, so it never blocks."""
+
+    def __init__(self, stack, environment, name, until, *arguments):
+        self.name = name
+        self._until = until
+        self._ready = threading.Event()
+        program = Path(environment["SPARK_HOME"]) / "bin" / "spark-class"
+        self._process = subprocess.Popen(
+            [program, f"org.apache.spark.deploy.{name}", *arguments],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        stack.enter_context(contextlib.closing(self._process.stderr))
+        reader = threading.Thread(target=self._read)
+        reader.start()
+        stack.callback(reader.join, START_TIMEOUT_S)
+        stack.callback(self._process.wait, START_TIMEOUT_S)
+        stack.callback(self._process.terminate)
+
+    def _read(self):
+        for line in self._process.stderr:
+            if self._until in line:
+                self._ready.set()
+
+    def wait_until_ready(self):
+        assert self._ready.wait(START_TIMEOUT_S), f"{self.name} did not start"
+
+
+@pytest.fixture(scope="session")
+def standalone(require_spark, tmp_path_factory):
+    """A master and two workers on 127.0.0.1; yields the master's address."""
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(Path(find_spec("pyspark").origin).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
+        "SPARK_WORKER_DIR": str(tmp_path_factory.mktemp("work")),
+    }
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"spark://127.0.0.1:{port}"
+    here = ["--host", "127.0.0.1", "--webui-port", "0"]
+    size = ["--cores", "1", "--memory", "600m"]
+    with contextlib.ExitStack() as stack:
+        daemons = [
+            Daemon(
+                stack, environment, "master.Master", "I have been elected leader",
+                *here, "--port", str(port),
+            ),
+            *[
+                Daemon(
+                    stack, environment, "worker.Worker", "Successfully registered with master",
+                    *here, *size, address,
+                )
+                for _ in range(2)
+            ],
+        ]  # fmt: skip
+        for daemon in daemons:
+            daemon.wait_until_ready()
+        yield address

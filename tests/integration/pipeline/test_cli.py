@@ -1,9 +1,7 @@
 """The command: jobs one after the other, errors as one line, clusters and archives."""
 
-import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import zipfile
@@ -22,7 +20,6 @@ SPECIFICATION = {
 }
 SMALL = ["--conf", "spark.driver.memory=512m", "--conf", "spark.sql.shuffle.partitions=2"]
 EXECUTOR = ["--conf", "spark.executor.memory=500m"]
-START_TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -106,52 +103,6 @@ def test_the_same_code_makes_the_same_archive(tmp_path):
     first, _ = write_archive(tmp_path / "a")
     second, _ = write_archive(tmp_path / "b")
     assert first.read_bytes() == second.read_bytes()
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture
-def standalone(require_spark, tmp_path):
-    """A master and two workers on 127.0.0.1; yields the master's address."""
-    home = Path(find_spec("pyspark").origin).parent
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
-        "SPARK_NO_DAEMONIZE": "1",
-    }
-    port = _free_port()
-    address = f"spark://127.0.0.1:{port}"
-    deploy = "org.apache.spark.deploy"
-    worker = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "600m"]
-    with contextlib.ExitStack() as stack:
-
-        def start(name, until, *arguments):
-            process = subprocess.Popen(
-                [home / "bin" / "spark-class", f"{deploy}.{name}", *arguments],
-                env=environment,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            log = stack.enter_context(contextlib.closing(process.stderr))
-            stack.callback(process.wait, START_TIMEOUT_S)
-            stack.callback(process.terminate)
-            assert any(until in line for line in log), f"{name} did not start"
-
-        start(
-            "master.Master", "I have been elected leader",
-            "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0",
-        )  # fmt: skip
-        for _ in range(2):
-            start("worker.Worker", "Successfully registered with master", *worker, address)
-        yield address
 
 
 @pytest.mark.spark
