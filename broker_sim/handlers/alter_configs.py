@@ -13,12 +13,10 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.controller import ConfigResourceType, Outcome
+    from broker_sim.controller import ConfigResourceType
     from broker_sim.handlers.context import RequestContext, Services
 
 __all__ = ["handle_alter_configs"]
-
-ResourceResult = messages.AlterConfigsResponse.AlterConfigsResourceResponse
 
 
 def handle_alter_configs(
@@ -28,25 +26,13 @@ def handle_alter_configs(
     reply: Callable[[messages.AlterConfigsResponse], None],
 ) -> None:
     """Replace the configurations of each resource, completely or not at all."""
-
-    def answer(outcomes: list[Outcome]) -> None:
-        responses = [
-            ResourceResult(
-                outcome.error_code,
-                outcome.error_message,
-                resource.resource_type,
-                resource.resource_name,
-            )
-            for resource, outcome in zip(request.resources, outcomes, strict=True)
-        ]
-        reply(messages.AlterConfigsResponse(responses=responses))
-
     alter_configs_of(
         services,
         request.resources,
         _configs,
         lambda controller, changes: controller.alter_configs(changes, request.validate_only),
-        answer,
+        messages.AlterConfigsResponse.AlterConfigsResourceResponse,
+        lambda responses: reply(messages.AlterConfigsResponse(responses=responses)),
     )
 
 

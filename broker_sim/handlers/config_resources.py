@@ -34,6 +34,7 @@ class AlterableResource(Protocol):
 
 Resource = TypeVar("Resource", bound=AlterableResource)
 Change = TypeVar("Change")
+Result = TypeVar("Result")
 Changes = list[tuple[ConfigResource, Change]]
 
 
@@ -42,12 +43,13 @@ def alter_configs_of(
     resources: Sequence[Resource],
     change_of: Callable[[ConfigResourceType, Resource], Change],
     verb: Callable[[Controller, Changes[Change]], Sequence[tuple[ConfigResource, Outcome]]],
-    on_outcomes: Callable[[list[Outcome]], None],
+    result_type: Callable[[ErrorCode, str | None, int, str], Result],
+    on_results: Callable[[list[Result]], None],
 ) -> None:
     """Have the controller apply ``verb`` to what may be changed from this broker.
 
     ``change_of`` reads the change of a resource of a known type, or raises `ApiError`;
-    ``on_outcomes`` gets one outcome per resource, in order, when the controller has answered.
+    ``on_results`` gets one result per resource, in order, when the controller has answered.
     """
     named = Counter(_key(resource) for resource in resources)
     outcomes: dict[tuple[int, str], Outcome] = {}
@@ -60,9 +62,12 @@ def alter_configs_of(
         except ApiError as error:
             outcomes[_key(resource)] = Outcome(error.error_code, error.error_message)
 
+    def result(resource: Resource, outcome: Outcome) -> Result:
+        return result_type(outcome.error_code, outcome.error_message, *_key(resource))
+
     def answer(applied: Sequence[tuple[ConfigResource, Outcome]]) -> None:
         outcomes.update({(target.type, target.name): outcome for target, outcome in applied})
-        on_outcomes([outcomes[_key(resource)] for resource in resources])
+        on_results([result(resource, outcomes[_key(resource)]) for resource in resources])
 
     if changes:
         services.controller.call(lambda controller: verb(controller, changes), answer)

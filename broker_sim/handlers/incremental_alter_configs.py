@@ -15,12 +15,9 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.controller import Outcome
     from broker_sim.handlers.context import RequestContext, Services
 
 __all__ = ["handle_incremental_alter_configs"]
-
-ResourceResult = messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 
 def handle_incremental_alter_configs(
@@ -30,19 +27,6 @@ def handle_incremental_alter_configs(
     reply: Callable[[messages.IncrementalAlterConfigsResponse], None],
 ) -> None:
     """Set, delete, append or subtract; each resource changes completely or not at all."""
-
-    def answer(outcomes: list[Outcome]) -> None:
-        responses = [
-            ResourceResult(
-                outcome.error_code,
-                outcome.error_message,
-                resource.resource_type,
-                resource.resource_name,
-            )
-            for resource, outcome in zip(request.resources, outcomes, strict=True)
-        ]
-        reply(messages.IncrementalAlterConfigsResponse(responses=responses))
-
     alter_configs_of(
         services,
         request.resources,
@@ -50,7 +34,8 @@ def handle_incremental_alter_configs(
         lambda controller, changes: controller.incremental_alter_configs(
             changes, request.validate_only
         ),
-        answer,
+        messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
+        lambda responses: reply(messages.IncrementalAlterConfigsResponse(responses=responses)),
     )
 
 
