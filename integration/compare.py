@@ -88,6 +88,13 @@ class ScenarioResult:
         return Verdict.AGREED if self.agreed else Verdict.SKIPPED
 
     @property
+    def flakiness(self) -> str:
+        """How many repeats differ, where not all do; else nothing."""
+        if self.verdict is not Verdict.FLAKY:
+            return ""
+        return f"{self.differed} of {len(self.kafka)} repeats differ"
+
+    @property
     def has_trouble(self) -> bool:
         """Whether a side did not come to the end of a repeat."""
         return any(playing.trouble for playing in (*self.kafka, *self.sim))

@@ -1,8 +1,7 @@
 """Lateness as distributions: how long after they were due the answers of a side came.
 
 The simulator may be at most `TOLERANCE_MS` later than the real broker at the 99th percentile, on
-the same machine in the same run. A few milliseconds are what two busy cores add to either side
-from one run to the next; any real fault of a timer is larger.
+the same machine in the same run; `TOLERANCE_REASON` says why.
 """
 
 from __future__ import annotations
@@ -20,9 +19,19 @@ if TYPE_CHECKING:
     from integration.compare import ScenarioResult
     from integration.playing import Playing
 
-__all__ = ["TOLERANCE_MS", "Distribution", "LatenessComparison", "compare_lateness"]
+__all__ = [
+    "TOLERANCE_MS",
+    "TOLERANCE_REASON",
+    "Distribution",
+    "LatenessComparison",
+    "compare_lateness",
+]
 
 TOLERANCE_MS: Final = 5.0
+TOLERANCE_REASON: Final = (
+    "a few milliseconds are what two busy cores add to either side from one run to the next, "
+    "and a fault of a timer adds more"
+)
 LEAST_SAMPLES: Final = 50
 """Fewer say nothing about a 99th percentile; with a hundred, one outlier does not decide it."""
 

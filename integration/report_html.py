@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from integration.compare import Verdict
-from integration.lateness import TOLERANCE_MS
+from integration.lateness import TOLERANCE_MS, TOLERANCE_REASON
 from integration.report import undocumented
 from integration.timing_plot import timing_plot
 
@@ -77,7 +77,7 @@ def _families(report: Report) -> Iterator[str]:
 
 def _lateness(report: Report) -> Iterator[str]:
     yield "<h2>Lateness</h2><p>How long after they were due the answers came, in ms. The "
-    yield f"simulator's p99 may exceed Kafka's by {TOLERANCE_MS:g} ms.</p>"
+    yield f"simulator's p99 may exceed Kafka's by {TOLERANCE_MS:g} ms: {TOLERANCE_REASON}.</p>"
     yield timing_plot(report.results)
     yield "<table><tr><th>answers<th>side<th>count<th>p50<th>p95<th>p99<th>max<th>judged"
     for compared in report.lateness:
@@ -99,7 +99,7 @@ def _scenarios(results: Sequence[ScenarioResult]) -> Iterator[str]:
             yield f"<h3>{family}</h3>"
         is_open = " open" if result.verdict in {Verdict.DIFFERED, Verdict.FLAKY} else ""
         yield f"<details{is_open}><summary>{_badge(result.verdict)} "
-        yield f"<code>{result.scenario.name}</code></summary>"
+        yield f"<code>{result.scenario.name}</code> {result.flakiness}</summary>"
         yield f"<p>{html.escape(result.scenario.description)} "
         yield f"<i>{html.escape(result.scenario.topology)}</i></p>"
         yield from _differences(result)

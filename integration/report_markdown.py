@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from integration.compare import Verdict
-from integration.lateness import TOLERANCE_MS
+from integration.lateness import TOLERANCE_MS, TOLERANCE_REASON
 from integration.report import documented_reasons, undocumented
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def _lines(report: Report) -> Iterator[str]:
     for family, verdicts in report.families().items():
         yield from _row(family, *(str(verdicts[verdict] or "") for verdict in shown))
     yield ""
-    yield f"Lateness in ms; the simulator's p99 may exceed Kafka's by {TOLERANCE_MS:g}."
+    yield f"Lateness in ms; the simulator's p99 may exceed Kafka's by {TOLERANCE_MS:g}:"
+    yield f"{TOLERANCE_REASON}."
     yield ""
     yield from _row("answers", "side", "count", "p50", "p95", "p99", "max", "judged")
     yield from _row(*["---"] * 8)
@@ -63,6 +64,8 @@ def _differences(report: Report) -> Iterator[str]:
         yield from _row("scenario", "step", "field", "Kafka", "simulator")
         yield from _row(*["---"] * 5)
     for result in found:
+        if result.flakiness:
+            yield from _row(result.scenario.name, "", "flaky", result.flakiness, "")
         if result.trouble:
             yield from _row(result.scenario.name, "", "trouble", result.trouble, "")
         for difference in undocumented(result):

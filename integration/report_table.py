@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from integration.compare import Verdict
-from integration.lateness import TOLERANCE_MS
+from integration.lateness import TOLERANCE_MS, TOLERANCE_REASON
 from integration.report import documented_reasons, undocumented
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ STYLES = {
 def result_line(result: ScenarioResult) -> str:
     """Return one line of rich markup about a scenario that has been played."""
     verdict = result.verdict
-    counts = ""
-    if verdict is Verdict.FLAKY:
-        counts = f" ({result.differed} of {len(result.kafka)} repeats differ)"
+    counts = f" ({result.flakiness})" if result.flakiness else ""
     name = f"{result.scenario.family}/{result.scenario.name}"
     return f"[{STYLES[verdict]}]{verdict.value:>10}[/] {escape(name)}{counts}"
 
@@ -76,6 +74,7 @@ def _lateness(compared: Iterable[LatenessComparison]) -> Table:
         "answers",
         "side",
         title=f"Lateness in ms; the simulator's p99 may exceed Kafka's by {TOLERANCE_MS:g}",
+        caption=TOLERANCE_REASON,
     )
     for column in ("count", "p50", "p95", "p99", "max"):
         table.add_column(column, justify="right")

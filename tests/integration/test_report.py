@@ -5,12 +5,12 @@ import pytest
 from rich.console import Console
 
 from integration.differences import KnownDifference
-from integration.lateness import compare_lateness
+from integration.lateness import TOLERANCE_MS, TOLERANCE_REASON, compare_lateness
 from integration.playing import Playing
 from integration.report import Report, documented_reasons, write_json, write_observations
 from integration.report_html import html_page
 from integration.report_markdown import markdown
-from integration.report_table import print_report
+from integration.report_table import print_report, result_line
 
 
 @pytest.fixture
@@ -108,3 +108,22 @@ def test_documented_differences_are_summed_up_by_reason(report_of, result_of, se
     print_report(report, Console(file=out, width=200))
     assert "by nature" in out.getvalue()
     assert "1 documented" in out.getvalue()
+
+
+def test_a_flaky_scenario_fails_and_every_report_has_its_counts(report_of, result_of, see):
+    same, other = ([see()], [see()]), ([see()], [see(error_code=7)])
+    report = report_of(result_of(same, other, same, name="now_and_then"))
+    assert report.exit_code == 1
+    counts = "1 of 3 repeats differ"
+    assert f"| now_and_then |  | flaky | {counts} |  |" in markdown(report)
+    assert counts in html_page(report)
+    assert counts in result_line(report.results[0])
+
+
+def test_the_reports_give_the_tolerance_and_its_reason(report_of, agreed):
+    out = io.StringIO()
+    print_report(report_of(agreed), Console(file=out, width=200))
+    texts = (markdown(report_of(agreed)), html_page(report_of(agreed)), out.getvalue())
+    for text in map(" ".join, map(str.split, texts)):
+        assert f"{TOLERANCE_MS:g}" in text
+        assert TOLERANCE_REASON in text
