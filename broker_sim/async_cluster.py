@@ -11,7 +11,7 @@ from broker_sim.config import BrokerConfig
 from broker_sim.controller.requests import CreatableTopic
 from broker_sim.errors import ApiError
 from broker_sim.network import AsyncioScheduler, LinkFault, SocketServer
-from broker_sim.nodes import Nodes
+from broker_sim.nodes import Nodes, WrongStateError
 from broker_sim.status import cluster_status, purgatory_status
 from purgatory import DelayedOperationPurgatory, SystemTimer
 
@@ -220,6 +220,26 @@ class AsyncCluster:
     def reconnect(self, broker_id: int) -> None:
         """Undo `disconnect`."""
         self.nodes.isolate(broker_id, drop=False)
+
+    def disconnect_clients(self, broker_id: int) -> None:
+        """Cut the broker off from its clients; the other nodes still reach it.
+
+        Connections stay and new ones are made, but what client and broker send waits until
+        `reconnect_clients`, or is gone with the broker. Raises WrongStateError for a dead one.
+        """
+        self._cut_off_clients(broker_id, cut_off=True)
+
+    def reconnect_clients(self, broker_id: int) -> None:
+        """Undo `disconnect_clients`."""
+        self._cut_off_clients(broker_id, cut_off=False)
+
+    def _cut_off_clients(self, broker_id: int, *, cut_off: bool) -> None:
+        node = self.nodes.node(broker_id)
+        if broker_id not in self._servers:
+            raise WrongStateError(f"broker {broker_id} is dead; no client is connected to it")
+        node.clients_cut_off = cut_off
+        server = self._servers[broker_id]
+        (server.hold_clients if cut_off else server.release_clients)()
 
     def inject(self, fault: Fault) -> int:
         """Let a fault hit clients' requests from now on; returns the number to `heal` it by."""

@@ -117,6 +117,14 @@ class Cluster:
         """Undo `disconnect`."""
         self._do(self._cluster.reconnect, broker_id)
 
+    def disconnect_clients(self, broker_id: int) -> None:
+        """Cut the broker off from its clients; the other nodes still reach it."""
+        self._do(self._cluster.disconnect_clients, broker_id)
+
+    def reconnect_clients(self, broker_id: int) -> None:
+        """Undo `disconnect_clients`."""
+        self._do(self._cluster.reconnect_clients, broker_id)
+
     def inject(self, fault: Fault) -> int:
         """Let a fault hit clients' requests from now on; returns the number to `heal` it by."""
         return self._do(self._cluster.inject, fault)

@@ -37,7 +37,15 @@ class WrongStateError(RuntimeError):
 class Node:
     """One broker's place in the cluster: what stays when the broker dies."""
 
-    __slots__ = ("address", "broker", "broker_id", "config", "logs", "process")
+    __slots__ = (
+        "address",
+        "broker",
+        "broker_id",
+        "clients_cut_off",
+        "config",
+        "logs",
+        "process",
+    )
 
     def __init__(
         self, broker_id: int, config: BrokerConfig, logs: LogManager, address: tuple[str, int]
@@ -48,6 +56,7 @@ class Node:
         self.address = address
         self.process: Process | None = None
         self.broker: Broker | None = None
+        self.clients_cut_off = False
 
     @property
     def state(self) -> ProcessState:
@@ -121,6 +130,7 @@ class Nodes:
         if self._tick_handle is None:
             self._schedule_tick()
         node.logs.recover()
+        node.clients_cut_off = False
         node.process = Process(f"broker-{broker_id}", self.scheduler)
         self.links.attach(broker_id, node.process)
         node.broker = Broker(

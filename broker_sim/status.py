@@ -25,6 +25,7 @@ def cluster_status(nodes: Nodes) -> dict[str, Any]:
                 "id": broker_id,
                 "address": f"{node.address[0]}:{node.address[1]}",
                 "state": node.state.value,
+                "clients_cut_off": node.clients_cut_off,
                 "fenced": registered is None or registered.fenced,
                 "epoch": -1 if registered is None else registered.epoch,
             }

@@ -21,6 +21,7 @@ class Faults:
         self._paused: set[int] = set()
         self._killed: set[int] = set()
         self._disconnected: set[int] = set()
+        self._without_clients: set[int] = set()
         self._hurt = False
 
     def pause(self, broker: int) -> float:
@@ -41,6 +42,7 @@ class Faults:
         self._hurt = True
         self._cluster.kill(broker)
         self._paused.discard(broker)
+        self._without_clients.discard(broker)
         self._killed.add(broker)
         return now_ms()
 
@@ -63,8 +65,23 @@ class Faults:
         self._disconnected.discard(broker)
         return now_ms()
 
+    def disconnect_clients(self, broker: int) -> float:
+        """Cut a broker off from its clients; returns the moment."""
+        self._hurt = True
+        self._cluster.disconnect_clients(broker)
+        self._without_clients.add(broker)
+        return now_ms()
+
+    def reconnect_clients(self, broker: int) -> float:
+        """Undo that; returns the moment."""
+        self._cluster.reconnect_clients(broker)
+        self._without_clients.discard(broker)
+        return now_ms()
+
     def undo_faults(self) -> None:
         """Undo what is left."""
+        for broker in list(self._without_clients):
+            self.reconnect_clients(broker)
         for broker in list(self._disconnected):
             self.reconnect(broker)
         for broker in list(self._paused):
@@ -73,13 +90,13 @@ class Faults:
             self.start(broker)
 
     def can_answer(self, broker: int) -> bool:
-        """Tell whether a broker neither is frozen nor dead."""
-        return broker not in self._paused | self._killed
+        """Tell whether a broker is neither frozen nor dead nor out of the clients' reach."""
+        return broker not in self._paused | self._killed | self._without_clients
 
     @property
     def all_well(self) -> bool:
         """Whether no broker is frozen, dead or cut off now."""
-        return not self._paused | self._killed | self._disconnected
+        return not self._paused | self._killed | self._disconnected | self._without_clients
 
     @property
     def was_hurt(self) -> bool:

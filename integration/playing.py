@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self
 
 from broker_sim.cluster import Cluster
+from integration.reference.node_config import COMMON_CONFIGS
 from integration.reference.selection import ReferenceKind
 from integration.stage import Stage
 from integration.stopwatch import now_ms
@@ -160,7 +161,7 @@ class SimulatorSide:
     def open(self, configs: Configs) -> Iterator[Player]:
         """Start three simulated brokers."""
         sys.setswitchinterval(SWITCH_INTERVAL_S)
-        with Cluster(BROKERS, configs=dict(configs)) as cluster:
+        with Cluster(BROKERS, configs=COMMON_CONFIGS | dict(configs)) as cluster:
             yield from _played_on(SimulatorUnderTest(cluster))
 
 

@@ -157,7 +157,7 @@ class Stage(ClusterView, Faults):
     def close(self) -> None:
         """Undo all faults and return when the cluster is healthy.
 
-        The topics stay: deleting one lets the followers' fetchers back off for a second, which
+        The topics stay: deleting one lets the followers' fetchers back off for a while, which
         the next scenario would see.
         """
         try:

@@ -68,6 +68,12 @@ class ClusterUnderTest(Protocol):
     def reconnect(self, broker: int) -> None:
         """Undo that."""
 
+    def disconnect_clients(self, broker: int) -> None:
+        """Cut a broker off from its clients; the others still reach it."""
+
+    def reconnect_clients(self, broker: int) -> None:
+        """Undo that."""
+
 
 class KafkaUnderTest:
     """A started `ReferenceCluster` of three brokers; any other number is an error."""
@@ -120,6 +126,14 @@ class KafkaUnderTest:
         """Let the packets pass."""
         self._cluster.reconnect(broker)
 
+    def disconnect_clients(self, broker: int) -> None:
+        """Drop all packets between it and its clients."""
+        self._cluster.disconnect_clients(broker)
+
+    def reconnect_clients(self, broker: int) -> None:
+        """Let the packets pass."""
+        self._cluster.reconnect_clients(broker)
+
 
 class SimulatorUnderTest:
     """A started `broker_sim.cluster.Cluster`, whose controller dies with no broker."""
@@ -162,3 +176,11 @@ class SimulatorUnderTest:
     def reconnect(self, broker: int) -> None:
         """Mend its links."""
         self._cluster.reconnect(broker)
+
+    def disconnect_clients(self, broker: int) -> None:
+        """Hold back what passes on its sockets."""
+        self._cluster.disconnect_clients(broker)
+
+    def reconnect_clients(self, broker: int) -> None:
+        """Let it pass."""
+        self._cluster.reconnect_clients(broker)

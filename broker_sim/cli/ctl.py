@@ -22,6 +22,8 @@ VERBS = {
     "start": "Start killed brokers again, on their ports and logs.",
     "disconnect": "Cut brokers off from the other nodes; clients still reach them.",
     "reconnect": "Undo disconnect.",
+    "disconnect-clients": "Cut brokers off from their clients; the other nodes still reach them.",
+    "reconnect-clients": "Undo disconnect-clients.",
 }
 
 

@@ -24,7 +24,7 @@ def _table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
 def print_status(status: dict[str, Any]) -> None:
     """Print brokers, partitions, and links with faults."""
     console = Console()
-    brokers = _table("brokers", "id", "address", "state", "fenced")
+    brokers = _table("brokers", "id", "address", "state", "fenced", "clients cut off")
     for broker in status["brokers"]:
         state = broker["state"]
         brokers.add_row(
@@ -32,6 +32,7 @@ def print_status(status: dict[str, Any]) -> None:
             broker["address"],
             f"[{STATE_STYLES[state]}]{state}[/]",
             "[red]yes[/]" if broker["fenced"] else "no",
+            "[red]yes[/]" if broker["clients_cut_off"] else "no",
         )
     console.print(brokers)
     console.print(_partitions(status["topics"]))

@@ -114,6 +114,10 @@ class _Control:
                 cluster.disconnect(broker_id)
             case "reconnect":
                 cluster.reconnect(broker_id)
+            case "disconnect-clients":
+                cluster.disconnect_clients(broker_id)
+            case "reconnect-clients":
+                cluster.reconnect_clients(broker_id)
             case _:
                 raise web.HTTPNotFound
         return web.json_response(_row_of(cluster.status()["brokers"], broker_id))

@@ -70,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._in_loop = False
         self._is_closed = False
         self._reading = True
+        self._held_answers: list[bytes | bytearray | memoryview] | None = None
         self.is_active = True
         """Whether bytes have come or gone since this was last set to False."""
         self.peer = "unknown"
@@ -125,7 +126,9 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        wanted = not self._is_held_up or self._buffered_bytes < READ_AHEAD_BYTES
+        wanted = self._held_answers is None and (
+            not self._is_held_up or self._buffered_bytes < READ_AHEAD_BYTES
+        )
         if wanted != self._reading:
             self._reading = wanted
             (transport.resume_reading if wanted else transport.pause_reading)()
@@ -188,12 +191,32 @@ class Connection(asyncio.Protocol):
         self.is_active = True
         transport = self._transport
         if chunks is not None and transport is not None and not transport.is_closing():
-            transport.writelines(chunks)
+            if self._held_answers is None:
+                transport.writelines(chunks)
+            else:
+                self._held_answers += chunks
         if not self._in_loop:
             if self._buffered_bytes >= self._wanted_bytes:
                 # Not here: the answer may come from the middle of another connection's request.
                 self._process.call_soon(self._process_frames)
             self._regulate_reading()
+
+    # -- the network between client and broker --------------------------------------------------
+
+    def hold(self) -> None:
+        """Let nothing pass: what either side sends waits, as TCP keeps it, for `release`."""
+        if self._held_answers is None:
+            self._held_answers = []
+            self._regulate_reading()
+
+    def release(self) -> None:
+        """Let pass what has waited, and all that follows."""
+        held, self._held_answers = self._held_answers, None
+        if held and self._transport is not None and not self._transport.is_closing():
+            self._transport.writelines(held)
+        self._regulate_reading()
+
+    # -- the end --------------------------------------------------------------------------------
 
     def close(self, reason: str = "") -> None:
         """Close the connection; ``reason`` is logged if there is one."""

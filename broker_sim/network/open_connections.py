@@ -34,6 +34,7 @@ class OpenConnections:
         self._process = process
         self._max_idle_ms = max_idle_ms
         self._idle_since_ms: dict[Connection, int] = {}
+        self._held = False
         self._sweep_task: PeriodicTask | None = None
         if max_idle_ms >= 0:
             self._sweep_task = PeriodicTask(process, max(max_idle_ms // SWEEPS, 1), self._sweep)
@@ -44,10 +45,24 @@ class OpenConnections:
     def add(self, connection: Connection) -> None:
         """Take a new connection in."""
         self._idle_since_ms[connection] = self._process.clock.now_ms()
+        if self._held:
+            connection.hold()
 
     def discard(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
         self._idle_since_ms.pop(connection, None)
+
+    def hold(self) -> None:
+        """Let nothing pass on any of them, nor on those that come, until `release`."""
+        self._held = True
+        for connection in self._idle_since_ms:
+            connection.hold()
+
+    def release(self) -> None:
+        """Let pass what has waited, and all that follows."""
+        self._held = False
+        for connection in list(self._idle_since_ms):
+            connection.release()
 
     def _sweep(self) -> None:
         now_ms = self._process.clock.now_ms()

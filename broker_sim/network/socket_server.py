@@ -60,6 +60,16 @@ class SocketServer:
             backlog=LISTEN_BACKLOG,
         )
 
+    def hold_clients(self) -> None:
+        """Cut the network to the clients: connections are made, but nothing passes on them."""
+        if self._connections is not None:
+            self._connections.hold()
+
+    def release_clients(self) -> None:
+        """Mend it; what either side has sent meanwhile arrives now."""
+        if self._connections is not None:
+            self._connections.release()
+
     def close(self) -> None:
         """Stop listening and break all connections off."""
         if self._server is None:

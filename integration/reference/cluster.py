@@ -29,6 +29,7 @@ class Fault(StrEnum):
     PAUSE = "pause"
     KILL = "kill"
     DISCONNECT = "disconnect"
+    DISCONNECT_CLIENTS = "disconnect clients"
 
 
 class ReferenceCluster(ABC):
@@ -89,6 +90,14 @@ class ReferenceCluster(ABC):
     def reconnect(self, broker: int) -> None:
         """Let the packets pass again."""
         raise self._unsupported(Fault.DISCONNECT, broker)
+
+    def disconnect_clients(self, broker: int) -> None:
+        """Drop all packets between a broker and its clients; the other nodes still reach it."""
+        raise self._unsupported(Fault.DISCONNECT_CLIENTS, broker)
+
+    def reconnect_clients(self, broker: int) -> None:
+        """Let the packets pass again."""
+        raise self._unsupported(Fault.DISCONNECT_CLIENTS, broker)
 
     def broker_log(self, broker: int) -> str:
         """Return all that a broker has logged so far."""
@@ -151,8 +160,8 @@ class ReferenceCluster(ABC):
 
     def _unsupported(self, fault: Fault, broker: int) -> UnsupportedFaultError:
         return UnsupportedFaultError(
-            f"a {self.kind} reference cannot {fault} broker {broker}; "
-            "a containers reference can: --reference containers"
+            f"a {self.kind} reference has no way to {fault} (broker {broker}); "
+            "a containers reference has: --reference containers"
         )
 
 

@@ -19,14 +19,15 @@ from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 
-from integration.reference.cluster import Fault, ReferenceCluster, last_words, logged_kafka_version
+from integration.reference.cluster import Fault, last_words, logged_kafka_version
 from integration.reference.docker_daemon import connect_docker
 from integration.reference.errors import ReferenceClusterError
 from integration.reference.image import find_or_make_image
 from integration.reference.jars import KAFKA_VERSION
-from integration.reference.node_config import NODE_IDS, Node, node_environment, node_properties
+from integration.reference.node_config import NODE_IDS, Node, node_environment
 from integration.reference.ports import free_ports
 from integration.reference.progress import Progress, silent
+from integration.reference.started_cluster import StartedCluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,11 +51,8 @@ JVM_ENVIRONMENT = {
 }
 
 
-class ContainerCluster(ReferenceCluster):
-    """Three containers; see `ReferenceCluster` for the verbs.
-
-    ``configs`` are added to every broker's configuration, ``node_configs`` to one broker's.
-    """
+class ContainerCluster(StartedCluster):
+    """Three containers; see `ReferenceCluster` for the verbs."""
 
     kind: ClassVar[str] = "containers"
     faults: ClassVar[frozenset[Fault]] = frozenset(Fault)
@@ -67,28 +65,11 @@ class ContainerCluster(ReferenceCluster):
         version: str = KAFKA_VERSION,
         progress: Progress = silent,
     ) -> None:
-        self._configs = dict(configs or {})
-        self._node_configs = dict(node_configs or {})
-        self._version = version
-        self._progress = progress
-        self._image = ""
-        self._nodes: list[Node] = []
+        super().__init__(configs, node_configs=node_configs, version=version, progress=progress)
         self._containers: dict[int, DockerContainer] = {}
         self._expected_to_run: set[int] = set()
         self._cuts: dict[int, list[tuple[int, str]]] = {}
         self._cleanup = ExitStack()
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """The brokers' addresses on 127.0.0.1."""
-        return ",".join(self.address(node.node_id) for node in self._nodes)
-
-    def address(self, broker: int) -> str:
-        """Return the broker's port of 127.0.0.1, which it keeps when it is killed and started."""
-        ports = {node.node_id: node.client_port for node in self._nodes}
-        if broker not in ports:
-            raise ReferenceClusterError(f"the {self.kind} reference has no broker {broker} now")
-        return f"127.0.0.1:{ports[broker]}"
 
     def start(self) -> None:
         """Find or make the image, start three containers, wait until clients see all brokers."""
@@ -150,6 +131,29 @@ class ContainerCluster(ReferenceCluster):
             with suppress(ReferenceClusterError):
                 self._route(one, "del", address)
 
+    def disconnect_clients(self, broker: int) -> None:
+        """Add rules that drop what comes from and goes to the machine that the clients are on.
+
+        Docker passes the clients' packets on from the network's gateway. Rules are looked at in
+        their order, so the one for local addresses is put behind these.
+        """
+        gateway = self._gateway(broker)
+        self._run(
+            broker,
+            "ip rule add pref 2 lookup local",
+            f"ip rule add pref 1 from {gateway} blackhole",
+            f"ip rule add pref 1 to {gateway} blackhole",
+            "ip rule del pref 0",
+        )
+
+    def reconnect_clients(self, broker: int) -> None:
+        """Remove the rules."""
+        self._run(
+            broker,
+            "ip rule add pref 0 lookup local",
+            *(f"ip rule del pref {preference}" for preference in (1, 1, 2)),
+        )
+
     def broker_log(self, broker: int) -> str:
         """Return the container's stdout and stderr, over all its starts."""
         return bytes(self._container(broker).logs()).decode(errors="replace")
@@ -183,8 +187,7 @@ class ContainerCluster(ReferenceCluster):
             for node_id, port in zip(NODE_IDS, ports, strict=True)
         ]
         for node in self._nodes:
-            configs = self._configs | dict(self._node_configs.get(node.node_id, {}))
-            properties = node_properties(node, self._nodes, DATA_DIRECTORY, configs)
+            properties = self._properties(node, DATA_DIRECTORY)
             container = DockerContainer(
                 self._image,
                 env=node_environment(properties) | JVM_ENVIRONMENT,
@@ -217,19 +220,29 @@ class ContainerCluster(ReferenceCluster):
         return self._containers[broker].get_wrapped_container()
 
     def _inner_address(self, broker: int) -> str:
+        return str(self._network_of(broker)["IPAddress"])
+
+    def _gateway(self, broker: int) -> str:
+        return str(self._network_of(broker)["Gateway"])
+
+    def _network_of(self, broker: int) -> dict[str, Any]:
         container = self._container(broker)
         container.reload()
         networks = container.attrs["NetworkSettings"]["Networks"]
-        return str(next(iter(networks.values()))["IPAddress"])
+        return cast("dict[str, Any]", next(iter(networks.values())))
 
     def _route(self, broker: int, verb: str, address: str) -> None:
-        command = ["ip", "route", verb, "blackhole", f"{address}/32"]
+        self._run(broker, f"ip route {verb} blackhole {address}/32")
+
+    def _run(self, broker: int, *commands: str) -> None:
+        """Run commands in the container, one after the other; the first that fails ends it."""
+        command = " && ".join(commands)
         try:
-            done = self._container(broker).exec_run(command, user="0")
+            done = self._container(broker).exec_run(["sh", "-c", command], user="0")
         except APIError as error:
             raise ReferenceClusterError(f"broker {broker} does not run: {error}") from error
         if done.exit_code != 0:
-            raise ReferenceClusterError(f"{' '.join(command)}: {done.output.decode().strip()}")
+            raise ReferenceClusterError(f"{command}: {done.output.decode().strip()}")
 
 
 def _owner() -> str:

@@ -1,7 +1,7 @@
 """Three real Kafka nodes as local processes on loopback, for machines with Java but no Docker.
 
 A pause is SIGSTOP, a kill SIGKILL. Packets between processes of one machine cannot be cut without
-root, so this reference cannot disconnect a broker.
+root, so this reference disconnects neither a broker nor its clients.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from integration.reference.cluster import Fault, ReferenceCluster, last_words, logged_kafka_version
+from integration.reference.cluster import Fault, last_words, logged_kafka_version
 from integration.reference.errors import ReferenceClusterError, ReferenceUnavailableError
 from integration.reference.jars import KAFKA_VERSION, kafka_jars
 from integration.reference.leftovers import make_run_directory, remove_leftovers
@@ -21,11 +21,11 @@ from integration.reference.node_config import (
     CLUSTER_ID,
     NODE_IDS,
     Node,
-    node_properties,
     to_file,
 )
 from integration.reference.ports import free_ports
 from integration.reference.progress import Progress, silent
+from integration.reference.started_cluster import StartedCluster
 from integration.reference.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -62,11 +62,8 @@ def find_java() -> str:
     return java
 
 
-class JvmCluster(ReferenceCluster):
-    """Three local processes; see `ReferenceCluster` for the verbs.
-
-    ``configs`` are added to every broker's configuration, ``node_configs`` to one broker's.
-    """
+class JvmCluster(StartedCluster):
+    """Three local processes; see `ReferenceCluster` for the verbs."""
 
     kind: ClassVar[str] = "jvm"
     faults: ClassVar[frozenset[Fault]] = frozenset({Fault.PAUSE, Fault.KILL})
@@ -79,26 +76,10 @@ class JvmCluster(ReferenceCluster):
         version: str = KAFKA_VERSION,
         progress: Progress = silent,
     ) -> None:
-        self._configs = dict(configs or {})
-        self._node_configs = dict(node_configs or {})
-        self._version = version
-        self._progress = progress
-        self._nodes: list[Node] = []
+        super().__init__(configs, node_configs=node_configs, version=version, progress=progress)
         self._directory: Path | None = None
         self._java_command: list[str] = []
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """The brokers' addresses on 127.0.0.1."""
-        return ",".join(self.address(node.node_id) for node in self._nodes)
-
-    def address(self, broker: int) -> str:
-        """Return the broker's port of 127.0.0.1, which it keeps when it is killed and started."""
-        ports = {node.node_id: node.client_port for node in self._nodes}
-        if broker not in ports:
-            raise ReferenceClusterError(f"the {self.kind} reference has no broker {broker} now")
-        return f"127.0.0.1:{ports[broker]}"
 
     def start(self) -> None:
         """Fetch the jars, format the storage, start three processes, wait until clients see them."""
@@ -182,8 +163,7 @@ class JvmCluster(ReferenceCluster):
         for node in self._nodes:
             home = self._node_directory(node.node_id)
             home.mkdir()
-            configs = self._configs | dict(self._node_configs.get(node.node_id, {}))
-            properties = node_properties(node, self._nodes, str(home / "data"), configs)
+            properties = self._properties(node, str(home / "data"))
             (home / "node.properties").write_text(to_file(properties), encoding="utf-8")
 
     def _format_storage(self) -> None:

@@ -9,16 +9,32 @@ one that three nodes on one machine cannot live with, is set here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["CLUSTER_ID", "NODE_IDS", "Node", "node_environment", "node_properties", "to_file"]
+__all__ = [
+    "CLUSTER_ID",
+    "COMMON_CONFIGS",
+    "NODE_IDS",
+    "Node",
+    "node_environment",
+    "node_properties",
+    "to_file",
+]
 
 NODE_IDS = (1, 2, 3)
 CLUSTER_ID = "YnJva2VyLXNpbS1jbXBhcg"
 """A cluster id as Kafka wants it: 16 bytes in URL-safe base 64 without padding."""
+
+
+COMMON_CONFIGS: Final = {"replica.fetch.backoff.ms": "100"}
+"""What every compared cluster is run with, the simulated too.
+
+A follower that hears of a new partition before its leader does is refused and waits so long. Which
+of them is first is chance, and by default, a second, chance would decide how long acks=all takes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +77,7 @@ def node_properties(
         "inter.broker.listener.name": "INTERNAL",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": log_directory,
+        **COMMON_CONFIGS,
         **configs,
     }
 

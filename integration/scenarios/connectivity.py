@@ -13,11 +13,17 @@ from integration.scenarios.observe import after, described, fetched, listed, pro
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from broker_sim.protocol.messages import ProduceResponse
+    from integration.raw_client import Pending
     from integration.stage import Stage
 
 CONNECTIONS = 50
+RETRANSMITTED_WITHIN_MS = 1500
+"""What TCP sent in vain it sends again, after pauses that double; Docker's proxy is in between."""
+ONCE_MENDED = {"early_ms": 500, "late_ms": RETRANSMITTED_WITHIN_MS}
+"""The network is whole somewhat before Docker says so."""
 
 
 @scenario(needs={Fault.PAUSE})
@@ -88,14 +94,7 @@ def a_frozen_broker_accepts_connections_and_answers_when_it_goes_on(
     }
     stage.wait(500)
     resumed_ms = stage.resume(stage.third)
-    for step, sent in pending.items():
-        reply = sent.result()
-        yield Observation(
-            step,
-            error_code=reply.message.responses[0].partition_responses[0].error_code,
-            elapsed_ms=reply.elapsed_ms,
-            timing=after(reply, resumed_ms, late_ms=500),
-        )
+    yield from _taken(pending, resumed_ms, late_ms=500)
     yield listed("both", old.list_offset(topic, LATEST), at_once())
 
 
@@ -156,6 +155,78 @@ def a_leader_cut_off_from_the_others_acknowledges_nothing_to_acks_all(
     stage.until_isr(topic, *stage.brokers)
     yield described("reconnected", stage, topic)
     yield fetched("what is left", new.fetch(topic, 0), at_once())
+
+
+@scenario(needs={Fault.DISCONNECT_CLIENTS})
+def a_follower_that_no_client_reaches_goes_on_replicating(stage: Stage) -> Iterator[Observation]:
+    """Nothing of it is seen at the leader; what it was asked meanwhile it answers afterwards."""
+    topic = stage.topic()
+    leader, follower = stage.connect(stage.anchor), stage.connect(stage.third)
+    stage.disconnect_clients(stage.third)
+    pending = follower.start_fetch(Position(topic))
+    yield produced("acks=all", leader.produce(topic, b"a"), at_once())
+    stage.wait(1000)
+    yield described("meanwhile", stage, topic)
+    mended_ms = stage.reconnect_clients(stage.third)
+    fetch = pending.result()
+    due = after(fetch, mended_ms, **ONCE_MENDED)
+    yield fetched("from the follower", fetch, due)
+
+
+@scenario(needs={Fault.DISCONNECT_CLIENTS}, configs=QUICK_FENCING)
+def a_leader_that_no_client_reaches_stays_the_leader(stage: Stage) -> Iterator[Observation]:
+    """Its heartbeats arrive, so nobody else leads; the requests reach it when the way is free."""
+    topic = stage.topic([stage.third, stage.anchor, stage.second])
+    old = stage.connect(stage.third)
+    yield produced("before", old.produce(topic, b"before"), at_once())
+    stage.disconnect_clients(stage.third)
+    stage.wait(SESSION_TIMEOUT_MS + FENCED_WITHIN_MS)
+    yield described("meanwhile", stage, topic)
+    pending = {
+        "old connection": old.start_produce(Append(topic, 0, batch_of([b"old"]))),
+        "new connection": stage.connect(stage.third).start_produce(
+            Append(topic, 0, batch_of([b"new"]))
+        ),
+    }
+    stage.wait(300)
+    mended_ms = stage.reconnect_clients(stage.third)
+    yield from _taken(pending, mended_ms, **ONCE_MENDED)
+    yield listed("both", old.list_offset(topic, LATEST), at_once())
+
+
+@scenario(needs={Fault.PAUSE, Fault.DISCONNECT_CLIENTS})
+def an_answer_that_cannot_be_delivered_waits_for_the_network(
+    stage: Stage,
+) -> Iterator[Observation]:
+    """The produce times out while no client reaches its leader; the record stays in the log."""
+    topic = stage.topic([stage.second, stage.anchor, stage.third])
+    leader = stage.connect(stage.second)
+    stage.pause(stage.third)
+    pending = leader.start_produce(Append(topic, 0, batch_of([b"a"])), timeout_ms=500)
+    stage.wait(200)
+    stage.disconnect_clients(stage.second)
+    stage.wait(1000)
+    mended_ms = stage.reconnect_clients(stage.second)
+    reply = pending.result()
+    due = after(reply, mended_ms, **ONCE_MENDED)
+    yield produced("timed out", reply, due)
+    stage.resume(stage.third)
+    yield produced("healthy again", leader.produce(topic, b"b"), at_once(late_ms=1500))
+    yield fetched("what is there", leader.fetch(topic, 0), at_once())
+
+
+def _taken(
+    pending: Mapping[str, Pending[ProduceResponse]], since_ms: float, **window: float
+) -> Iterator[Observation]:
+    """Observe produces that were due at one moment, in whatever order they were appended."""
+    for step, sent in pending.items():
+        reply = sent.result()
+        yield Observation(
+            step,
+            error_code=reply.message.responses[0].partition_responses[0].error_code,
+            elapsed_ms=reply.elapsed_ms,
+            timing=after(reply, since_ms, **window),
+        )
 
 
 def _refused(stage: Stage, broker: int) -> bool:

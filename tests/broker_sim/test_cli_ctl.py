@@ -57,6 +57,26 @@ def test_a_broker_is_cut_off_and_back(ctl, cluster):
     assert cluster.status()["links"] == []
 
 
+def test_clients_are_cut_off_and_let_in_again(ctl, cluster):
+    def cut_off():
+        return [broker["id"] for broker in cluster.status()["brokers"] if broker["clients_cut_off"]]
+
+    assert ctl("disconnect-clients", "3")[0] == 0
+    assert cut_off() == [3]
+    assert "yes" in ctl("status")[1]
+    assert ctl("reconnect-clients", "3")[0] == 0
+    assert cut_off() == []
+
+
+def test_clients_of_a_dead_broker_cannot_be_cut_off_and_a_restarted_one_has_clients(ctl, cluster):
+    assert ctl("disconnect-clients", "3")[0] == 0
+    assert ctl("kill", "3")[0] == 0
+    refused = "broker-sim: broker 3 is dead; no client is connected to it\n"
+    assert ctl("disconnect-clients", "3") == (1, "", refused)
+    assert ctl("start", "3")[0] == 0
+    assert not cluster.status()["brokers"][2]["clients_cut_off"]
+
+
 def test_faults_are_injected_and_healed(ctl):
     fault = ("inject", "Produce", "--error", "NOT_LEADER_OR_FOLLOWER", "--count", "2")
     assert ctl(*fault) == (0, "fault 1 hits PRODUCE\n", "")

@@ -10,6 +10,7 @@ from broker_sim.cluster import Cluster
 from integration.compare import ScenarioResult, Verdict
 from integration.differences import read_known_differences
 from integration.playing import ClusterPlayer
+from integration.reference.node_config import COMMON_CONFIGS
 from integration.scenarios.catalogue import select
 from integration.under_test import KafkaUnderTest, SimulatorUnderTest
 
@@ -33,7 +34,10 @@ CHOSEN = (
 
 @pytest.fixture(scope="module")
 def simulator():
-    with Cluster(3) as cluster, ClusterPlayer(SimulatorUnderTest(cluster)) as player:
+    with (
+        Cluster(3, configs=COMMON_CONFIGS) as cluster,
+        ClusterPlayer(SimulatorUnderTest(cluster)) as player,
+    ):
         yield player
 
 

@@ -37,6 +37,8 @@ def test_verbs_answer_with_the_broker_s_state(ask):
         ("resume", "running"),
         ("disconnect", "running"),
         ("reconnect", "running"),
+        ("disconnect-clients", "running"),
+        ("reconnect-clients", "running"),
         ("kill", "dead"),
         ("start", "running"),
     ]:

@@ -129,6 +129,30 @@ def test_nothing_behind_a_parked_request_is_looked_at_before_its_answer():
     assert setup.transport.written == [b"one", b"park", b"two"]
 
 
+def test_nothing_passes_while_the_network_is_cut_and_all_of_it_afterwards():
+    setup = Setup(parks=lambda data: data == b"park")
+    setup.connection.data_received(frame(b"one") + frame(b"park"))
+    setup.connection.hold()
+    assert not setup.transport.reading
+    setup.sink.release()
+    setup.settle()
+    assert setup.transport.written == [b"one"]
+    assert not setup.transport.reading
+    setup.connection.release()
+    assert setup.transport.reading
+    assert setup.transport.written == [b"one", b"park"]
+
+
+def test_a_connection_made_while_the_network_is_cut_is_held_too():
+    setup = Setup()
+    connections = OpenConnections(setup.process, -1)
+    connections.hold()
+    connections.add(setup.connection)
+    assert not setup.transport.reading
+    connections.release()
+    assert setup.transport.reading
+
+
 def test_what_arrives_while_a_request_is_parked_is_kept():
     setup = Setup(parks=lambda data: data == b"park")
     setup.connection.data_received(frame(b"park"))

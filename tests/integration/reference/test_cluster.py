@@ -120,6 +120,19 @@ def test_a_broker_that_is_cut_off_serves_clients_but_not_its_peers(real_kafka, p
     assert partition.produce("six") is None
 
 
+def test_a_broker_without_clients_replicates_on(real_kafka, partition):
+    if Fault.DISCONNECT_CLIENTS not in real_kafka.faults:
+        pytest.skip(f"a {real_kafka.kind} reference cannot cut clients off")
+    follower = partition.follower()
+    real_kafka.disconnect_clients(follower)
+    try:
+        assert partition.produce("seven", 1_500) is None
+        assert real_kafka.live_brokers(follower) == frozenset()
+    finally:
+        real_kafka.reconnect_clients(follower)
+    real_kafka.wait_for_brokers(set(real_kafka.broker_ids))
+
+
 def test_a_description_is_plain_json_and_names_the_version(real_kafka):
     facts = real_kafka.describe()
     assert json.loads(json.dumps(facts)) == facts

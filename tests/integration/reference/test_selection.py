@@ -82,13 +82,15 @@ def test_a_cluster_of_somebody_else_cannot_be_hurt():
     for verb in (cluster.pause, cluster.resume, cluster.kill, cluster.start_broker):
         with pytest.raises(UnsupportedFaultError, match=r"--reference containers"):
             verb(1)
-    with pytest.raises(UnsupportedFaultError, match=r"cannot disconnect broker 1"):
+    with pytest.raises(UnsupportedFaultError, match=r"no way to disconnect \(broker 1\)"):
         cluster.disconnect(1)
+    with pytest.raises(UnsupportedFaultError, match=r"no way to disconnect clients \(broker 2\)"):
+        cluster.disconnect_clients(2)
 
 
 def test_local_processes_cannot_be_cut_off_from_each_other():
     assert JvmCluster.faults == {Fault.PAUSE, Fault.KILL}
-    with pytest.raises(UnsupportedFaultError, match=r"a jvm reference cannot disconnect broker 2"):
+    with pytest.raises(UnsupportedFaultError, match=r"a jvm reference has no way to disconnect"):
         JvmCluster().disconnect(2)
 
 
