@@ -15,24 +15,24 @@ import structlog
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from integration.comparison import compare_sides
-from integration.differences import read_known_differences, reason_for
-from integration.lateness import compare_lateness
-from integration.playing import KafkaSide, Side, SimulatorSide
+from integration.comparison.both_sides import compare_sides
+from integration.comparison.differences import read_known_differences, reason_for
+from integration.comparison.drift import drift_between
+from integration.comparison.lateness import compare_lateness
+from integration.comparison.playing import KafkaSide, Side, SimulatorSide
+from integration.comparison.recorded import RECORDING, RecordedSide, write_recording
 from integration.reference.errors import ReferenceClusterError
-from integration.reference.recorded.drift import drift_between
-from integration.reference.recorded.recorded import RECORDING, RecordedSide, write_recording
 from integration.reference.selection import ReferenceKind, select_reference
-from integration.report import Report, write_json, write_observations
-from integration.report_html import write_html
-from integration.report_markdown import write_markdown
-from integration.report_table import print_report, result_line
+from integration.report.html_page import write_html
+from integration.report.markdown import write_markdown
+from integration.report.report import Report, write_json, write_observations
+from integration.report.terminal import print_report, result_line
 from integration.scenarios.catalogue import CATALOGUE, catalogue_version, select
 from integration.scenarios.document import catalogue_markdown
 from purgatory.clock import SystemClock
 
 if TYPE_CHECKING:
-    from integration.compare import ScenarioResult
+    from integration.comparison.verdict import ScenarioResult
     from integration.scenarios.scenario import Scenario
 
 __all__ = ["main"]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from integration.clients.stopwatch import now_ms
 from integration.pipeline.errors import PipelineError
-from integration.stopwatch import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable

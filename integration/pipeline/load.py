@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from broker_sim.control.client import ControlClient
-from integration.stopwatch import now_ms, pause_ms
+from integration.clients.stopwatch import now_ms, pause_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

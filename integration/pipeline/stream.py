@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final
 import pyspark.sql.functions as sf
 from pyspark.errors import AnalysisException, StreamingQueryException
 
+from integration.clients.stopwatch import now_ms
 from integration.pipeline.errors import PipelineError
 from integration.pipeline.ingest import quarantine_rows
 from integration.pipeline.lifecycle import OPERATION
 from integration.pipeline.schema import ENDINGS, parse
 from integration.pipeline.session import KAFKA_CONNECTOR
-from integration.stopwatch import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

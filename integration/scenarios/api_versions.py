@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
-from integration.broker_client import Append, batch_of, produce_request
+from integration.clients.broker_client import Append, batch_of, produce_request
 from integration.observations import Observation, at_once
 from integration.scenarios.observe import answer_or_end
 from integration.scenarios.requests import REQUESTS, Subject
@@ -16,8 +16,8 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from integration.broker_client import BrokerClient
-    from integration.stage import Stage
+    from integration.clients.broker_client import BrokerClient
+    from integration.stage.stage import Stage
 
 SOFTWARE_VERSION = 3
 UNORDERED = ("topics", "partitions", "responses", "results")

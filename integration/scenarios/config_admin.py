@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.config import BROKER_CONFIGS
 from broker_sim.protocol import messages
-from integration.admin_requests import (
+from integration.clients.admin_requests import (
     APPEND,
     BROKER,
     BROKER_LOGGER,
@@ -24,7 +24,7 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 UNORDERED = ("results", "responses")
 UNKNOWN_KIND = 99

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import Record, build_batch, iter_records
-from integration.admin_requests import creatable, create, delete, metadata, pages
-from integration.broker_client import EARLIEST, LATEST, TIMESTAMP_MS, Append, Position, batch_of
+from integration.clients.admin_requests import creatable, create, delete, metadata, pages
+from integration.clients.broker_client import (
+    EARLIEST,
+    LATEST,
+    TIMESTAMP_MS,
+    Append,
+    Position,
+    batch_of,
+)
 from integration.observations import Observation, at_once
 from integration.scenarios.clusters import RESTRICTED
 from integration.scenarios.observe import after, answer_or_end, fetched, listed, produced
@@ -19,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from broker_sim.protocol import messages
-    from integration.raw_client import Reply
-    from integration.stage import Stage
+    from integration.clients.raw_client import Reply
+    from integration.stage.stage import Stage
 
 MEBIBYTE = 1 << 20
 HOUR_MS = 3_600_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.broker_client import LATEST, Append, Position, batch_of
+from integration.clients.broker_client import LATEST, Append, Position, batch_of
+from integration.clients.raw_client import RawConnection
 from integration.observations import Observation, at_once, at_timeout, on_event
-from integration.raw_client import RawConnection
 from integration.reference.cluster import Fault
 from integration.scenarios.clusters import FENCED_WITHIN_MS, QUICK_FENCING, SESSION_TIMEOUT_MS
 from integration.scenarios.observe import after, described, fetched, listed, produced
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from broker_sim.protocol.messages import ProduceResponse
-    from integration.raw_client import Pending
-    from integration.stage import Stage
+    from integration.clients.raw_client import Pending
+    from integration.stage.stage import Stage
 
 CONNECTIONS = 50
 RETRANSMITTED_WITHIN_MS = 1500

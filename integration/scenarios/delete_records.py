@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.broker_client import EARLIEST, LATEST, Position
+from integration.clients.broker_client import EARLIEST, LATEST, Position
 from integration.observations import at_once, at_timeout
 from integration.reference.cluster import Fault
 from integration.scenarios.observe import after, deleted, fetched, listed, produced
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.observations import Observation
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 REPLICATED_WITHIN_MS = 1250.0
 """Followers tell their log start with their next fetch, 500 ms each, and it may take two."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from integration.stage import Stage
-    from integration.topics import Topic
+    from integration.clients.topics import Topic
+    from integration.stage.stage import Stage
 
 __all__ = ["displaced_topic"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration import admin
+from integration.clients import admin
 from integration.observations import at_once
 from integration.reference.cluster import Fault
 from integration.scenarios.clusters import QUICK_FENCING
@@ -15,9 +15,9 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from integration.clients.topics import Topic
     from integration.observations import Observation
-    from integration.stage import Stage
-    from integration.topics import Topic
+    from integration.stage.stage import Stage
 
 PREFERRED, UNCLEAN = 0, 1
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.broker_client import EARLIEST, LATEST, MAX_TIMESTAMP, Append, Position, batch_of
+from integration.clients.broker_client import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    Append,
+    Position,
+    batch_of,
+)
 from integration.observations import Observation, at_once, at_timeout
 from integration.reference.cluster import Fault
 from integration.scenarios.clusters import QUICK_FENCING
@@ -14,7 +21,7 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 NO_BROKER = 77
 EPOCHS = ((-1, "none"), (0, "the present"), (5, "a future"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration import admin
-from integration.broker_client import Append, Position, batch_of
+from integration.clients import admin
+from integration.clients.broker_client import Append, Position, batch_of
 from integration.observations import Observation, at_once, at_timeout, on_event
 from integration.reference.cluster import Fault
 from integration.scenarios.clusters import FENCED_WITHIN_MS, QUICK_FENCING, SESSION_TIMEOUT_MS
@@ -24,7 +24,7 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 WITHOUT_EPOCH_WAIT_MS = 2500
 MOVED_LATE_MS = 500.0

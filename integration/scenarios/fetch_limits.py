@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.protocol import messages
-from integration.broker_client import Append, Position, batch_of, fetch_request
+from integration.clients.broker_client import Append, Position, batch_of, fetch_request
 from integration.observations import Observation, at_once, at_timeout
 from integration.scenarios.observe import after, fetched, values_of
 from integration.scenarios.scenario import scenario
@@ -13,10 +13,10 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from integration.broker_client import BrokerClient
-    from integration.raw_client import Reply
-    from integration.stage import Stage
-    from integration.topics import Topic
+    from integration.clients.broker_client import BrokerClient
+    from integration.clients.raw_client import Reply
+    from integration.clients.topics import Topic
+    from integration.stage.stage import Stage
 
 VALUE = b"v" * 1000
 BATCH_BYTES = len(batch_of([VALUE]))

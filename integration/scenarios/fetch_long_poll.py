@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.broker_client import Append, Position, batch_of
+from integration.clients.broker_client import Append, Position, batch_of
 from integration.observations import at_once, at_timeout
 from integration.scenarios.observe import after, fetched, produced
 from integration.scenarios.scenario import scenario
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.observations import Observation
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 VALUE = b"v" * 32
 BATCH_BYTES = len(batch_of([VALUE]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.broker_client import EARLIEST, LATEST, Position, batch_of
+from integration.clients.broker_client import EARLIEST, LATEST, Position, batch_of
 from integration.observations import at_once, at_timeout
 from integration.reference.cluster import Fault
 from integration.scenarios.clusters import SHORT_LAG, SMALL_OFFSETS_TOPIC
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.observations import Observation
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 
 @scenario(needs={Fault.PAUSE})

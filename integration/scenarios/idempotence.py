@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.protocol import messages
-from integration.broker_client import Append, batch_of
+from integration.clients.broker_client import Append, batch_of
 from integration.observations import Observation, at_once, at_timeout
 from integration.reference.cluster import Fault
 from integration.scenarios.observe import delivered, fetched, listed, produced
@@ -14,10 +14,10 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from integration.broker_client import BrokerClient
-    from integration.raw_client import Pending
-    from integration.stage import Stage
-    from integration.topics import Topic
+    from integration.clients.broker_client import BrokerClient
+    from integration.clients.raw_client import Pending
+    from integration.clients.topics import Topic
+    from integration.stage.stage import Stage
 
 LAST_SEQUENCE = 2**31 - 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.broker_client import Append, batch_of
+from integration.clients.broker_client import Append, batch_of
 from integration.observations import Observation, at_once, on_event
 from integration.reference.cluster import Fault
 from integration.scenarios.clusters import (
@@ -20,7 +20,7 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 FETCH_WAIT_MS = 500
 DEFAULT_SESSION_TIMEOUT_MS = 9000

@@ -9,7 +9,7 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.records import Record, build_batch
-from integration.broker_client import TIMESTAMP_MS, Append, batch_of, produce_request
+from integration.clients.broker_client import TIMESTAMP_MS, Append, batch_of, produce_request
 from integration.observations import at_once
 from integration.scenarios.observe import (
     answer_or_end,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.observations import Observation
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 MEBIBYTE = 1 << 20
 NO_API = 9999

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from broker_sim.protocol import messages
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.records import Record, build_batch
-from integration.broker_client import (
+from integration.clients.broker_client import (
     EARLIEST,
     LATEST,
     LIST_OFFSETS_VERSION,
@@ -23,11 +23,11 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from integration.broker_client import BrokerClient
+    from integration.clients.broker_client import BrokerClient
+    from integration.clients.raw_client import Reply
+    from integration.clients.topics import Topic
     from integration.observations import Observation
-    from integration.raw_client import Reply
-    from integration.stage import Stage
-    from integration.topics import Topic
+    from integration.stage.stage import Stage
 
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
 MEBIBYTE = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.protocol import messages
-from integration.admin_requests import creatable, create, metadata, pages
+from integration.clients.admin_requests import creatable, create, metadata, pages
 from integration.observations import Observation, at_once
 from integration.scenarios.clusters import RESTRICTED
 from integration.scenarios.observe import described
@@ -14,7 +14,7 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 UNKNOWN_ID = bytes(range(16))
 NO_ID = bytes(16)

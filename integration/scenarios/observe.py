@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.record_batch import batch_size_at, parse_header, split_batches
 from broker_sim.protocol.records import iter_records
+from integration.clients.raw_client import ConnectionEndedError
 from integration.observations import UNTIMED, Observation, Timing, at_once, on_event
-from integration.raw_client import ConnectionEndedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from broker_sim.protocol import messages
-    from integration.raw_client import Pending, Reply
-    from integration.stage import Stage
-    from integration.topics import Topic
-    from integration.user_client import Delivery
+    from integration.clients.raw_client import Pending, Reply
+    from integration.clients.topics import Topic
+    from integration.clients.user_client import Delivery
+    from integration.stage.stage import Stage
 
 __all__ = [
     "after",

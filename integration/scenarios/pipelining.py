@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from integration.broker_client import LATEST, Append, Position, batch_of
+from integration.clients.broker_client import LATEST, Append, Position, batch_of
 from integration.observations import at_once, at_timeout
 from integration.reference.cluster import Fault
 from integration.scenarios.observe import after, fetched, listed, produced
@@ -13,9 +13,9 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from integration.clients.raw_client import Pending
     from integration.observations import Observation
-    from integration.raw_client import Pending
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 
 def later(pending: Pending[Any], first: Pending[Any]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.broker_client import EARLIEST, Append, batch_of
+from integration.clients.broker_client import EARLIEST, Append, batch_of
 from integration.observations import at_once
 from integration.scenarios.observe import delivered, fetched, listed, produced
 from integration.scenarios.scenario import scenario
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.observations import Observation
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 
 """A follower whose fetch has just begun to wait without this partition comes back in 500 ms."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.broker_client import Append, batch_of
+from integration.clients.broker_client import Append, batch_of
+from integration.clients.stopwatch import now_ms
 from integration.observations import at_once, at_timeout
 from integration.reference.cluster import Fault
 from integration.scenarios.clusters import SHORT_LAG, lagged_out
 from integration.scenarios.observe import after, delivered, fetched, produced
 from integration.scenarios.scenario import scenario
-from integration.stopwatch import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from integration.clients.topics import Topic
     from integration.observations import Observation
-    from integration.stage import Stage
-    from integration.topics import Topic
+    from integration.stage.stage import Stage
 
 UNKNOWN_PARTITION = 99
 AT_REJOIN_MS = 2500.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from integration.admin_requests import TOPIC, describe_configs
+from integration.clients.admin_requests import TOPIC, describe_configs
 
 if TYPE_CHECKING:
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 __all__ = ["Publication"]
 

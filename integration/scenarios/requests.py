@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
-from integration.broker_client import EARLIEST, Position, fetch_request
+from integration.clients.broker_client import EARLIEST, Position, fetch_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.protocol.message import Message
-    from integration.stage import Stage
-    from integration.topics import Topic
+    from integration.clients.topics import Topic
+    from integration.stage.stage import Stage
 
 __all__ = ["REQUESTS", "Subject"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from integration.observations import Observation
     from integration.reference.cluster import Fault
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 __all__ = ["Scenario", "scenario", "scenarios_of"]
 

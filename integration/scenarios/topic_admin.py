@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.admin_requests import (
+from integration.clients.admin_requests import (
     creatable,
     create,
     delete,
@@ -20,7 +20,7 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from integration.stage import Stage
+    from integration.stage.stage import Stage
 
 UNKNOWN_BROKER = 99
 LONGEST_NAME = 249

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.compare import ScenarioResult
+from integration.comparison.playing import Playing
+from integration.comparison.verdict import ScenarioResult
 from integration.observations import Observation, at_once
-from integration.playing import Playing
 from integration.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ way to wait, each of them on the session's real brokers.
 import pytest
 
 from broker_sim.cluster import Cluster
-from integration.compare import ScenarioResult, Verdict
-from integration.differences import read_known_differences
-from integration.playing import ClusterPlayer
+from integration.comparison.differences import read_known_differences
+from integration.comparison.playing import ClusterPlayer
+from integration.comparison.verdict import ScenarioResult, Verdict
 from integration.reference.node_config import COMMON_CONFIGS
 from integration.scenarios.catalogue import select
-from integration.under_test import KafkaUnderTest, SimulatorUnderTest
+from integration.stage.under_test import KafkaUnderTest, SimulatorUnderTest
 
 CHOSEN = (
     "acks_1_is_answered_at_once",

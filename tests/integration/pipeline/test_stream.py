@@ -108,10 +108,10 @@ def test_the_trace_of_a_running_cluster_is_the_same_live_and_from_its_file(spark
     import pyspark.sql.functions as sf
     from confluent_kafka import Producer
 
+    from integration.clients.stopwatch import now_ms
     from integration.pipeline import ingest
     from integration.pipeline.load import TRACE_TOPIC, running_cluster, traced_events
     from integration.pipeline.stream import StreamSettings, run
-    from integration.stopwatch import now_ms
 
     trace, out = tmp_path / "trace.jsonl", str(tmp_path / "out")
     with running_cluster(trace) as cluster:

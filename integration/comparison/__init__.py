@@ -1,0 +1,1 @@
+"""Both sides play the scenarios; what they showed is laid side by side."""

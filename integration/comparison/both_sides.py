@@ -1,0 +1,57 @@
+"""A whole comparison: both sides play every scenario, cluster by cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from integration.comparison.verdict import ScenarioResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from integration.comparison.differences import KnownDifference
+    from integration.comparison.playing import Player, Side
+    from integration.scenarios.scenario import Scenario
+
+__all__ = ["compare_sides"]
+
+
+def compare_sides(
+    kafka: Side,
+    sim: Side,
+    scenarios: Sequence[Scenario],
+    *,
+    repeats: int,
+    known: Sequence[KnownDifference],
+    on_result: Callable[[ScenarioResult], None],
+) -> list[ScenarioResult]:
+    """Play ``scenarios`` on both sides at the same time; ``on_result`` is told of each.
+
+    Scenarios that want the same broker configurations share a cluster on each side. The results
+    are in the order of ``scenarios``. Raises `ReferenceClusterError` when the reference does not
+    start; trouble within a scenario is in its result.
+    """
+    results = {scenario.name: ScenarioResult(scenario) for scenario in scenarios}
+    by_configs = sorted(scenarios, key=lambda scenario: scenario.configs)
+    with ThreadPoolExecutor(2, thread_name_prefix="side") as threads:
+
+        def play(theirs: Player, ours: Player, result: ScenarioResult) -> None:
+            for repeat in range(1, repeats + 1):
+                at_kafka = threads.submit(theirs.play, result.scenario, repeat)
+                at_sim = threads.submit(ours.play, result.scenario, repeat)
+                result.add(at_kafka.result(), at_sim.result(), known)
+            on_result(result)
+
+        for configs, group in groupby(by_configs, key=lambda scenario: scenario.configs):
+            left = deque(group)
+            while left:
+                with kafka.open(configs) as theirs, sim.open(configs) as ours:
+                    while left:
+                        result = results[left.popleft().name]
+                        play(theirs, ours, result)
+                        if result.has_trouble:
+                            break  # the next one deserves clusters that are well
+    return list(results.values())

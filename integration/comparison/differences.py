@@ -1,0 +1,70 @@
+"""The differences that are known and explained: the table in docs/differences.md, read by code.
+
+A row names scenario, step and field (shell patterns) and the reason. A difference that a row fits
+does not fail a comparison; it is shown as documented.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["DOCUMENT", "KnownDifference", "read_known_differences", "reason_for"]
+
+_PACKAGED: Final = Path(__file__).with_name("differences.md")
+DOCUMENT: Final = (
+    _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[2] / "docs" / "differences.md"
+)
+"""A wheel carries a copy of it beside this module."""
+HEADER: Final = ("scenario", "step", "field", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDifference:
+    """One row of the table."""
+
+    scenario: str
+    step: str
+    field: str
+    reason: str
+
+    def fits(self, scenario: str, step: str, field: str) -> bool:
+        """Tell whether the row speaks of that difference."""
+        pairs = ((scenario, self.scenario), (step, self.step), (field, self.field))
+        return all(fnmatch.fnmatchcase(name, pattern) for name, pattern in pairs)
+
+
+def read_known_differences(document: Path = DOCUMENT) -> list[KnownDifference]:
+    """Return the rows of the table whose header is scenario, step, field, reason.
+
+    Empty when there is no such document. ValueError for a row of another width, by its line.
+    """
+    if not document.exists():
+        return []
+    known: list[KnownDifference] = []
+    in_table = False
+    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
+        cells = [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
+        if tuple(cells) == HEADER:
+            in_table = True
+        elif not line.startswith("|"):
+            in_table = False
+        elif in_table and not set(line) <= set("|-: "):
+            if len(cells) != len(HEADER):
+                raise ValueError(
+                    f"{document.name}:{number}: {len(cells)} cells, {len(HEADER)} wanted"
+                )
+            known.append(KnownDifference(*cells))
+    return known
+
+
+def reason_for(
+    known: Iterable[KnownDifference], scenario: str, step: str, field: str
+) -> str | None:
+    """Return the reason that the table gives for a difference, None when it has none."""
+    return next((row.reason for row in known if row.fits(scenario, step, field)), None)

@@ -1,0 +1,1 @@
+"""What a comparison leaves: files, a page, a summary, tables on the terminal."""

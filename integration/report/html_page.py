@@ -1,0 +1,145 @@
+"""The comparison as one HTML page that needs no network: verdicts, both answers, timing plots."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from integration.comparison.lateness import TOLERANCE_MS, TOLERANCE_REASON
+from integration.comparison.verdict import Verdict
+from integration.report.report import undocumented
+from integration.report.timing_plot import timing_plot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from integration.comparison.playing import Playing
+    from integration.comparison.verdict import Difference, ScenarioResult
+    from integration.report.report import Report
+
+__all__ = ["html_page", "write_html"]
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem;
+  color: #1c2330; background: #fff }
+h1, h2, h3 { line-height: 1.2 } code, pre { font: 13px/1.4 ui-monospace, monospace }
+table { border-collapse: collapse; margin: 1rem 0 } td, th { padding: .25rem .7rem;
+  border-bottom: 1px solid #dde; text-align: left; vertical-align: top }
+td.number { text-align: right; font-variant-numeric: tabular-nums }
+pre { background: #f5f6fa; padding: .6rem; overflow-x: auto; white-space: pre-wrap }
+.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem }
+.verdict { padding: 0 .5rem; border-radius: .6rem; color: #fff; white-space: nowrap }
+.agreed { background: #23793c } .documented { background: #9a6b00 } .differed { background: #b3261e }
+.flaky { background: #7a3ea8 } .reference-trouble { background: #b3261e }
+.skipped { background: #767b85 }
+summary { cursor: pointer; padding: .15rem 0 }
+@media (prefers-color-scheme: dark) { body { color: #dfe3ea; background: #14171c }
+  td, th { border-color: #333a45 } pre { background: #1d2128 } }
+"""
+
+
+def write_html(report: Report, path: Path) -> None:
+    """Write `html_page` to a file."""
+    path.write_text(html_page(report), encoding="utf-8")
+
+
+def html_page(report: Report) -> str:
+    """Return the whole page."""
+    kafka = html.escape(str(report.facts.get("kafka_version", "unknown")))
+    return "".join(
+        (
+            "<!doctype html><html lang=en><meta charset=utf-8>",
+            "<meta name=viewport content='width=device-width'>",
+            f"<title>Simulator beside Kafka {kafka}</title><style>{STYLE}</style>",
+            f"<h1>The simulator beside Kafka {kafka}</h1>",
+            f"<p>Reference: {html.escape(report.reference)} ({html.escape(report.reason)}). ",
+            f"Catalogue {report.catalogue_version}, run {report.run_id}.</p>",
+            *_families(report),
+            *_lateness(report),
+            *_scenarios(report.results),
+            f"<h2>The reference</h2><pre>{_json(report.facts)}</pre></html>\n",
+        )
+    )
+
+
+def _families(report: Report) -> Iterator[str]:
+    shown = [verdict for verdict in Verdict if report.counts()[verdict]]
+    yield "<h2>Families</h2><table><tr><th>family"
+    yield from (f"<th>{_badge(verdict)}" for verdict in shown)
+    for family, verdicts in report.families().items():
+        yield f"<tr><td>{family}"
+        yield from (f"<td class=number>{verdicts[verdict] or ''}" for verdict in shown)
+    yield "</table>"
+
+
+def _lateness(report: Report) -> Iterator[str]:
+    yield "<h2>Lateness</h2><p>How long after they were due the answers came, in ms. The "
+    yield f"simulator's p99 may exceed Kafka's by {TOLERANCE_MS:g} ms: {TOLERANCE_REASON}.</p>"
+    yield timing_plot(report.results)
+    yield "<table><tr><th>answers<th>side<th>count<th>p50<th>p95<th>p99<th>max<th>judged"
+    for compared in report.lateness:
+        judged = "" if not compared.judged else "agrees" if compared.agrees else "<b>late</b>"
+        for side, found in (("Kafka", compared.kafka), ("simulator", compared.sim)):
+            numbers = (found.count, found.p50, found.p95, found.p99, found.maximum)
+            yield f"<tr><td>{html.escape(compared.name)}<td>{side}"
+            yield from (f"<td class=number>{number:g}" for number in numbers)
+            yield f"<td>{judged}"
+    yield "</table>"
+
+
+def _scenarios(results: Sequence[ScenarioResult]) -> Iterator[str]:
+    yield "<h2>Scenarios</h2>"
+    family = ""
+    for result in results:
+        if result.scenario.family != family:
+            family = result.scenario.family
+            yield f"<h3>{family}</h3>"
+        is_open = " open" if result.verdict in {Verdict.DIFFERED, Verdict.FLAKY} else ""
+        yield f"<details{is_open}><summary>{_badge(result.verdict)} "
+        yield f"<code>{result.scenario.name}</code> {result.flakiness}</summary>"
+        yield f"<p>{html.escape(result.scenario.description)} "
+        yield f"<i>{html.escape(result.scenario.topology)}</i></p>"
+        yield from _differences(result)
+        yield "</details>"
+
+
+def _differences(result: ScenarioResult) -> Iterator[str]:
+    if result.trouble:
+        yield f"<p>{html.escape(result.trouble)}</p>"
+    seen: set[tuple[str, int, int]] = set()
+    for found in undocumented(result):
+        yield f"<p><b>{html.escape(found.step)}</b> #{found.attempt}, {html.escape(found.field)}: "
+        yield f"Kafka <code>{html.escape(str(found.kafka))}</code>, "
+        yield f"simulator <code>{html.escape(str(found.sim))}</code></p>"
+        key = (found.step, found.attempt, found.repeat)
+        if key not in seen:
+            seen.add(key)
+            yield from _both(result, found)
+    reasons = Counter(found.reason for found in result.differences if found.reason)
+    for reason, count in reasons.most_common():
+        yield f"<p>{count} documented: <i>{html.escape(reason)}</i></p>"
+
+
+def _both(result: ScenarioResult, found: Difference) -> Iterator[str]:
+    yield "<div class=pair>"
+    for side, playings in (("Kafka", result.kafka), ("simulator", result.sim)):
+        yield f"<div>{side}<pre>{_observation(playings, found)}</pre></div>"
+    yield "</div>"
+
+
+def _observation(playings: Sequence[Playing], found: Difference) -> str:
+    for seen in playings[found.repeat - 1].observations:
+        if (seen.step, seen.attempt) == (found.step, found.attempt):
+            return _json(seen.to_json())
+    return "nothing"
+
+
+def _badge(verdict: Verdict) -> str:
+    return f"<span class='verdict {verdict.value.replace(' ', '-')}'>{verdict.value}</span>"
+
+
+def _json(value: object) -> str:
+    return html.escape(json.dumps(value, indent=1, ensure_ascii=False))

@@ -1,0 +1,1 @@
+"""The stage on which one scenario plays: brokers by their parts, topics, faults."""

@@ -1,0 +1,112 @@
+"""The raw connection against a peer that follows a script, on a real socket."""
+
+import socket
+import struct
+import threading
+
+import pytest
+
+from broker_sim.protocol import messages
+from broker_sim.protocol.headers import decode_request_header, encode_response
+from integration.clients.raw_client import ConnectionEndedError, NoAnswerError, RawConnection
+
+API_VERSIONS = 18
+
+
+class Peer:
+    """Accepts one connection and answers only when it is told to."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self._listener.getsockname()
+        self._accepted = threading.Event()
+        self.correlation_ids = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        self._connection, _ = self._listener.accept()
+        self._accepted.set()
+
+    def read(self) -> bytes:
+        self._accepted.wait(5)
+        (size,) = struct.unpack(">i", self._connection.recv(4, socket.MSG_WAITALL))
+        frame = self._connection.recv(size, socket.MSG_WAITALL)
+        self.correlation_ids.append(decode_request_header(frame)[0].correlation_id)
+        return frame
+
+    def answer(self, throttle_time_ms: int) -> None:
+        message = messages.ApiVersionsResponse(throttle_time_ms=throttle_time_ms)
+        correlation_id = self.correlation_ids.pop(0)
+        self._connection.sendall(
+            b"".join(encode_response(API_VERSIONS, 3, correlation_id, message))
+        )
+
+    def close(self) -> None:
+        if self._accepted.wait(5):
+            self._connection.close()
+        self._listener.close()
+
+
+@pytest.fixture
+def peer():
+    peer = Peer()
+    yield peer
+    peer.close()
+
+
+def send(connection):
+    request = messages.ApiVersionsRequest("client", "1")
+    return connection.send(request, 3, messages.ApiVersionsResponse)
+
+
+def test_pipelined_requests_get_the_answers_in_order(peer):
+    with RawConnection(*peer.address) as connection:
+        pending = [send(connection) for _ in range(3)]
+        for number in range(3):
+            peer.read()
+            peer.answer(number)
+        assert [waiting.result().message.throttle_time_ms for waiting in pending] == [0, 1, 2]
+
+
+def test_correlation_ids_count_up(peer):
+    with RawConnection(*peer.address) as connection:
+        for _ in range(3):
+            send(connection)
+            peer.read()
+    assert peer.correlation_ids == [0, 1, 2]
+
+
+def test_the_elapsed_time_is_that_of_the_arrival_not_of_the_asking(peer):
+    with RawConnection(*peer.address) as connection:
+        pending = send(connection)
+        peer.read()
+        peer.answer(0)
+        first = pending.result()
+        threading.Event().wait(0.05)
+        assert pending.result().elapsed_ms == first.elapsed_ms
+
+
+def test_a_closed_connection_ends_all_that_waits(peer):
+    with RawConnection(*peer.address) as connection:
+        pending = [send(connection), send(connection)]
+        peer.read()
+        peer.close()
+        for waiting in pending:
+            with pytest.raises(ConnectionEndedError, match="instead of answering API_VERSIONS v3"):
+                waiting.result(5000)
+        with pytest.raises(ConnectionEndedError):
+            send(connection).result(5000)
+
+
+def test_an_answer_that_does_not_come_is_an_error_after_the_time_given(peer):
+    expected = pytest.raises(NoAnswerError, match="no answer to API_VERSIONS v3 within")
+    with RawConnection(*peer.address) as connection, expected:
+        send(connection).result(20)
+
+
+def test_closing_ends_what_waits(peer):
+    connection = RawConnection(*peer.address)
+    pending = send(connection)
+    connection.close()
+    with pytest.raises(ConnectionEndedError):
+        pending.result(5000)
