@@ -268,7 +268,7 @@ class _TimedTask(TimerTask):
 
 
 @pytest.mark.threads
-def test_no_task_runs_early_in_real_time_and_most_run_promptly():
+def test_no_task_runs_early_in_real_time():
     timer = SystemTimer("real")
     runs = []
     tasks = [_TimedTask(number % 60, runs) for number in range(600)]
@@ -280,9 +280,7 @@ def test_no_task_runs_early_in_real_time_and_most_run_promptly():
     timer.shutdown()
     assert {id(each) for each, _, _ in runs} == {id(each) for each in tasks}
     assert len(runs) == len(tasks)
-    lateness_ms = sorted(taken_ns / 1e6 - each.delay_ms for each, taken_ns, _ in runs)
-    assert lateness_ms[0] >= 0
-    assert lateness_ms[len(lateness_ms) // 2] < 20  # about 1 on a machine that is not busy
+    assert min(taken_ns / 1e6 - each.delay_ms for each, taken_ns, _ in runs) >= 0
     assert {thread.name for _, _, thread in runs} == {"executor-real"}
 
 
