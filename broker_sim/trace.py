@@ -2,9 +2,11 @@
 
 Kafka has no counterpart. A line has all of `FIELDS`; what does not apply is null.
 
-A step in an operation's life costs the event loop one reading of the clock and one tuple. A thread
-makes lines of them, by a template: structlog's own way from an event to a line takes several times
-as long, and the thread's time is taken from the brokers'.
+A step in an operation's life costs the event loop one tuple of numbers and of texts that are there
+already. A thread makes lines of them, by a template: structlog's own way from an event to a line
+takes several times as long, and the thread's time is taken from the brokers'. The operation itself
+is not kept for the thread: it holds its request and its answer, and what is kept alive for a moment
+longer than it would be is what costs most (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -13,17 +15,20 @@ import gzip
 import json
 import threading
 from collections import Counter, deque
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, Self, cast
 
+from broker_sim.event_log import get_logger
 from broker_sim.topic_partition import TopicPartition
 from purgatory import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
+    from broker_sim.errors import ErrorCode
     from purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
 
 __all__ = ["FIELDS", "PurgatoryTracer", "Trace", "TraceSink"]
@@ -55,70 +60,108 @@ WATCHED_AGE_MS = 20
 """How old the figure ``watched`` may be: to count it means to visit every watched key."""
 GZIP_LEVEL = 1
 CACHED_TEXTS = 10_000
+UNENDED = '"waited_ms":null,"lateness_ms":null,"completed_by":null,"error_code":null'
 IDS_PER_LIFE = 10**12
 """A restarted broker numbers its operations from 1 again; in the trace each life has its own ids."""
 
-_Step = tuple["PurgatoryTracer", int, str, "DelayedOperation", "int | None", "str | None", int, int]
-"""Tracer, now_ms, event, operation, lateness_ms, completed_by, watched, num_delayed."""
+log = get_logger(__name__)
+
+_Step = tuple["PurgatoryTracer", int, str, int, str, "int | None", "int | None", "str | None",
+              "ErrorCode | None", int, int]  # fmt: skip
+"""Tracer, now_ms, event, operation_id, facts, waited_ms, lateness_ms, completed_by, error_code,
+watched, num_delayed."""
 
 
 class PurgatoryTracer:
     """The `PurgatoryObserver` of one purgatory; made by `Trace.observer`."""
 
-    __slots__ = ("_add", "_now_ms", "_purgatory", "_watched", "_watched_until_ms", "first_id",
-                 "labels")  # fmt: skip
+    __slots__ = ("_add", "_facts", "_now_ms", "_num_delayed", "_untraced_topic", "_watched",
+                 "_watched_now", "_watched_until_ms", "first_id", "labels")  # fmt: skip
 
-    def __init__(self, labels: str, first_id: int, clock: Clock, steps: deque[_Step]) -> None:
+    def __init__(
+        self,
+        labels: str,
+        first_id: int,
+        clock: Clock,
+        steps: deque[_Step],
+        untraced_topic: str | None,
+    ) -> None:
         self.labels = labels
         self.first_id = first_id
         self._add = steps.append
         self._now_ms = clock.now_ms
-        self._purgatory: DelayedOperationPurgatory[DelayedOperation] | None = None
+        self._untraced_topic = untraced_topic
+        self._facts: dict[int, str] = {}
+        """What does not change about each operation that has not ended, as part of a line."""
+        self._num_delayed: Callable[[], int] = int
+        self._watched_now: Callable[[], int] = int
         self._watched = 0
         self._watched_until_ms = clock.now_ms()
 
     def attach(self, purgatory: DelayedOperationPurgatory[DelayedOperation]) -> None:
         """Take the figures ``watched`` and ``num_delayed`` from the purgatory; until then both are 0."""
-        self._purgatory = purgatory
+        self._num_delayed = purgatory.timer.size
+        self._watched_now = purgatory.watched
 
-    def _step(
-        self,
-        event: str,
-        operation: DelayedOperation,
-        completed_by: str | None = None,
-        lateness_ms: int | None = None,
-    ) -> None:
-        now_ms = self._now_ms()
-        num_delayed = 0
-        purgatory = self._purgatory
-        if purgatory is not None:
-            num_delayed = purgatory.num_delayed()
-            if now_ms >= self._watched_until_ms:
-                self._watched = purgatory.watched()
-                self._watched_until_ms = now_ms + WATCHED_AGE_MS
-        self._add(
-            (self, now_ms, event, operation, lateness_ms, completed_by, self._watched, num_delayed)
-        )
-
-    def tried(self, operation: DelayedOperation, keys: Sequence[object]) -> None:  # noqa: ARG002 - it has them
+    def tried(self, operation: DelayedOperation, keys: Sequence[object]) -> None:
         """Take note that the operation is tried for the first time."""
-        self._step("tried", operation)
+        topic = self._untraced_topic
+        if topic is not None and _concerns_only(topic, keys):
+            return
+        text = _key_text(keys[0]) if len(keys) == 1 else ",".join(map(_key_text, keys))
+        facts = _facts(
+            text,
+            getattr(operation, "api", None),
+            getattr(operation, "client_id", None),
+            operation.delay_ms,
+        )
+        self._facts[operation.operation_id] = facts
+        now_ms = self._now_ms()
+        if now_ms >= self._watched_until_ms:
+            self._count_watched(now_ms)
+        self._add((self, now_ms, "tried", operation.operation_id, facts, None, None, None, None,
+                   self._watched, self._num_delayed()))  # fmt: skip
 
     def parked(self, operation: DelayedOperation, keys: Sequence[object]) -> None:  # noqa: ARG002
         """Take note that it has to wait."""
-        self._step("parked", operation)
+        facts = self._facts.get(operation.operation_id)
+        if facts is None:
+            return
+        now_ms = self._now_ms()
+        if now_ms >= self._watched_until_ms:
+            self._count_watched(now_ms)
+        self._add((self, now_ms, "parked", operation.operation_id, facts, None, None, None, None,
+                   self._watched, self._num_delayed()))  # fmt: skip
 
     def completed(self, operation: DelayedOperation, by: str) -> None:
         """Take note that it was completed before its time."""
-        self._step("completed", operation, by)
+        self._end("completed", operation, None, by)
 
     def expired(self, operation: DelayedOperation, lateness_ms: int) -> None:
         """Take note that its time was over."""
-        self._step("expired", operation, "timer", lateness_ms)
+        self._end("expired", operation, lateness_ms, "timer")
 
     def cancelled(self, operation: DelayedOperation) -> None:
         """Take note that it was dropped."""
-        self._step("cancelled", operation)
+        self._end("cancelled", operation, None, None)
+
+    def _end(
+        self, event: str, operation: DelayedOperation, lateness_ms: int | None, by: str | None
+    ) -> None:
+        facts = self._facts.pop(operation.operation_id, None)
+        if facts is None:
+            return
+        now_ms = self._now_ms()
+        if now_ms >= self._watched_until_ms:
+            self._count_watched(now_ms)
+        self._add((self, now_ms, event, operation.operation_id, facts,
+                   max(now_ms - operation.created_ms, 0), lateness_ms, by,
+                   getattr(operation, "error_code", None),
+                   self._watched, self._num_delayed()))  # fmt: skip
+
+    def _count_watched(self, now_ms: int) -> None:
+        self._watched = self._watched_now()
+        self._watched_until_ms = now_ms + WATCHED_AGE_MS
 
 
 class TraceSink(Protocol):
@@ -138,7 +181,7 @@ class _FileSink:
         self._file = _open(path)
 
     def write(self, lines: Sequence[str]) -> None:
-        self._file.write("".join(f"{line}\n" for line in lines).encode())
+        self._file.write(("\n".join(lines) + "\n").encode())
         self._file.flush()
 
     def close(self) -> None:
@@ -182,24 +225,28 @@ class Trace:
         life = self._lives[purgatory, broker_id]
         self._lives[purgatory, broker_id] += 1
         labels = f'{self._labels},"broker":{broker_id},"purgatory":{json.dumps(purgatory)}'
-        return PurgatoryTracer(labels, life * IDS_PER_LIFE, self._clock, self._steps)
+        return PurgatoryTracer(
+            labels, life * IDS_PER_LIFE, self._clock, self._steps, self._untraced_topic
+        )
 
     def flush(self) -> None:
         """Write what has happened so far; returns when the sinks have it."""
         with self._write_lock:
             steps = [self._steps.popleft() for _ in range(len(self._steps))]
-            if self._untraced_topic is not None:
-                steps = [step for step in steps if not self._is_untraced(step[3])]
             if steps:
                 lines = _lines(steps, self._wall_clock_offset_ms)
-                for sink in self._sinks:
-                    sink.write(lines)
+                for sink in self._sinks.copy():
+                    self._write(sink, lines)
 
-    def _is_untraced(self, operation: DelayedOperation) -> bool:
-        return all(
-            isinstance(key, TopicPartition) and key.topic == self._untraced_topic
-            for key in operation.watch_keys
-        )
+    def _write(self, sink: TraceSink, lines: Sequence[str]) -> None:
+        try:
+            sink.write(lines)
+        except OSError as error:
+            # A full disk, say. The thread has to go on: without it steps would pile up for ever.
+            log.error("trace ends, it cannot be written", reason=error.strerror or str(error))  # noqa: TRY400
+            self._sinks.remove(sink)
+            with suppress(OSError):
+                sink.close()
 
     def _run(self) -> None:
         while not self._closed.wait(WRITE_PERIOD_S):
@@ -232,25 +279,35 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _lines(steps: Iterable[_Step], wall_clock_offset_ms: int) -> list[str]:
-    lines = []
-    for tracer, now_ms, event, operation, lateness_ms, by, watched, num_delayed in steps:
-        ended = event not in {"tried", "parked"}
-        error_code = getattr(operation, "error_code", None) if ended else None
-        waited_ms = max(now_ms - operation.created_ms, 0) if ended else None
-        lines.append(
-            f'{{"ts_ms":{now_ms + wall_clock_offset_ms},{tracer.labels},'
-            f'"operation_id":{tracer.first_id + operation.operation_id},"event":"{event}",'
-            f'"keys":[{",".join(map(_key_text, operation.watch_keys))}],'
-            f'"api":{_text(getattr(operation, "api", None))},'
-            f'"client_id":{_text(getattr(operation, "client_id", None))},'
-            f'"delay_ms":{operation.delay_ms},'
-            f'"waited_ms":{"null" if waited_ms is None else waited_ms},'
-            f'"lateness_ms":{"null" if lateness_ms is None else lateness_ms},'
-            f'"completed_by":{_text(by)},'
-            f'"error_code":{"null" if error_code is None else int(error_code)},'
-            f'"watched":{watched},"num_delayed":{num_delayed}}}'
-        )
-    return lines
+    return [
+        f'{{"ts_ms":{now_ms + wall_clock_offset_ms},{tracer.labels},'
+        f'"operation_id":{tracer.first_id + operation_id},"event":"{event}",{facts},'
+        f'{UNENDED if waited_ms is None else _ended(waited_ms, lateness_ms, by, error_code)},'
+        f'"watched":{watched},"num_delayed":{num_delayed}}}'
+        for (tracer, now_ms, event, operation_id, facts, waited_ms, lateness_ms, by, error_code,
+             watched, num_delayed) in steps
+    ]  # fmt: skip
+
+
+def _ended(
+    waited_ms: int, lateness_ms: int | None, by: str | None, error_code: ErrorCode | None
+) -> str:
+    return (
+        f'"waited_ms":{waited_ms},"lateness_ms":{"null" if lateness_ms is None else lateness_ms},'
+        f'"completed_by":{_text(by)},"error_code":{"null" if error_code is None else int(error_code)}'
+    )
+
+
+def _concerns_only(topic: str, keys: Sequence[object]) -> bool:
+    return all(isinstance(key, TopicPartition) and key.topic == topic for key in keys)
+
+
+@lru_cache(CACHED_TEXTS)
+def _facts(keys: str, api: str | None, client_id: str | None, delay_ms: int) -> str:
+    """Return the fields of an operation that are the same in all its lines, from keys to delay_ms."""
+    return (
+        f'"keys":[{keys}],"api":{_text(api)},"client_id":{_text(client_id)},"delay_ms":{delay_ms}'
+    )
 
 
 @lru_cache(CACHED_TEXTS)

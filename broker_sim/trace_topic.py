@@ -15,7 +15,7 @@ from broker_sim.controller.requests import CreatableTopic
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.event_log import get_logger
 from broker_sim.process import ProcessState
-from broker_sim.protocol.records import Record, build_batch
+from broker_sim.protocol.records import build_batch
 from broker_sim.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -105,14 +105,14 @@ class TraceTopic:
 
 
 def _batches(lines: Sequence[str]) -> Iterator[bytes]:
-    values: list[Record] = []
+    values: list[bytes] = []
     size_bytes = 0
     for line in lines:
         value = line.encode()
         if size_bytes + len(value) > BATCH_BYTES and values:
             yield build_batch(values)
             values, size_bytes = [], 0
-        values.append(Record(value))
+        values.append(value)
         size_bytes += len(value)
     if values:
         yield build_batch(values)

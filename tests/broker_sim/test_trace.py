@@ -1,7 +1,11 @@
 """The trace has every step of every delayed operation, in order, as one JSON line each."""
 
+import errno
+import gc
 import gzip
 import json
+import os
+import sys
 
 import pytest
 
@@ -68,10 +72,10 @@ class Plain(DelayedOperation):
 class Traced:
     """A traced purgatory in virtual time."""
 
-    def __init__(self, path):
+    def __init__(self, path, *sinks):
         self.path = path
         self.clock = VirtualClock(wall_start_ms=WALL_START_MS)
-        self.trace = Trace(path, run_id="run", clock=self.clock)
+        self.trace = Trace(path, *sinks, run_id="run", clock=self.clock)
         tracer = self.trace.observer("Produce", 7)
         timer = SystemTimer("Produce", self.clock, InlineExecutor())
         self.purgatory = DelayedOperationPurgatory(
@@ -206,6 +210,34 @@ def test_flush_brings_all_lines_into_the_file(tmp_path):
 def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path):
     with pytest.raises(FileNotFoundError):
         Trace(tmp_path / "missing" / "trace.jsonl", run_id="run")
+
+
+class FullDisk:
+    """A sink that cannot be written."""
+
+    def write(self, lines):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def close(self):
+        self.write([])
+
+
+def test_a_sink_that_fails_later_is_given_up_and_the_others_go_on(tmp_path):
+    traced = Traced(tmp_path / "trace.jsonl", FullDisk())
+    for _ in range(2):
+        traced.purgatory.try_complete_else_watch(Switched(), [KEY])
+        traced.trace.flush()
+    assert len(traced.lines()) == 4
+
+
+def test_an_operation_that_has_ended_is_not_kept_by_its_trace(tmp_path):
+    traced = Traced(tmp_path / "trace.jsonl")
+    operation = Switched()
+    operation.completable = True
+    traced.purgatory.try_complete_else_watch(operation, [KEY])
+    # Only this frame, and gc.get_referrers' own argument list, know it.
+    assert [ref for ref in gc.get_referrers(operation) if ref is not sys._getframe()] == []
+    assert len(traced.lines()) == 2
 
 
 def test_the_first_error_of_many_is_the_one_that_is_told():

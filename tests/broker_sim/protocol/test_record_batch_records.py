@@ -189,3 +189,8 @@ def test_batch_without_records_can_be_encoded_and_read():
     batch = build_batch([])
     assert list(iter_records(batch)) == []
     assert encode_batch(parse_header(batch), b"") == batch
+
+
+@given(st.lists(st.binary(max_size=300), max_size=40))
+def test_mere_values_make_the_batch_that_records_of_them_make(values):
+    assert build_batch(values) == build_batch([Record(value) for value in values])
