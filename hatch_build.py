@@ -48,6 +48,7 @@ MODULES = (
     "purgatory.delay_queue",
     "purgatory.delayed_operation",
     "purgatory.delayed_operation_purgatory",
+    "purgatory.locks",
     "purgatory.rate_window",
     "purgatory.system_timer",
     "purgatory.timer_task",
@@ -81,6 +82,8 @@ def compile_modules(root: Path, target: Path) -> list[Path]:
     """Compile the modules of the packages in `root`; return the libraries, relative to `target`."""
     if find_compiler() is None:
         raise NoNativeBuildError("no C compiler, or no Python.h")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise NoNativeBuildError("purgatory.locks needs the interpreter's own lock")
     done = subprocess.run(  # noqa: S603  this very file
         [sys.executable, __file__, str(root), str(target)],
         capture_output=True,

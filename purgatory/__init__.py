@@ -22,7 +22,7 @@ from purgatory.timer_task import TaskCounter, TimerTask, TimerTaskEntry
 from purgatory.timer_task_list import TimerTaskList
 from purgatory.timing_wheel import TimingWheel
 from purgatory.virtual_timer import VirtualTimer
-from purgatory.watchers import WatcherList, Watchers
+from purgatory.watchers import WatcherList
 
 if TYPE_CHECKING:
     from purgatory.awaitable import AwaitableOperation, wait_until
@@ -58,7 +58,6 @@ __all__ = [
     "VirtualLoop",
     "VirtualTimer",
     "WatcherList",
-    "Watchers",
     "compiled",
     "run_virtual",
     "wait_until",

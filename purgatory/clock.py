@@ -103,6 +103,10 @@ class VirtualClock(Clock):
         """Return the reading it was last moved to."""
         return self._now_ms
 
+    def deadline_ms(self, delay_ms: int) -> int:
+        """Return the reading at the end of a delay that starts now."""
+        return self._now_ms + delay_ms
+
     def wall_clock_ms(self) -> int:
         """Return the wall time that has moved along with `now_ms`."""
         return self._now_ms + self._wall_offset_ms

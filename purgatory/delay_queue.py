@@ -7,9 +7,13 @@ Clock, so virtual time never blocks; `wakeup` ends a wait at once.
 
 import threading
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING, cast
 
 from purgatory.clock import Clock
 from purgatory.timer_task_list import NOT_ENQUEUED, TimerTaskList
+
+if TYPE_CHECKING:
+    from purgatory.locks import LeafLock
 
 
 class DelayQueue:
@@ -22,9 +26,9 @@ class DelayQueue:
 
     __slots__ = ("_clock", "_condition", "_heap", "_waiting", "_wakeup", "first_changed")
 
-    def __init__(self, clock: Clock, lock: threading.Lock) -> None:
+    def __init__(self, clock: Clock, lock: "LeafLock | threading.Lock") -> None:
         self._clock = clock
-        self._condition = threading.Condition(lock)
+        self._condition = threading.Condition(cast("threading.Lock", lock))
         self._heap: list[tuple[int, int, int, TimerTaskList]] = []
         self._waiting = 0
         self._wakeup = False

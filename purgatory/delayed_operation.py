@@ -5,14 +5,23 @@ can belong to a journal, which reports its end to a purgatory's observer; it car
 its watch keys, so that it can be shown while it is parked.
 """
 
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, final
 
+from purgatory.locks import LeafLock, ReentrantLock
 from purgatory.native import mypyc_attr
 from purgatory.timer_task import TimerTask
+
+
+class OperationLock(Protocol):
+    """What makes the attempts at an operation exclusive; threading's locks fit as they are."""
+
+    def acquire(self) -> object:
+        """Wait until nobody else holds it."""
+
+    def release(self) -> None:
+        """Let the next one have it."""
 
 
 class OperationJournal(Protocol):
@@ -33,12 +42,24 @@ class DelayedOperation(TimerTask):
     its condition met and called `force_complete`, or the expiry.
 
     Any thread may call anything. `lock` makes attempts exclusive; give several operations the
-    same reentrant lock when their conditions are guarded by it, as Kafka's group joins do.
+    same reentrant lock when their conditions are guarded by it, as Kafka's group joins do. An
+    operation with `one_thread=True` has no lock: one thread parks it, announces its events and
+    expires it. Then nothing can happen between two tries, so it is not tried a second time.
     """
 
-    __slots__ = ("_completion", "completed", "journal", "lock", "operation_id", "watch_keys")
+    __slots__ = (
+        "_completion",
+        "completed",
+        "journal",
+        "lock",
+        "operation_id",
+        "own_lock",
+        "watch_keys",
+    )
 
-    def __init__(self, delay_ms: int, lock: AbstractContextManager[object] | None = None) -> None:
+    def __init__(
+        self, delay_ms: int, lock: OperationLock | None = None, *, one_thread: bool = False
+    ) -> None:
         # As in TimerTask: spares a call per request.
         self.delay_ms = delay_ms
         self.expiration_ms = -1
@@ -46,13 +67,17 @@ class DelayedOperation(TimerTask):
         self.counter = None
         self.next = None
         self.prev = None
-        self.lock = threading.RLock() if lock is None else lock
+        self.lock: OperationLock | None = lock
+        # The usual one once more, by its type: the native build calls it without a look-up.
+        self.own_lock: ReentrantLock | None = None
+        if lock is None and not one_thread:
+            self.lock = self.own_lock = ReentrantLock()
         self.completed = False
         self.operation_id = 0
         self.watch_keys: Sequence[object] = ()
         self.journal: OperationJournal | None = None
         # Taken once and never given back: whoever gets it completes the operation.
-        self._completion = threading.Lock()
+        self._completion = LeafLock()
 
     @property
     def created_ms(self) -> int:
@@ -86,7 +111,7 @@ class DelayedOperation(TimerTask):
         if not self._completion.acquire(False):
             return False
         self.completed = True
-        self.cancel()
+        TimerTask.cancel(self)
         journal = self.journal
         if journal is None:
             self.on_complete()
@@ -97,21 +122,45 @@ class DelayedOperation(TimerTask):
                 journal.ended(self)
         return True
 
+    @final
     def safe_try_complete(self) -> bool:
         """`try_complete` under the operation's lock."""
-        with self.lock:
+        own = self.own_lock
+        if own is None:
+            lock = self.lock
+            if lock is None:
+                return self.try_complete()
+            lock.acquire()
+            try:
+                return self.try_complete()
+            finally:
+                lock.release()
+        own.acquire()  # see TimerTask.cancel
+        try:
             return self.try_complete()
+        finally:
+            own.release()
 
+    @final
     def safe_try_complete_or_else(self, action: Callable[[], object]) -> bool:
         """Under the operation's lock: try; if that fails, call `action` and try once more.
 
         True iff one of the tries completed the operation.
         """
-        with self.lock:
+        lock = self.lock
+        if lock is None:
+            if self.try_complete():
+                return True
+            action()
+            return False
+        lock.acquire()
+        try:
             if self.try_complete():
                 return True
             action()
             return self.try_complete()
+        finally:
+            lock.release()
 
     def run(self) -> None:
         """Expire: complete it if nobody has, then `on_expiration`. The timer calls this."""

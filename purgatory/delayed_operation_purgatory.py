@@ -1,18 +1,18 @@
 """Where operations wait: watched by key, completed by events, expired by the timer.
 
 Mirrors org.apache.kafka.server.purgatory.DelayedOperationPurgatory. Deliberate differences:
-shards of the watch lists are made when a key first falls into them; completed operations are
-left out of what `cancel_for_key` returns; `shutdown` drops what is parked; there is an observer.
+the watch lists of all keys share a lock; completed operations are left out of what
+`cancel_for_key` returns; `shutdown` drops what is parked; there is an observer.
 """
 
 import logging
-import threading
 from collections.abc import Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Generic
 
 from purgatory.delayed_operation import DelayedOperation
+from purgatory.locks import LeafLock
 from purgatory.native import mypyc_attr
 from purgatory.observer import IMMEDIATE, SHUTDOWN, PurgatoryObserver
 from purgatory.operation_journal import PurgatoryJournal
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from purgatory.expired_operation_reaper import Reaper
 
 _LOGGER = logging.getLogger(__name__)
-
-SHARDS = 512
-"""Watch lists are spread over this many locks by the hash of their key; a power of two."""
-
-_SHARD_MASK = SHARDS - 1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -45,7 +40,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     """
 
     # The lock story. Locks are taken in this order, and the last two are leaves:
-    #   the operation's lock  ->  a shard's lock  |  the timer's lock
+    #   the operation's lock  ->  the watch lists' lock  |  the timer's lock
     # try_complete_else_watch watches and tries again under the operation's lock. If that lock
     # were only taken for the last try, this could happen:
     # 1) thread A holds a shared lock that guards some state, and parks an operation
@@ -61,7 +56,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     # So: call check_and_complete holding no exclusive lock. Queue the call and make it after.
 
     __slots__ = ("_estimate_lock", "_ids", "_journal", "_left_total", "_purge_interval", "_purges",
-                 "_reaper", "_shards", "_shards_lock", "_watched_total", "name", "timer")  # fmt: skip
+                 "_reaper", "_watchers", "name", "timer")  # fmt: skip
 
     def __init__(
         self,
@@ -76,11 +71,9 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         self.name = name
         self.timer = timer
         self._purge_interval = purge_interval
-        self._shards: list[WatcherList[OperationT] | None] = [None] * SHARDS
-        self._shards_lock = threading.Lock()
-        self._estimate_lock = threading.Lock()
-        # Kafka's estimatedTotalOperations is the difference of these two.
-        self._watched_total = 0
+        self._watchers: WatcherList[OperationT] = WatcherList()
+        self._estimate_lock = LeafLock()
+        # Kafka's estimatedTotalOperations is the difference between all that came and this.
         self._left_total = 0
         self._purges = 0
         self._ids = count(1)
@@ -105,7 +98,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         # event that came too early for the lists came early enough for the try.
         if self._journal is not None:
             return self._try_complete_else_watch_observed(self._journal, operation, keys)
-        if operation.safe_try_complete_or_else(lambda: self._watch(operation, keys)):
+        if self._try_or_watch(operation, keys):
             return True
         self._delay(operation)
         return False
@@ -116,21 +109,17 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         Call it after the state that the operations wait for has changed, holding no exclusive
         lock. An exception from an operation passes through, and those after it are not tried.
         """
-        shard = self._shards[hash(key) & _SHARD_MASK]
-        if shard is None:
-            return 0
         journal = self._journal
         if journal is None:
-            return shard.check_and_complete(key, None)
-        return shard.check_and_complete(key, partial(journal.attempt_for_key, key))
+            return self._watchers.check_and_complete(key, None)
+        return self._watchers.check_and_complete(key, partial(journal.attempt_for_key, key))
 
     def cancel_for_key(self, key: object) -> list[OperationT]:
         """Drop the watch list of `key`; return its operations, uncompleted and out of the timer.
 
         Those that are watched under other keys too may still be completed by them.
         """
-        shard = self._shards[hash(key) & _SHARD_MASK]
-        operations = shard.cancel(key) if shard is not None else []
+        operations = self._watchers.cancel(key)
         for operation in operations:
             operation.cancel()
             if self._journal is not None:
@@ -153,7 +142,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
         An operation counts once per key, and completed ones count until they are purged.
         """
-        return sum(shard.counts()[1] for shard in self._existing_shards())
+        return self._watchers.counts()[1]
 
     def num_delayed(self) -> int:
         """Return how many operations wait in the timer (Kafka's NumDelayedOperations)."""
@@ -161,16 +150,16 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def statistics(self) -> PurgatoryStatistics:
         """Return one moment of this purgatory."""
-        counts = [shard.counts() for shard in self._existing_shards()]
+        watched_keys, watched = self._watchers.counts()
         timer = self.timer.statistics()
         return PurgatoryStatistics(
             name=self.name,
-            watched=sum(entries for _, entries in counts),
+            watched=watched,
             num_delayed=timer.size,
-            watched_keys=sum(keys for keys, _ in counts),
-            estimated_total_operations=self._watched_total - self._left_total,
+            watched_keys=watched_keys,
+            estimated_total_operations=self._watchers.total - self._left_total,
             purges=self._purges,
-            total_watched=self._watched_total,
+            total_watched=self._watchers.total,
             expired=timer.expired,
             expired_per_second=timer.expired_per_second,
         )
@@ -201,7 +190,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def watch_lists(self) -> list[tuple[object, tuple[OperationT, ...]]]:
         """Return every key that has a watch list, with its operations, completed ones included."""
-        return [entry for shard in self._existing_shards() for entry in shard.watch_lists()]
+        return self._watchers.watch_lists()
 
     def shutdown(self, *, complete_parked: bool = False) -> None:
         """Stop the reaper at once, then the timer. Idempotent.
@@ -218,24 +207,32 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         self.timer.shutdown()
         if self._journal is not None:
             self._journal.cancel_all()
-        self._shards = [None] * SHARDS
+        self._watchers.clear()
 
-    def _watch(self, operation: OperationT, keys: Sequence[object]) -> None:
-        """Put `operation` on the lists of `keys`; its lock is held."""
+    def _try_or_watch(self, operation: OperationT, keys: Sequence[object]) -> bool:
+        """`safe_try_complete_or_else`, written out for all but shared locks: every request does it."""
+        own = operation.own_lock
+        if own is not None:
+            own.acquire()  # see TimerTask.cancel
+            try:
+                if operation.try_complete():
+                    return True
+                operation.watch_keys = keys
+                self._watchers.watch(operation, keys)
+                return operation.try_complete()
+            finally:
+                own.release()
+        if operation.lock is not None:
+            return self._try_or_watch_with_shared_lock(operation, keys)
+        if operation.try_complete():
+            return True
         operation.watch_keys = keys
-        shards = self._shards
-        for key in keys:
-            if operation.completed:
-                break
-            index = hash(key) & _SHARD_MASK
-            shard = shards[index]
-            if shard is None:
-                shard = self._add_shard(index)
-            shard.watch(key, operation)
-        lock = self._estimate_lock
-        lock.acquire()  # see TimerTask.cancel
-        self._watched_total += 1
-        lock.release()
+        self._watchers.watch(operation, keys)
+        return False
+
+    def _try_or_watch_with_shared_lock(self, operation: OperationT, keys: Sequence[object]) -> bool:
+        operation.watch_keys = keys
+        return operation.safe_try_complete_or_else(lambda: self._watchers.watch(operation, keys))
 
     def _delay(self, operation: OperationT) -> None:
         """Put `operation` into the timer, unless it is completed by then."""
@@ -252,7 +249,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             if journal.attempt(
                 operation,
                 IMMEDIATE,
-                lambda: operation.safe_try_complete_or_else(lambda: self._watch(operation, keys)),
+                lambda: self._try_or_watch(operation, keys),
             ):
                 return True
             journal.parked(operation)
@@ -263,16 +260,6 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             raise
         return False
 
-    def _add_shard(self, index: int) -> WatcherList[OperationT]:
-        with self._shards_lock:
-            shard = self._shards[index]
-            if shard is None:
-                shard = self._shards[index] = WatcherList()
-            return shard
-
-    def _existing_shards(self) -> list[WatcherList[OperationT]]:
-        return [shard for shard in self._shards if shard is not None]
-
     def _purge_if_due(self) -> None:
         """Sweep the watch lists when more than `purge_interval` operations have completed.
 
@@ -282,12 +269,12 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         """
         with self._estimate_lock:
             delayed = self.timer.size()
-            left = self._watched_total - delayed
+            left = self._watchers.total - delayed
             if left - self._left_total <= self._purge_interval:
                 return
             self._left_total = left
             self._purges += 1
-        purged = sum(shard.purge_completed() for shard in self._existing_shards())
+        purged = self._watchers.purge_completed()
         _LOGGER.debug("%s: purged %d completed operations", self.name, purged)
 
     def _complete_for_shutdown(self, operation: DelayedOperation) -> None:

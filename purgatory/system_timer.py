@@ -6,8 +6,9 @@ are handed over after the lock is released, so an executor may run them on the s
 can say when it next has something to do, which is what a simulator steps by.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from purgatory.clock import Clock, SystemClock, VirtualClock
 from purgatory.delay_queue import DelayQueue
@@ -23,43 +24,63 @@ from purgatory.timing_wheel import TimingWheel
 _ReadT = TypeVar("_ReadT")
 
 
-class Timer(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Timer:
     """What a purgatory needs of a timer; SystemTimer is the one."""
 
-    @property
-    def clock(self) -> Clock:
-        """The timer's source of time."""
+    __slots__ = ("clock",)
 
-    def add(self, task: TimerTask, /) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    @abstractmethod
+    def add(self, task: TimerTask) -> None:
         """Run `task` when its delay is over."""
+        raise NotImplementedError
 
-    def advance_clock(self, timeout_ms: int, /) -> bool:
+    @abstractmethod
+    def advance_clock(self, timeout_ms: int) -> bool:
         """Wait at most `timeout_ms` for tasks that are due and hand them over."""
+        raise NotImplementedError
 
+    @abstractmethod
     def next_expiration_ms(self) -> int | None:
         """Return when to advance next, None if nothing waits."""
+        raise NotImplementedError
 
+    @abstractmethod
     def size(self) -> int:
         """Return how many tasks wait."""
+        raise NotImplementedError
 
+    @abstractmethod
     def placements(self) -> list[PlacedTask]:
         """Return every waiting task and its place in the wheel."""
+        raise NotImplementedError
 
+    @abstractmethod
     def statistics(self) -> TimerStatistics:
         """Return one moment of the timer."""
+        raise NotImplementedError
 
-    def read_wheels(self, read: Callable[[list[TimingWheel]], _ReadT], /) -> _ReadT:
+    @abstractmethod
+    def read_wheels(self, read: Callable[[list[TimingWheel]], _ReadT]) -> _ReadT:
         """Return what `read` makes of the wheels, which do not change meanwhile."""
+        raise NotImplementedError
 
-    def start_reaper(self, name: str, work: Callable[[int], object], /) -> Reaper:
+    @abstractmethod
+    def start_reaper(self, name: str, work: Callable[[int], object]) -> Reaper:
         """Have `work(timeout_ms)`, which advances this timer, called when tasks are due."""
+        raise NotImplementedError
 
+    @abstractmethod
     def shutdown(self) -> None:
         """Stop for good."""
+        raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class SystemTimer:
+class SystemTimer(Timer):
     """The hierarchical timing wheel as a thread-safe timer.
 
     `name` names the default executor's thread (`executor-<name>`), `clock` is a SystemClock and
@@ -81,7 +102,7 @@ class SystemTimer:
     # interpreter that runs one thread at a time, and makes a move between buckets one step.
 
     __slots__ = ("_closed", "_counter", "_executor", "_lock", "_own_executor", "_queue", "_rate",
-                 "_wheel", "clock", "name")  # fmt: skip
+                 "_wheel", "name")  # fmt: skip
 
     def __init__(
         self,
@@ -94,7 +115,7 @@ class SystemTimer:
         if tick_ms < 1 or wheel_size < 2:
             raise ValueError(f"a wheel needs tick >= 1 ms and size >= 2: {tick_ms}, {wheel_size}")
         self.name = name
-        self.clock = clock if clock is not None else SystemClock()
+        super().__init__(clock if clock is not None else SystemClock())
         self._own_executor = SingleThreadExecutor(name) if executor is None else None
         self._executor = executor if executor is not None else self._own_executor
         self._counter = TaskCounter()

@@ -9,9 +9,10 @@ Mirrors org.apache.kafka.server.util.timer.TimerTask and TimerTaskEntry. Deliber
   a task that is cancelled while it is added is either in the timer or not, never lost between.
 """
 
-import threading
 from abc import abstractmethod
+from typing import final
 
+from purgatory.locks import LeafLock
 from purgatory.native import mypyc_attr
 
 
@@ -27,7 +28,7 @@ class TaskCounter:
 
     def __init__(self) -> None:
         self.count = 0
-        self.lock = threading.Lock()
+        self.lock = LeafLock()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -83,6 +84,7 @@ class TimerTask(TimerTaskEntry):
         """Do the work; called once per expiry on the timer's executor."""
         raise NotImplementedError
 
+    @final
     def cancel(self) -> None:
         """Take the task out of its timer at once, in O(1).
 

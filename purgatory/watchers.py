@@ -1,116 +1,136 @@
-"""The operations under one key, and a shard of such keys with the lock over them.
+"""The watch lists of a purgatory: which operations wait for events on which key.
 
-Mirrors the inner classes Watchers and WatcherList of Kafka's DelayedOperationPurgatory.
-Deliberate difference: a list that is copied to be walked and rebuilt under the shard's lock when
-operations have completed, instead of a concurrent linked queue; an operation that was added
-after the copy tries itself after it was added, so it misses no event.
+Mirrors the inner classes Watchers and WatcherList of Kafka's DelayedOperationPurgatory. Deliberate
+differences: one lock and one dict for all keys instead of 512 of each, because an interpreter runs
+one thread at a time and a new key then costs the memory's caches least; a key's list only grows,
+and is replaced when operations have completed, so that it can be walked without a lock. An
+operation that comes during the walk tries itself after it has come, so it misses no event.
 """
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from purgatory.delayed_operation import DelayedOperation
+from purgatory.locks import LeafLock
 
 OperationT = TypeVar("OperationT", bound=DelayedOperation)
 
-
-class Watchers(Generic[OperationT]):
-    """The operations watched under one key, in the order in which they came."""
-
-    __slots__ = ("operations",)
-
-    def __init__(self) -> None:
-        self.operations: list[OperationT] = []
-
-    def try_complete_watched(
-        self, attempt: Callable[[OperationT], bool] | None
-    ) -> tuple[int, bool]:
-        """Try each operation; return how many that completed, and whether any can leave.
-
-        `attempt` stands for `safe_try_complete` if given. No lock of ours is held, because an
-        attempt may complete, park or wake anything.
-        """
-        completed = 0
-        any_completed = False
-        for operation in self.operations.copy():
-            if operation.completed:
-                any_completed = True
-            elif operation.safe_try_complete() if attempt is None else attempt(operation):
-                completed += 1
-        return completed, any_completed or completed > 0
-
-    def purge_completed(self) -> int:
-        """Drop completed operations; return how many. The shard's lock is held."""
-        before = len(self.operations)
-        self.operations = [operation for operation in self.operations if not operation.completed]
-        return before - len(self.operations)
+PURGED_AT_ONCE = 1_000
+"""Keys that one step of a purge looks through; between the steps others get the lock."""
 
 
 class WatcherList(Generic[OperationT]):
-    """The watch lists of the keys that fall into one shard. Any thread may call."""
+    """The operations under each key, in the order in which they came. Any thread may call."""
 
-    __slots__ = ("_lock", "_watchers_by_key")
+    # Under the lock only keys are hashed and compared.
+    __slots__ = ("_entries", "_lock", "_operations_by_key", "total")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._watchers_by_key: dict[object, Watchers[OperationT]] = {}
+        self.total = 0
+        """Operations that were ever watched."""
+        self._entries = 0
+        self._lock = LeafLock()
+        self._operations_by_key: dict[object, list[OperationT]] = {}
 
-    def watch(self, key: object, operation: OperationT) -> None:
-        """Add `operation` to the list of `key`."""
+    def watch(self, operation: OperationT, keys: Sequence[object]) -> None:
+        """Add `operation` to the list of each key, as long as it is not completed."""
+        lists = self._operations_by_key
         lock = self._lock
-        lock.acquire()  # see TimerTask.cancel
-        try:
-            watchers = self._watchers_by_key.get(key)
-            if watchers is None:
-                watchers = self._watchers_by_key[key] = Watchers()
-            watchers.operations.append(operation)
-        finally:
-            lock.release()
+        uncounted = 1
+        for key in keys:
+            if operation.completed:
+                break
+            lock.acquire()  # see TimerTask.cancel
+            try:
+                operations = lists.get(key)
+                if operations is None:
+                    lists[key] = [operation]
+                else:
+                    operations.append(operation)
+                self._entries += 1
+                self.total += uncounted
+            finally:
+                lock.release()
+            uncounted = 0
 
     def check_and_complete(self, key: object, attempt: Callable[[OperationT], bool] | None) -> int:
-        """Try the operations under `key`; return how many that completed."""
-        watchers = self._watchers_by_key.get(key)  # one atomic read; the walk needs no lock
-        if watchers is None:
+        """Try the operations under `key`; return how many that completed.
+
+        `attempt` stands for `safe_try_complete` if given. The lock is not held meanwhile, because
+        an attempt may complete, park or wake anything.
+        """
+        operations = self._operations_by_key.get(key)  # one atomic read
+        if operations is None:
             return 0
-        completed, any_completed = watchers.try_complete_watched(attempt)
-        if any_completed:
+        completed = 0
+        any_completed = False
+        for index in range(len(operations)):  # those that come meanwhile are not walked
+            operation = operations[index]
+            if operation.completed:
+                any_completed = True
+            elif (
+                DelayedOperation.safe_try_complete(operation)
+                if attempt is None
+                else attempt(operation)
+            ):
+                completed += 1
+        if completed or any_completed:
             with self._lock:
-                watchers.purge_completed()
-                # Another list may stand under the key by now, if this one was removed meanwhile.
-                if not watchers.operations and self._watchers_by_key.get(key) is watchers:
-                    del self._watchers_by_key[key]
+                self._drop_completed(key)
         return completed
 
     def cancel(self, key: object) -> list[OperationT]:
         """Drop the list of `key`; return its operations that are not completed."""
         with self._lock:
-            watchers = self._watchers_by_key.pop(key, None)
-            if watchers is None:
+            operations = self._operations_by_key.pop(key, None)
+            if operations is None:
                 return []
-            watchers.purge_completed()
-            return watchers.operations
+            self._entries -= len(operations)
+            return [operation for operation in operations if not operation.completed]
 
     def purge_completed(self) -> int:
-        """Drop completed operations and empty lists; return how many operations went."""
+        """Drop completed operations and empty lists; return how many entries went."""
+        purged = 0
         with self._lock:
-            purged = sum(watchers.purge_completed() for watchers in self._watchers_by_key.values())
-            if purged:
-                self._watchers_by_key = {
-                    key: watchers
-                    for key, watchers in self._watchers_by_key.items()
-                    if watchers.operations
-                }
-            return purged
+            keys = list(self._operations_by_key)
+        for start in range(0, len(keys), PURGED_AT_ONCE):
+            with self._lock:
+                before = self._entries
+                for key in keys[start : start + PURGED_AT_ONCE]:
+                    self._drop_completed(key)
+                purged += before - self._entries
+        return purged
 
     def counts(self) -> tuple[int, int]:
         """Return the number of keys and of watched entries."""
         with self._lock:
-            lists = self._watchers_by_key.values()
-            return len(lists), sum(len(watchers.operations) for watchers in lists)
+            return len(self._operations_by_key), self._entries
 
     def watch_lists(self) -> list[tuple[object, tuple[OperationT, ...]]]:
         """Return each key with its operations, those included that are completed."""
         with self._lock:
-            lists = self._watchers_by_key.items()
-            return [(key, tuple(watchers.operations)) for key, watchers in lists]
+            lists = self._operations_by_key.items()
+            return [(key, tuple(operations)) for key, operations in lists]
+
+    def clear(self) -> None:
+        """Drop all lists."""
+        with self._lock:
+            self._operations_by_key.clear()
+            self._entries = 0
+
+    def _drop_completed(self, key: object) -> None:
+        """Replace the list of `key` by one without completed operations. The lock is held."""
+        operations = self._operations_by_key.get(key)
+        if operations is None:
+            return
+        for operation in operations:
+            if not operation.completed:
+                break
+        else:
+            self._entries -= len(operations)
+            del self._operations_by_key[key]
+            return
+        remaining = [operation for operation in operations if not operation.completed]
+        if len(remaining) < len(operations):
+            self._entries -= len(operations) - len(remaining)
+            self._operations_by_key[key] = remaining

@@ -14,11 +14,11 @@ class _WatchedLock:
         self._lock = threading.RLock()
         self.depth = 0
 
-    def __enter__(self):
+    def acquire(self):
         self._lock.acquire()
         self.depth += 1
 
-    def __exit__(self, *failure):
+    def release(self):
         self.depth -= 1
         self._lock.release()
 

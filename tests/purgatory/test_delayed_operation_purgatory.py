@@ -121,11 +121,11 @@ def test_the_lock_is_held_from_the_first_try_to_the_last(purgatory, operation):
     class Lock:
         depth = 0
 
-        def __enter__(self):
+        def acquire(self):
             self.depth += 1
             held.append("taken")
 
-        def __exit__(self, *failure):
+        def release(self):
             self.depth -= 1
 
     class Operation(operation):

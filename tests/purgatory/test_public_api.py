@@ -51,7 +51,6 @@ def test_a_module_imports_the_standard_library_and_its_own_package_only(path):
         lambda: purgatory.SystemTimer("test", purgatory.VirtualClock(), purgatory.InlineExecutor()),
         purgatory.TimerTaskEntry,
         lambda: purgatory.TimerTaskList(purgatory.TaskCounter()),
-        purgatory.Watchers,
         purgatory.WatcherList,
         purgatory.VirtualClock,
     ],

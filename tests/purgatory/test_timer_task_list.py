@@ -1,8 +1,10 @@
 """Buckets and their tasks: what Kafka's TimerTaskListTest claims, and the links themselves."""
 
+import threading
+
 import pytest
 
-from purgatory import TaskCounter, TimerTaskList
+from purgatory import TaskCounter, TimerTaskList, compiled
 
 
 @pytest.fixture
@@ -104,28 +106,65 @@ def test_a_bucket_may_lose_tasks_while_it_is_walked(counter, task):
 
 
 class _HookedLock:
-    """Notes when it is taken, after something has happened just before."""
+    """Something happens just before it is taken."""
 
-    def __init__(self, taken, before=lambda: None):
-        self._taken = taken
+    def __init__(self, before):
         self._before = before
 
     def acquire(self):
         self._before()
-        self._taken.append(self)
 
     def release(self):
         pass
 
 
-def test_a_task_that_moves_to_another_timer_while_it_is_cancelled_is_cancelled_there(task):
-    taken = []
+class _HookedGate:
+    """Something happens, and the lock is left, when a thread comes to wait at it."""
+
+    def __init__(self, lock, before):
+        self._lock = lock
+        self._before = before
+        self._made = False
+
+    def acquire(self):
+        if not self._made:
+            self._made = True
+        else:
+            self._before()
+            self._lock.release()
+        return True
+
+    def release(self):
+        pass
+
+
+@pytest.fixture
+def before_it_is_taken(monkeypatch):
+    """Have a function called when a thread is about to take the lock of a counter."""
+
+    def hook(counter, function):
+        if compiled:
+            lock = counter.lock
+            monkeypatch.setattr(threading, "Lock", lambda: _HookedGate(lock, function))
+            lock.acquire()
+        else:
+            counter.lock = _HookedLock(function)
+
+    return hook
+
+
+def test_a_task_that_moves_to_another_timer_while_it_is_cancelled_is_cancelled_there(
+    task, before_it_is_taken
+):
     here, there = TaskCounter(), TaskCounter()
     moved, bucket_here, bucket_there = task(0), TimerTaskList(here), TimerTaskList(there)
-    here.lock = _HookedLock(taken, before=lambda: bucket_there.add(moved))
-    there.lock = _HookedLock(taken)
     bucket_here.add(moved)
+    moves, locked_there = [], []
+    before_it_is_taken(here, lambda: moves.append(bucket_there.add(moved)))
+    if not compiled:
+        there.lock = _HookedLock(lambda: locked_there.append(True))
     moved.cancel()
-    assert taken == [here.lock, there.lock]
+    assert moves == [None]
+    assert locked_there == ([] if compiled else [True])
     assert (list(bucket_here), list(bucket_there)) == ([], [])
     assert (here.count, there.count) == (0, 0)
