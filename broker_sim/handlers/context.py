@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -22,17 +21,34 @@ if TYPE_CHECKING:
 __all__ = ["RequestContext", "Services"]
 
 
-@dataclass(slots=True)
 class RequestContext:
-    """Where a request comes from and how its connection may be ended."""
+    """Where a request comes from and how its connection may be ended.
 
-    api_key: int
-    api_version: int
-    client_id: str | None
-    no_response: Callable[[], None]
-    """End the request without an answer (acks=0)."""
-    close_connection: Callable[[str], None]
-    """Close the connection; the text says why."""
+    ``no_response()`` ends the request without an answer (acks=0); ``close_connection(reason)``
+    closes the connection.
+    """
+
+    __slots__ = ("api_key", "api_version", "client_id", "close_connection", "no_response")
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        client_id: str | None,
+        no_response: Callable[[], None],
+        close_connection: Callable[[str], None],
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.client_id = client_id
+        self.no_response = no_response
+        self.close_connection = close_connection
+
+    def ending_with(self, no_response: Callable[[], None]) -> RequestContext:
+        """Return the same context with another way to end it without an answer."""
+        return RequestContext(
+            self.api_key, self.api_version, self.client_id, no_response, self.close_connection
+        )
 
 
 class Services(Protocol):

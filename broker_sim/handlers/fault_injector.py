@@ -10,7 +10,7 @@ works on the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -176,7 +176,7 @@ class _Hit:
         def delayed_reply(message: Any) -> None:
             self._call_later(self._fault.delay_ms, reply, message)
 
-        return replace(context, no_response=no_response), delayed_reply
+        return context.ending_with(no_response), delayed_reply
 
     def _refuse(
         self, services: Services, request: Any, context: RequestContext, reply: Reply
@@ -207,7 +207,7 @@ def _losing(context: RequestContext) -> tuple[RequestContext, Reply]:
     def lose(_: Any = None) -> None:
         context.close_connection(INJECTED)
 
-    return replace(context, no_response=lose), lose
+    return context.ending_with(lose), lose
 
 
 def parse_api(text: str) -> ApiKey:

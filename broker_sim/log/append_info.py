@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence  # noqa: TC003 - native code looks the types of fields up
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
     "EMPTY_APPEND",
@@ -29,41 +31,81 @@ class AppendOrigin(StrEnum):
     REPLICATION = "replication"
 
 
-class LogAppendInfo(NamedTuple):
-    """What one append did.
+class LogAppendInfo:
+    """What one append did; to be read only.
 
     ``log_append_time_ms`` is -1 for CreateTime; of a duplicate it is the time stamp of the batch
     that is in the log already, and the offsets are those of that batch.
     """
 
-    first_offset: int
-    last_offset: int
-    max_timestamp: int
-    log_append_time_ms: int
-    log_start_offset: int
-    records_count: int
-    valid_bytes: int
-    is_duplicate: bool
+    __slots__ = (
+        "first_offset",
+        "is_duplicate",
+        "last_offset",
+        "log_append_time_ms",
+        "log_start_offset",
+        "max_timestamp",
+        "records_count",
+        "valid_bytes",
+    )
+
+    def __init__(
+        self,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        log_append_time_ms: int,
+        log_start_offset: int,
+        records_count: int,
+        valid_bytes: int,
+        is_duplicate: bool,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.max_timestamp = max_timestamp
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.records_count = records_count
+        self.valid_bytes = valid_bytes
+        self.is_duplicate = is_duplicate
 
 
 EMPTY_APPEND: Final = LogAppendInfo(-1, -1, -1, -1, -1, 0, 0, False)
 """The answer to an append without one whole batch."""
 
 
-class FetchDataInfo(NamedTuple):
-    """Records read: whole batches by reference, the last one possibly cut.
+class FetchDataInfo:
+    """Records read: whole batches by reference, the last one possibly cut; to be read only.
 
     ``position`` is the read's start as bytes since the log's begin, ``end_offset`` the offset after
     the last batch of which anything was read. ``first_entry_incomplete`` says that the limit was
     smaller than the first batch.
     """
 
-    records: Sequence[bytes | memoryview]
-    size_bytes: int
-    fetch_offset: int
-    position: int
-    end_offset: int
-    first_entry_incomplete: bool = False
+    __slots__ = (
+        "end_offset",
+        "fetch_offset",
+        "first_entry_incomplete",
+        "position",
+        "records",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        records: Sequence[bytes | memoryview],
+        size_bytes: int,
+        fetch_offset: int,
+        position: int,
+        end_offset: int,
+        first_entry_incomplete: bool = False,
+    ) -> None:
+        self.records = records
+        self.size_bytes = size_bytes
+        self.fetch_offset = fetch_offset
+        self.position = position
+        self.end_offset = end_offset
+        self.first_entry_incomplete = first_entry_incomplete
 
 
 class TimestampAndOffset(NamedTuple):

@@ -101,7 +101,7 @@ class DelayedDeleteRecords(DelayedRequest):
     @property
     def error_code(self) -> ErrorCode:
         """The first partition's that is an error."""
-        return first_error(status.error_code for status in self._statuses.values())
+        return first_error([status.error_code for status in self._statuses.values()])
 
     def on_expiration(self) -> None:
         """Nothing more: the partitions that are still awaited already say REQUEST_TIMED_OUT."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from broker_sim.replica.delayed_delete_records import DelayedDeleteRecords
     from broker_sim.replica.delayed_elect_leader import DelayedElectLeader
     from broker_sim.replica.delayed_fetch import DelayedFetch
@@ -15,13 +17,25 @@ if TYPE_CHECKING:
 __all__ = ["Purgatories"]
 
 
-class Purgatories(NamedTuple):
+class Purgatories:
     """One broker's purgatories; every one is keyed by `TopicPartition`."""
 
-    produce: DelayedOperationPurgatory[DelayedProduce]
-    fetch: DelayedOperationPurgatory[DelayedFetch]
-    delete_records: DelayedOperationPurgatory[DelayedDeleteRecords]
-    elect_leader: DelayedOperationPurgatory[DelayedElectLeader]
+    __slots__ = ("delete_records", "elect_leader", "fetch", "produce")
+
+    def __init__(
+        self,
+        produce: DelayedOperationPurgatory[DelayedProduce],
+        fetch: DelayedOperationPurgatory[DelayedFetch],
+        delete_records: DelayedOperationPurgatory[DelayedDeleteRecords],
+        elect_leader: DelayedOperationPurgatory[DelayedElectLeader],
+    ) -> None:
+        self.produce = produce
+        self.fetch = fetch
+        self.delete_records = delete_records
+        self.elect_leader = elect_leader
+
+    def __iter__(self) -> Iterator[DelayedOperationPurgatory[Any]]:
+        return iter((self.produce, self.fetch, self.delete_records, self.elect_leader))
 
     def check_and_complete_all(self, key: TopicPartition) -> None:
         """Try everything that waits for the partition's high or low watermark."""

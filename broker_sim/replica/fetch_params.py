@@ -7,12 +7,14 @@ one code path serves them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence  # noqa: TC003 - native code looks the types of fields up
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from broker_sim.errors import ErrorCode  # noqa: TC001 - as above
-from broker_sim.log import AbortedTxn  # noqa: TC001 - as above
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim.errors import ErrorCode
+    from broker_sim.log import AbortedTxn
 
 __all__ = [
     "CONSUMER_REPLICA_ID",
@@ -74,28 +76,71 @@ class FetchParams:
         self.fetch_only_leader = self.is_from_follower or not has_client_metadata
 
 
-class FetchPartition(NamedTuple):
-    """Where to read one partition; ``-1`` stands for an epoch that the request does not have."""
+class FetchPartition:
+    """Where to read one partition; ``-1`` stands for an epoch that the request does not have.
 
-    fetch_offset: int
-    max_bytes: int
-    topic_id: bytes = NO_TOPIC_ID
-    log_start_offset: int = -1
-    current_leader_epoch: int = -1
-    last_fetched_epoch: int = -1
+    To be read only, as everything here.
+    """
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        fetch_offset: int,
+        max_bytes: int,
+        topic_id: bytes = NO_TOPIC_ID,
+        log_start_offset: int = -1,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+    ) -> None:
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.topic_id = topic_id
+        self.log_start_offset = log_start_offset
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
 
 
-class FetchPartitionData(NamedTuple):
+class FetchPartitionData:
     """What one partition answers: an error, a diverging epoch, or records (pieces of the log)."""
 
-    error_code: ErrorCode
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    records: Sequence[bytes | memoryview] = ()
-    size_bytes: int = 0
-    diverging_epoch: tuple[int, int] | None = None
-    aborted_transactions: Sequence[AbortedTxn] | None = None
+    __slots__ = (
+        "aborted_transactions",
+        "diverging_epoch",
+        "error_code",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "records",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        error_code: ErrorCode,
+        high_watermark: int,
+        last_stable_offset: int,
+        log_start_offset: int,
+        records: Sequence[bytes | memoryview] = (),
+        size_bytes: int = 0,
+        diverging_epoch: tuple[int, int] | None = None,
+        aborted_transactions: Sequence[AbortedTxn] | None = None,
+    ) -> None:
+        self.error_code = error_code
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.records = records
+        self.size_bytes = size_bytes
+        self.diverging_epoch = diverging_epoch
+        self.aborted_transactions = aborted_transactions
 
     @classmethod
     def failed(cls, error_code: ErrorCode) -> FetchPartitionData:

@@ -9,11 +9,11 @@ Deliberate difference: all of a broker's state lives on one scheduler, so there 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.event_log import get_logger
-from broker_sim.log import AppendOrigin, LogAppendInfo, UnexpectedAppendOffsetError
+from broker_sim.log import AppendOrigin, UnexpectedAppendOffsetError
 from broker_sim.replica.fetch_params import (
     FetchIsolation,
     FetchParams,
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.config import TopicConfig
-    from broker_sim.log import PartitionLog
+    from broker_sim.log import LogAppendInfo, PartitionLog
     from broker_sim.metadata import PartitionState
     from broker_sim.replica.isr_state import IsrState, PendingIsr
     from broker_sim.replica.replica import Replica
     from broker_sim.topic_partition import TopicPartition
     from purgatory import Clock
 
-__all__ = ["AppendResult", "Partition"]
+__all__ = ["Partition"]
 
 log = get_logger(__name__)
 
@@ -47,13 +47,6 @@ _NO_ERROR: Final = ErrorCode.NONE
 _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _LOG_END: Final = FetchIsolation.LOG_END
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
-
-
-class AppendResult(NamedTuple):
-    """What an append to the leader's log did, and whether the high watermark moved with it."""
-
-    info: LogAppendInfo
-    high_watermark_increased: bool
 
 
 class Partition:
@@ -250,8 +243,11 @@ class Partition:
         records: bytes | memoryview,
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
-    ) -> AppendResult:
-        """Append as leader. Raises `ApiError`: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or the log's."""
+    ) -> tuple[LogAppendInfo, bool]:
+        """Append as leader; return what that did, and whether the high watermark moved with it.
+
+        Raises `ApiError`: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or the log's.
+        """
         if not self.is_leader:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if required_acks == ACKS_ALL and len(self.isr_state.isr) < self.effective_min_isr:
@@ -261,7 +257,7 @@ class Partition:
                 f"min.insync.replicas {self.effective_min_isr}",
             )
         info = self.log.append_as_leader(records, self.leader_epoch, origin=origin)
-        return AppendResult(info, self._maybe_increment_leader_hw())
+        return info, self._maybe_increment_leader_hw()
 
     def append_records_to_follower(self, records: Sequence[bytes | memoryview]) -> None:
         """Append what the leader sent.

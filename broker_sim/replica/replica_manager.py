@@ -23,7 +23,7 @@ from broker_sim.replica.fetch_params import (
     FetchPartition,
     FetchPartitionData,
 )
-from broker_sim.replica.partition import ACKS_ALL, AppendResult, Partition
+from broker_sim.replica.partition import ACKS_ALL, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -107,18 +107,14 @@ class ReplicaManager:
         statuses: dict[TopicPartition, ProducePartitionStatus] = {}
         appended = 0
         for topic_partition, records in entries.items():
-            status, result = self._append_to_local_log(
+            status, hw_increased = self._append_to_local_log(
                 topic_partition, records, required_acks, origin
             )
             statuses[topic_partition] = status
-            if result is not None:
+            if hw_increased is not None:
                 appended += 1
                 self._actions.add(
-                    partial(
-                        self._complete_after_append,
-                        topic_partition,
-                        result.high_watermark_increased,
-                    )
+                    partial(self._complete_after_append, topic_partition, hw_increased)
                 )
         if required_acks == ACKS_ALL and appended:
             operation = DelayedProduce(timeout_ms, statuses, self, respond, client_id)
@@ -132,13 +128,13 @@ class ReplicaManager:
         records: bytes | memoryview,
         required_acks: int,
         origin: AppendOrigin,
-    ) -> tuple[ProducePartitionStatus, AppendResult | None]:
+    ) -> tuple[ProducePartitionStatus, bool | None]:
+        """Return the outcome, and whether the high watermark moved: None for a failure."""
         try:
             partition = self.get_partition(topic_partition)
-            result = partition.append_records_to_leader(records, required_acks, origin)
+            info, hw_increased = partition.append_records_to_leader(records, required_acks, origin)
         except ApiError as error:
             return self._failed_append(topic_partition, error), None
-        info = result.info
         status = ProducePartitionStatus(
             ErrorCode.NONE,
             required_offset=info.last_offset + 1,
@@ -146,7 +142,7 @@ class ReplicaManager:
             log_append_time_ms=info.log_append_time_ms,
             log_start_offset=info.log_start_offset,
         )
-        return status, result
+        return status, hw_increased
 
     def _failed_append(
         self, topic_partition: TopicPartition, error: ApiError

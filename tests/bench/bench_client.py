@@ -5,6 +5,7 @@ of the rounds. The client takes most of the time of mass production, so the proc
 brokers need per message stands beside it.
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,7 +13,18 @@ from statistics import median, quantiles
 
 from client_work import consume, produce, synchronous_ms, topic, wake_up_ms
 from options import Options
-from peers import KAFKA, KFAKE, Peer, PeerMissingError, kafka, kfake, librdkafka_mock, simulator
+from peers import (
+    KAFKA,
+    KFAKE,
+    Peer,
+    PeerMissingError,
+    build_of,
+    kafka,
+    kfake,
+    librdkafka_mock,
+    native_simulator,
+    simulator,
+)
 from report import Report
 
 SUITE = "client"
@@ -28,7 +40,10 @@ def run(options: Options, report: Report) -> None:
     samples: Samples = defaultdict(lambda: defaultdict(list))
     with ExitStack() as stack:
         peers = []
-        starters = [simulator, kfake, librdkafka_mock, *([kafka] if options.kafka else [])]
+        starters = [simulator, native_simulator, kfake, librdkafka_mock]
+        if options.kafka:
+            starters.append(kafka)
+        report.say(f"simulator: the {build_of(sys.executable)} build")
         for start in starters:
             try:
                 peers.append(stack.enter_context(start()))

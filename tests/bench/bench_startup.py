@@ -11,8 +11,18 @@ from contextlib import suppress
 from statistics import median
 
 from options import Options
-from peers import Peer, PeerMissingError, kafka, kfake, librdkafka_mock, simulator
-from report import OURS, Report
+from peers import (
+    Peer,
+    PeerMissingError,
+    build_of,
+    compiled_python,
+    kafka,
+    kfake,
+    librdkafka_mock,
+    native_simulator,
+    simulator,
+)
+from report import NATIVE, OURS, Report
 
 SUITE = "startup"
 STARTS = 10
@@ -36,7 +46,9 @@ MEMORY = "resident memory, idle"
 
 def run(options: Options, report: Report) -> None:
     """Start everything often, in turns; what takes seconds once."""
-    peers = {start.__name__: start for start in (simulator, kfake, librdkafka_mock)}
+    report.say(f"simulator: the {build_of(sys.executable)} build")
+    starters = (simulator, native_simulator, kfake, librdkafka_mock)
+    peers = {start.__name__: start for start in starters}
     ready_ms: dict[str, list[float]] = {}
     cpu_ms: dict[str, list[float]] = {}
     for _ in range(STARTS):
@@ -51,7 +63,9 @@ def run(options: Options, report: Report) -> None:
     for name, times_ms in ready_ms.items():
         report.add(SUITE, READY, "ms", name, median(times_ms), lower=True)
         report.add(SUITE, CPU, "ms", name, median(cpu_ms[name]), lower=True)
-    _in_process(report)
+    _in_process(report, OURS, sys.executable)
+    if NATIVE in ready_ms:
+        _in_process(report, NATIVE, str(compiled_python()))
     if options.kafka:
         peers["kafka"] = kafka
     else:
@@ -67,18 +81,18 @@ def run(options: Options, report: Report) -> None:
     report.bar_below(SUITE, MEMORY, 80)
 
 
-def _in_process(report: Report) -> None:
+def _in_process(report: Report, name: str, python: str) -> None:
     """Take the first start of every process, and the median of the others."""
     firsts, others = [], []
     for _ in range(STARTS):
         done = subprocess.run(
-            [sys.executable, "-c", IN_PROCESS % 4], capture_output=True, text=True, check=True
+            [python, "-P", "-c", IN_PROCESS % 4], capture_output=True, text=True, check=True
         )
         first, *again = json.loads(done.stdout)
         firsts.append(first)
         others += again
-    report.add(SUITE, FIRST, "ms", OURS, median(firsts), lower=True)
-    report.add(SUITE, AGAIN, "ms", OURS, median(others), lower=True)
+    report.add(SUITE, FIRST, "ms", name, median(firsts), lower=True)
+    report.add(SUITE, AGAIN, "ms", name, median(others), lower=True)
 
 
 def _memory(peer: Peer, report: Report) -> None:

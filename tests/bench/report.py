@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-OURS = "simulator"
+OURS, NATIVE = "simulator", "simulator, native"
+"""This environment's build, and the native one beside it."""
 
 
 @dataclass
@@ -61,28 +62,31 @@ class Report:
         return None if metric is None else metric.values.get(subject)
 
     def bar_below(self, suite: str, name: str, limit: float) -> None:
-        """Judge a figure that must be below a fixed limit."""
-        ours = self.value(suite, name)
-        if ours is not None:
-            unit = self.metrics[suite, name].unit
-            self.bars.append(Bar(f"{name} < {limit:g} {unit}", _number(ours), ours < limit))
+        """Judge a figure that must be below a fixed limit, in both builds."""
+        for build in (OURS, NATIVE):
+            ours = self.value(suite, name, build)
+            if ours is not None:
+                claim = f"{build}: {name} < {limit:g} {self.metrics[suite, name].unit}"
+                self.bars.append(Bar(claim, _number(ours), ours < limit))
 
     def bar_ratio(
         self, suite: str, name: str, peer: str, peer_name: str, *, at_most: float = 0.0
     ) -> None:
         """Judge ours / theirs: at most ``at_most``, or at least 1 where more is better."""
-        ours, theirs = self.value(suite, name), self.value(suite, peer_name, peer)
-        if not ours or not theirs:
-            return
-        ratio = ours / theirs
+        theirs = self.value(suite, peer_name, peer)
         wanted = f"at most {at_most:g} x" if at_most else "at least"
-        self.bars.append(
-            Bar(
-                f"{name}: {wanted} {peer}'s {peer_name}",
-                f"{ratio:.2f} x",
-                ratio <= at_most if at_most else ratio >= 1,
+        for build in (OURS, NATIVE):
+            ours = self.value(suite, name, build)
+            if not ours or not theirs:
+                continue
+            ratio = ours / theirs
+            self.bars.append(
+                Bar(
+                    f"{build}: {name}: {wanted} {peer}'s {peer_name}",
+                    f"{ratio:.2f} x",
+                    ratio <= at_most if at_most else ratio >= 1,
+                )
             )
-        )
 
     def say(self, text: str) -> None:
         """Print one line, such as that a peer is missing."""
@@ -92,7 +96,7 @@ class Report:
         """Print the suite's table: figures, and how many times better the simulator is."""
         metrics = [metric for metric in self.metrics.values() if metric.suite == suite]
         subjects = list(dict.fromkeys(name for metric in metrics for name in metric.values))
-        subjects.sort(key=lambda subject: subject != OURS)
+        subjects.sort(key=lambda subject: (subject != OURS, subject != NATIVE))
         table = Table(title=f"{suite} (in brackets: how many times better the simulator is)")
         table.add_column("what", no_wrap=True)
         table.add_column("unit", no_wrap=True)

@@ -200,10 +200,12 @@ def test_a_request_that_cannot_be_understood_closes_the_connection_and_ends_the_
 
 def test_a_request_without_an_answer_lets_the_next_one_in():
     setup = Setup()
-    setup.sink.handle_frame = lambda data, connection, respond: (
-        setup.sink.frames.append(bytes(data)),
-        respond(None),
-    )
+
+    def handle_without_an_answer(data, connection, respond):
+        setup.sink.frames.append(bytes(data))
+        respond(None)
+
+    setup.sink.handle_frame = handle_without_an_answer
     setup.connection.data_received(frame(b"a") + frame(b"b"))
     assert setup.sink.frames == [b"a", b"b"]
     assert setup.transport.written == []
