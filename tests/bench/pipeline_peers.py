@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass, field
 
 STEPS = ("read", "lifecycle", "latency", "occupancy")
-PERCENTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+MINUTE_MS = 60_000
 
 
 @dataclass
@@ -15,7 +16,11 @@ class Answers:
     """Totals per group, and seconds per step."""
 
     operations: int = 0
-    waited: dict[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
+    latency: dict[tuple[str, str, int | None], tuple[float | None, ...]] = field(
+        default_factory=dict
+    )
+    """By purgatory, outcome and minute (None: all of them): how many, the percentiles of waiting,
+    the percentiles of lateness."""
     occupancy: dict[tuple[int, str, str | None], tuple[int, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -63,15 +68,16 @@ def with_pandas(path: str) -> Answers:
     lives = lives.reset_index()
     answers.operations = len(lives)
     watch.lap("lifecycle")
-    lives["minute"] = lives.ended_at_ms // 60_000
-    for names in (["side", "purgatory", "outcome", "api", "minute"], ["purgatory", "outcome"]):
-        found = lives.groupby(names)[["waited_ms", "lateness_ms"]].quantile(
-            [0.5, 0.9, 0.95, 0.99, 0.999]
-        )
-    for (purgatory, outcome), group in found.waited_ms.groupby(level=[0, 1]):
-        answers.waited[purgatory, outcome] = tuple(
-            float(group[purgatory, outcome, share]) for share in PERCENTILES.values()
-        )
+    lives["minute"] = lives.ended_at_ms // MINUTE_MS
+    shares = list(PERCENTILES.values())
+    for names in (["purgatory", "outcome", "minute"], ["purgatory", "outcome"]):
+        grouped = lives.groupby(names)
+        counts = grouped.size()
+        found = grouped[["waited_ms", "lateness_ms"]].quantile(shares).unstack()  # noqa: PD010
+        for group, row in found.iterrows():
+            values = [None if pd.isna(value) else float(value) for value in row]
+            key = group if len(names) == 3 else (*group, None)
+            answers.latency[key] = (int(counts[group]), *values)
     watch.lap("latency")
     exploded = lives[["broker", "purgatory", "keys", "parked_at_ms", "ended_at_ms"]]
     by_key = exploded.explode("keys")
@@ -120,18 +126,14 @@ def with_duckdb(path: str) -> Answers:
     """)
     answers.operations = database.execute("select count(*) from lives").fetchone()[0]
     watch.lap("lifecycle")
-    shares = "[0.5, 0.9, 0.95, 0.99, 0.999]"
-    database.execute(f"""
-        create table latency as
-        select side, purgatory, outcome, api, ended_at_ms // 60000 as minute,
+    shares = list(PERCENTILES.values())
+    for purgatory, outcome, minute, count, waited, lateness in database.execute(f"""
+        select purgatory, outcome, ended_at_ms // {MINUTE_MS} as minute, count(*),
                quantile_cont(waited_ms, {shares}), quantile_cont(lateness_ms, {shares})
-        from lives group by all
-    """)
-    for purgatory, outcome, waited in database.execute(
-        f"select purgatory, outcome, quantile_cont(waited_ms, {list(PERCENTILES.values())}) "
-        "from lives group by all"
-    ).fetchall():
-        answers.waited[purgatory, outcome] = tuple(waited)
+        from lives group by grouping sets ((purgatory, outcome, minute), (purgatory, outcome))
+    """).fetchall():
+        values = (*waited, *(lateness or [None] * len(shares)))
+        answers.latency[purgatory, outcome, minute] = (count, *values)
     watch.lap("latency")
     rows = database.execute("""
         with steps as (
@@ -147,7 +149,7 @@ def with_duckdb(path: str) -> Answers:
                    lead(at_ms) over series - at_ms as lasted
             from changes window series as (partition by broker, purgatory, key order by at_ms)
         )
-        select broker, purgatory, key, max(level), sum(level * lasted) from levels group by all
+        select broker, purgatory, key, max(level), coalesce(sum(level * lasted), 0) from levels group by all
     """).fetchall()
     answers.occupancy = {
         (broker, purgatory, key): (int(peak), int(area))
