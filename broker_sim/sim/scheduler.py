@@ -45,8 +45,8 @@ class VirtualScheduler:
     that time, in the order in which they were added.
     """
 
-    def __init__(self) -> None:
-        self._clock = VirtualClock()
+    def __init__(self, clock: VirtualClock | None = None) -> None:
+        self._clock = VirtualClock() if clock is None else clock
         self._events: list[_Event] = []
         self._numbers = count()
         self._purgatories: list[tuple[SystemTimer, DelayedOperationPurgatory[Any]]] = []

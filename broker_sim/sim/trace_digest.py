@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from purgatory import Clock, DelayedOperation
+    from purgatory import Clock, DelayedOperation, PurgatoryObserver
 
-__all__ = ["OperationWatch", "SimulationTrace"]
+__all__ = ["BothObservers", "OperationWatch", "SimulationTrace"]
 
 KEPT_EVENTS = 200
 
@@ -85,3 +85,35 @@ class OperationWatch:
         if operation.operation_id not in self.open:
             self._on_end(self._label, operation.operation_id)
         self.open.discard(operation.operation_id)
+
+
+class BothObservers:
+    """A `PurgatoryObserver` that is two, told one after the other."""
+
+    def __init__(self, first: PurgatoryObserver, second: PurgatoryObserver) -> None:
+        self._both = (first, second)
+
+    def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+        """Pass it on."""
+        for observer in self._both:
+            observer.tried(operation, keys)
+
+    def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+        """Pass it on."""
+        for observer in self._both:
+            observer.parked(operation, keys)
+
+    def completed(self, operation: DelayedOperation, by: str, /) -> None:
+        """Pass it on."""
+        for observer in self._both:
+            observer.completed(operation, by)
+
+    def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
+        """Pass it on."""
+        for observer in self._both:
+            observer.expired(operation, lateness_ms)
+
+    def cancelled(self, operation: DelayedOperation, /) -> None:
+        """Pass it on."""
+        for observer in self._both:
+            observer.cancelled(operation)

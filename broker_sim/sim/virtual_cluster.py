@@ -25,13 +25,16 @@ from broker_sim.nodes import Nodes
 from broker_sim.process import Process
 from broker_sim.sim.invariants import InvariantChecker
 from broker_sim.sim.scheduler import VirtualScheduler
-from broker_sim.sim.trace_digest import OperationWatch, SimulationTrace
+from broker_sim.sim.trace_digest import BothObservers, OperationWatch, SimulationTrace
 from broker_sim.sim.virtual_client import VirtualClient
 from broker_sim.status import cluster_status, purgatory_status
 from purgatory import DelayedOperationPurgatory, SystemTimer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from broker_sim.trace import Trace
+    from purgatory import PurgatoryObserver, VirtualClock
 
 __all__ = ["SimulationError", "VirtualCluster"]
 
@@ -48,7 +51,8 @@ class VirtualCluster:
     """Brokers 1 to ``brokers`` in virtual time; single-threaded.
 
     ``max_latency_ms`` > 0 gives every message between nodes a random delay up to it;
-    ``latency_ms(source, target)`` says it message by message instead.
+    ``latency_ms(source, target)`` says it message by message instead. ``trace_to`` gets the life of
+    every delayed operation; it has to be made with the same ``clock``, and closed by its owner.
     """
 
     def __init__(
@@ -60,11 +64,14 @@ class VirtualCluster:
         max_latency_ms: int = 0,
         latency_ms: Callable[[int, int], int] | None = None,
         check_invariants: bool = True,
+        clock: VirtualClock | None = None,
+        trace_to: Trace | None = None,
     ) -> None:
         self.seed = seed
         self.random = random.Random(seed)
-        self.scheduler = VirtualScheduler()
+        self.scheduler = VirtualScheduler(clock)
         self.trace = SimulationTrace(self.scheduler.clock)
+        self._trace_to = trace_to
         self._max_latency_ms = max_latency_ms
         self._client_ids = count(FIRST_CLIENT_ID)
         self._clients: list[VirtualClient] = []
@@ -92,14 +99,20 @@ class VirtualCluster:
         self, name: str, broker_id: int, process: Process, purge_interval: int
     ) -> DelayedOperationPurgatory[Any]:
         timer = SystemTimer(name, self.scheduler.clock, process)
+        observer: PurgatoryObserver = OperationWatch(name, broker_id, self.trace, self._ended_twice)
+        tracer = None if self._trace_to is None else self._trace_to.observer(name, broker_id)
+        if tracer is not None:
+            observer = BothObservers(observer, tracer)
         purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(
             name,
             timer,
             broker_id=broker_id,
             purge_interval=purge_interval,
             reaper_enabled=False,
-            observer=OperationWatch(name, broker_id, self.trace, self._ended_twice),
+            observer=observer,
         )
+        if tracer is not None:
+            tracer.attach(purgatory)
         self.scheduler.add_purgatory(timer, purgatory)
         return purgatory
 

@@ -1,9 +1,13 @@
 """Lives and deaths of brokers in virtual time."""
 
+import json
+
 import pytest
 
 from broker_sim.sim import PRODUCE_VERSION, VirtualCluster, fetch_request, produce_request
 from broker_sim.topic_partition import TopicPartition
+from broker_sim.trace import Trace
+from purgatory import VirtualClock
 
 KEY = TopicPartition("topic", 0)
 
@@ -59,3 +63,27 @@ def test_a_dead_broker_refuses_and_a_restarted_one_has_what_was_acknowledged(clu
         KEY, cluster.nodes.controller.image.topics["topic"].topic_id
     )
     assert log.log_end_offset == 1
+
+
+def _traced(path, seed):
+    """Let an acks=all time out in virtual time; return the digest of the run."""
+    clock = VirtualClock(wall_start_ms=1_700_000_000_000)
+    with Trace(path, run_id=f"seed-{seed}", clock=clock) as trace:
+        cluster = VirtualCluster(seed=seed, clock=clock, trace_to=trace)
+        cluster.create_topic("topic", assignments={0: [1, 2, 3]})
+        cluster.pause(3)
+        request = produce_request(("topic", 0), timeout_ms=700)
+        pending = cluster.client().send(1, request, PRODUCE_VERSION)
+        cluster.run_until(lambda: pending.done)
+        return cluster.trace.digest()
+
+
+def test_a_run_leaves_a_trace_that_follows_from_its_seed(tmp_path):
+    first, again = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    digest = _traced(first, 3)
+    assert _traced(again, 3) == digest
+    assert again.read_bytes() == first.read_bytes()
+    events = [json.loads(line) for line in first.read_text().splitlines()]
+    produced = [event for event in events if event["purgatory"] == "Produce"]
+    assert [event["event"] for event in produced] == ["tried", "parked", "expired"]
+    assert (produced[-1]["waited_ms"], produced[-1]["run_id"]) == (700, "seed-3")
