@@ -30,10 +30,12 @@ AT_ONCE_LATE_MS: Final = 480.0
 an answer at once could be mistaken for one at a timeout, the timeout is 500 ms or more."""
 TIMEOUT_EARLY_MS: Final = 2.0
 """Kafka's timers count whole milliseconds."""
-TIMEOUT_LATE_MS: Final = 250.0
-EVENT_EARLY_MS: Final = 50.0
-"""The answer may overtake that of the request that caused it."""
-EVENT_LATE_MS: Final = 250.0
+TIMEOUT_LATE_MS: Final = 400.0
+EVENT_EARLY_MS: Final = 200.0
+"""The answer may overtake that of the request that caused it; on a busy machine by this much."""
+EVENT_LATE_MS: Final = 400.0
+"""These windows tell one reason for an answer from another. How punctual the sides are as a whole
+is judged by the distributions of their lateness."""
 
 COMPARED_FIELDS: Final = ("error_code", "base_offset", "high_watermark", "records", "bytes")
 
