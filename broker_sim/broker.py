@@ -121,7 +121,7 @@ class Broker:
         self.producer_ids = ProducerIds(
             broker_id, self.controller, lambda: self.lifecycle.broker_epoch, process.clock
         )
-        self._alter_partition = AlterPartitionManager(process, self._send_isr_changes)
+        self.alter_partition = AlterPartitionManager(process, self._send_isr_changes)
         self._fetchers = FetcherManager(
             broker_id,
             process,
@@ -228,7 +228,7 @@ class Broker:
             clock=self.clock,
             replica_lag_time_max_ms=self.config.replica_lag_time_max_ms,
             metadata=self,
-            submit_alter_partition=self._alter_partition.submit,
+            submit_alter_partition=self.alter_partition.submit,
             complete_delayed_requests=self.replica_manager.complete_delayed_requests,
         )
 

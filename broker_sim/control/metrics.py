@@ -100,6 +100,27 @@ def _replica_families(nodes: Nodes) -> Iterator[Family]:
         for name, value in _replica_figures(broker).items():
             families[name].add_metric((str(broker_id),), value)
     yield from families.values()
+    yield from _isr_families(nodes)
+
+
+def _isr_families(nodes: Nodes) -> Iterator[Family]:
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    counters = {
+        "isrshrinks": "ISRs that became smaller.",
+        "isrexpands": "ISRs that became larger.",
+        "failedisrupdates": "Changes of an ISR that the controller refused.",
+    }
+    families = {
+        name: CounterMetricFamily(f"{REPLICA_MANAGER}_{name}", text, labels=("broker",))
+        for name, text in counters.items()
+    }
+    for broker_id, broker in nodes.brokers.items():
+        manager = broker.alter_partition
+        counts = (manager.isr_shrinks, manager.isr_expands, manager.failed_isr_updates)
+        for family, count in zip(families.values(), counts, strict=True):
+            family.add_metric((str(broker_id),), count)
+    yield from families.values()
 
 
 def _replica_figures(broker: Broker) -> dict[str, int]:

@@ -51,6 +51,11 @@ class AlterPartitionManager:
         self._send = send
         self._unsent: list[IsrProposal] = []
         self._inflight = False
+        self.isr_shrinks = 0
+        """Changes that the controller has made at this broker's wish, as ``IsrShrinksPerSec``."""
+        self.isr_expands = 0
+        self.failed_isr_updates = 0
+        """Changes that the controller refused, each time that they were."""
 
     def submit(self, partition: Partition, pending: PendingIsr) -> None:
         """Propose ``pending``; the partition is told of the decision."""
@@ -81,13 +86,22 @@ class AlterPartitionManager:
         for proposal, decision in zip(batch, decisions, strict=True):
             partition, pending = proposal
             if decision.error_code is ErrorCode.NONE:
+                self._count(pending)
                 partition.complete_alter_partition(
                     pending, decision.isr, decision.leader_epoch, decision.partition_epoch
                 )
-            elif partition.fail_alter_partition(pending, decision.error_code):
+                continue
+            self.failed_isr_updates += 1
+            if partition.fail_alter_partition(pending, decision.error_code):
                 retry.append(proposal)
         if retry:
             self._unsent[:0] = retry
             self._process.call_later(RETRY_BACKOFF_MS, self._maybe_send)
         else:
             self._maybe_send()
+
+    def _count(self, decided: PendingIsr) -> None:
+        if len(decided.proposed_isr) < len(decided.isr):
+            self.isr_shrinks += 1
+        else:
+            self.isr_expands += 1

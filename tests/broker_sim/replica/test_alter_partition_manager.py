@@ -1,0 +1,34 @@
+"""ISR changes are counted as Kafka's ``IsrShrinksPerSec`` and ``IsrExpandsPerSec`` count them."""
+
+
+def counts(bench):
+    manager = bench.cluster.nodes.brokers[1].alter_partition
+    return manager.isr_shrinks, manager.isr_expands, manager.failed_isr_updates
+
+
+def test_a_follower_that_leaves_and_returns_is_a_shrink_and_an_expansion(make_bench):
+    """It lags out long before the controller would fence it, which is not the leader's doing."""
+    bench = make_bench(configs={"replica.lag.time.max.ms": "2000"})
+    bench.produced()
+    assert counts(bench) == (0, 0, 0)
+    bench.cluster.pause(2)
+    bench.wait(bench.produce(timeout_ms=30_000))
+    assert bench.isr() == {1, 3}
+    assert counts(bench) == (1, 0, 0)
+    bench.cluster.resume(2)
+    bench.cluster.run_until(lambda: bench.isr() == {1, 2, 3})
+    bench.settle()
+    assert counts(bench) == (1, 1, 0)
+
+
+def test_a_change_that_the_controller_refuses_is_counted_as_failed(bench):
+    """A leader that is cut off proposes what the controller knows better by then."""
+    bench.produced()
+    bench.cluster.disconnect(1)
+    bench.wait(bench.produce(timeout_ms=40_000))
+    bench.cluster.run_until(lambda: bench.leader() not in (1, -1))
+    bench.cluster.reconnect(1)
+    bench.settle()
+    shrinks, expands, failed = counts(bench)
+    assert (shrinks, expands) == (0, 0)
+    assert failed > 0
