@@ -265,8 +265,8 @@ class Broker:
 
     def is_stale_epoch(self, broker_id: int, broker_epoch: int) -> bool:
         """Whether the broker lives and has registered anew since ``broker_epoch`` (-1: unknown)."""
-        broker = self.image.alive_broker(broker_id)
-        return broker is not None and -1 != broker_epoch < broker.epoch
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and not broker.fenced and -1 != broker_epoch < broker.epoch
 
     def append_own(self, topic_partition: TopicPartition, records: bytes) -> ErrorCode:
         """Append a batch to a partition led here, as for a producer with acks=1; returns its error."""

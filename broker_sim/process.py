@@ -80,6 +80,10 @@ class Process:
 
     def deliver(self, callback: Callable[..., object], *args: Any) -> None:
         """Run ``callback(*args)`` now if the process runs; keep it if paused, drop it if dead."""
+        self.deliver_with(callback, args)
+
+    def deliver_with(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        """Do the same for arguments that are in a tuple already."""
         if self.state is _RUNNING:
             callback(*args)
         elif self.state is ProcessState.PAUSED:

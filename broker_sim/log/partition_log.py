@@ -59,13 +59,14 @@ class PartitionLog(LogOffsets):
     ) -> None:
         super().__init__(topic_partition, clock.wall_clock_ms(), producer_id_expiration_ms)
         self._clock = clock
-        self.config = config
-        self._validator = LogValidator(topic_partition, config)
+        self.update_config(config)
 
     def update_config(self, config: TopicConfig) -> None:
         """Take a changed configuration of the topic; it holds from the next append on."""
         self.config = config
         self._validator = LogValidator(self.topic_partition, config)
+        self._segment_size_bytes = config.segment_size_bytes
+        self._segment_ms = config.segment_ms
 
     # -- appending ------------------------------------------------------------------------------
 
@@ -162,12 +163,12 @@ class PartitionLog(LogOffsets):
         )
 
     def _check_fits_segment(self, size: int) -> None:
-        if size > self.config.segment_size_bytes:
+        if size > self._segment_size_bytes:
             raise ApiError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"Message batch size is {size} bytes in append to partition "
                 f"{self.topic_partition}, which exceeds the maximum configured segment size of "
-                f"{self.config.segment_size_bytes}.",
+                f"{self._segment_size_bytes}.",
             )
 
     def _find_duplicate(self, header: BatchHeader) -> LogAppendInfo | None:
@@ -205,7 +206,9 @@ class PartitionLog(LogOffsets):
     ) -> None:
         """Begin a new segment where an append, which is never divided, does not belong to this one."""
         segment = self._local_log.active_segment
-        if segment.should_roll(size, last_offset, max_timestamp, now_ms, self.config):
+        if segment.should_roll(
+            size, last_offset, max_timestamp, now_ms, self._segment_size_bytes, self._segment_ms
+        ):
             self.roll(base_offset)
 
     def roll(self, base_offset: int | None = None) -> None:

@@ -24,8 +24,6 @@ from broker_sim.protocol.record_batch import NO_TIMESTAMP, BatchHeader, parse_he
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from broker_sim.config import TopicConfig
-
 __all__ = ["LogSegment"]
 
 _MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -103,7 +101,8 @@ class LogSegment:
         last_offset: int,
         max_timestamp: int,
         now_ms: int,
-        config: TopicConfig,
+        max_bytes: int,
+        max_age_ms: int,
     ) -> bool:
         """Whether the next batch belongs into a new segment: by size, by age, or by offset range.
 
@@ -113,13 +112,13 @@ class LogSegment:
         if not self._batches:
             return False
         size = self._positions[-1] - self._positions[0]
-        if size + batch_bytes > config.segment_size_bytes:
+        if size + batch_bytes > max_bytes:
             return True
         if last_offset - self.base_offset > _MAX_RELATIVE_OFFSET:
             return True
         first = self._rolling_based_timestamp
         waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
-        return waited_ms > config.segment_ms
+        return waited_ms > max_age_ms
 
     def read(
         self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool

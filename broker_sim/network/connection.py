@@ -29,6 +29,10 @@ log = get_logger(__name__)
 LENGTH_BYTES = 4
 READ_AHEAD_BYTES = 128 * 1024
 """How much may wait behind a parked request before the connection is no longer read."""
+SCRATCH_BYTES = 32 * 1024
+"""Frames up to this size are read together and copied out; larger ones are read into their place."""
+MAX_PLACE_BYTES = 2 * 1024 * 1024
+"""Frames above this size are read piece by piece: who announces much has not sent it yet."""
 
 
 class Respond(Protocol):
@@ -45,8 +49,11 @@ class RequestSink(Protocol):
         """Handle one request; raises ProtocolError where only closing the connection helps."""
 
 
-class Connection(asyncio.Protocol):
-    """The server's side of one connection; all of it runs on the broker's process."""
+class Connection(asyncio.BufferedProtocol):
+    """The server's side of one connection; all of it runs on the broker's process.
+
+    Sockets write into `get_buffer`'s answer; what is bytes already comes through `data_received`.
+    """
 
     def __init__(
         self,
@@ -62,8 +69,12 @@ class Connection(asyncio.Protocol):
         self._on_made = on_made
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
-        self._chunks: list[bytes] = []
+        self._chunks: list[bytes | bytearray] = []
         self._buffered_bytes = 0
+        self._scratch: memoryview | None = None
+        self._place: bytearray | None = None
+        """Where a large frame is being read to; it has been moved here from the chunks."""
+        self._placed_bytes = 0
         self._wanted_bytes = LENGTH_BYTES
         self._muted = False
         self._write_blocked = False
@@ -93,12 +104,45 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._on_lost(self)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        """Return where to read to: the rest of a large frame that has begun, or a scratch."""
+        if self._place is None and SCRATCH_BYTES < self._wanted_bytes <= MAX_PLACE_BYTES:
+            self._place = bytearray(self._wanted_bytes)
+            self._placed_bytes = self._buffered_bytes
+            self._place[: self._placed_bytes] = b"".join(self._chunks)
+            self._chunks = []
+            self._buffered_bytes = 0
+            self._wanted_bytes = LENGTH_BYTES
+        if self._place is not None:
+            return memoryview(self._place)[self._placed_bytes :]
+        if self._scratch is None:
+            self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        return self._scratch
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take in what was read, as `data_received` does."""
+        place = self._place
+        if place is None:
+            assert self._scratch is not None
+            self.data_received(bytes(self._scratch[:nbytes]))
+            return
+        self._placed_bytes += nbytes
+        if self._placed_bytes == len(place):
+            self._place = None
+            self.data_received(place)
+        else:
+            self._read_no_more_if_paused()
+            self._process.deliver(self._on_part_of_frame)
+
+    def data_received(self, data: bytes | bytearray) -> None:
         """Take bytes in, also half frames and several at once; a paused broker reads no more."""
+        self._read_no_more_if_paused()
+        self._process.deliver(self._on_data, data)
+
+    def _read_no_more_if_paused(self) -> None:
         if self._process.state is ProcessState.PAUSED and self._transport is not None:
             self._reading = False
             self._transport.pause_reading()
-        self._process.deliver(self._on_data, data)
 
     def pause_writing(self) -> None:
         """Take no further request while the client does not read its responses."""
@@ -111,11 +155,15 @@ class Connection(asyncio.Protocol):
 
     # -- frames ---------------------------------------------------------------------------------
 
-    def _on_data(self, data: bytes) -> None:
+    def _on_data(self, data: bytes | bytearray) -> None:
         self.is_active = True
         self._chunks.append(data)
         self._buffered_bytes += len(data)
         self._go_on()
+
+    def _on_part_of_frame(self) -> None:
+        self.is_active = True
+        self._regulate_reading()
 
     def _go_on(self) -> None:
         self._process_frames()

@@ -83,6 +83,7 @@ class Links:
         self, scheduler: Scheduler, latency_ms: Callable[[int, int], int] | None = None
     ) -> None:
         self._scheduler = scheduler
+        self._call_soon = scheduler.call_soon
         self._latency_ms = latency_ms
         self._processes: dict[int, Process] = {}
         self._faults: dict[tuple[int, int], LinkFault] = {}
@@ -127,16 +128,18 @@ class Links:
             self._transmit((source, target), (process, callback, args))
 
     def _transmit(self, link: tuple[int, int], message: _Message) -> None:
-        fault = self._faults.get(link, _HEALTHY)
-        if fault.drop:
-            self._held.setdefault(link, deque()).append(message)
-            return
-        delay_ms = fault.delay_ms
+        delay_ms = 0
+        if self._faults:
+            fault = self._faults.get(link, _HEALTHY)
+            if fault.drop:
+                self._held.setdefault(link, deque()).append(message)
+                return
+            delay_ms = fault.delay_ms
         if self._latency_ms is not None:
             delay_ms += self._latency_ms(*link)
         delayed = self._delayed.get(link)
         if not delay_ms and not delayed:
-            self._scheduler.call_soon(self._arrive, link[1], *message)
+            self._call_soon(self._arrive, link[1], message)
             return
         if delayed is None:
             delayed = self._delayed[link] = deque()
@@ -148,17 +151,12 @@ class Links:
 
     def _arrive_delayed(self, link: tuple[int, int]) -> None:
         """Deliver the oldest: real timers that are due in one millisecond may run in any order."""
-        self._arrive(link[1], *self._delayed[link].popleft())
+        self._arrive(link[1], self._delayed[link].popleft())
 
-    def _arrive(
-        self,
-        target: int,
-        process: Process,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-    ) -> None:
+    def _arrive(self, target: int, message: _Message) -> None:
+        process, callback, args = message
         if self._processes.get(target) is process:
-            process.deliver(callback, *args)
+            process.deliver_with(callback, args)
 
     def call(
         self,

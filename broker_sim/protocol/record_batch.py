@@ -23,12 +23,15 @@ The broker's hot path reads the 61 bytes of a header and the CRC, never the reco
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from crc32c import crc32c
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol.compression import CompressionCodec, compress, decompress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "BATCH_OVERHEAD_BYTES",
@@ -147,6 +150,10 @@ class BatchHeader(NamedTuple):
         return self.attributes & CONTROL_FLAG != 0
 
 
+# What BatchHeader._make does, without its own check of the number of fields.
+_as_header: Final[Callable[[type[BatchHeader], tuple[int, ...]], BatchHeader]] = tuple.__new__
+
+
 def increment_sequence(sequence: int, increment: int) -> int:
     """Return the sequence ``increment`` records on; after 2^31 - 1 comes 0."""
     return (sequence + increment) & _MAX_SEQUENCE
@@ -213,7 +220,7 @@ def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> B
             ErrorCode.CORRUPT_MESSAGE,
             f"Record batch is smaller than the minimum overhead {BATCH_OVERHEAD_BYTES}",
         )
-    header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+    header = _as_header(BatchHeader, _HEADER.unpack_from(buffer, position))
     if header.length < BATCH_OVERHEAD_BYTES - LOG_OVERHEAD_BYTES:
         raise ApiError(
             ErrorCode.CORRUPT_MESSAGE,

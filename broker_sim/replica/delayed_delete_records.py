@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.delayed_request import DelayedRequest, first_error
 from broker_sim.errors import ErrorCode
+from broker_sim.replica.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,7 @@ class DelayedDeleteRecords(DelayedRequest):
             if not status.acks_pending:
                 continue
             partition = self._partitions.get_partition_or_error(topic_partition)
-            if isinstance(partition, ErrorCode):  # Case A
+            if not isinstance(partition, Partition):  # Case A
                 status.end(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif not partition.is_leader:  # Case B
                 status.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)

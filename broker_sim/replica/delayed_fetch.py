@@ -20,7 +20,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.delayed_request import DelayedRequest
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ApiError
+from broker_sim.replica.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +66,7 @@ class DelayedFetch(DelayedRequest):
         accumulated_bytes = 0
         for topic_partition, fetch in self._infos:
             partition = self._partitions.get_partition_or_error(topic_partition)
-            if isinstance(partition, ErrorCode):  # Cases B, C
+            if not isinstance(partition, Partition):  # Cases B, C
                 return True
             try:
                 log = partition.local_log(fetch.current_leader_epoch, params.fetch_only_leader)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker_sim.delayed_request import DelayedRequest, first_error
 from broker_sim.errors import ErrorCode
+from broker_sim.replica.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.replica.partition import Partition
     from broker_sim.topic_partition import TopicPartition
 
 __all__ = ["DelayedProduce", "PartitionLookup", "ProducePartitionStatus"]
@@ -104,7 +104,7 @@ class DelayedProduce(DelayedRequest):
             if not status.acks_pending:
                 continue
             partition = self._partitions.get_partition_or_error(topic_partition)
-            if isinstance(partition, ErrorCode):  # Case A
+            if not isinstance(partition, Partition):  # Case A
                 enough, error_code = False, partition
             else:
                 enough, error_code = partition.check_enough_replicas_reach_offset(
