@@ -61,7 +61,11 @@ class LocalLog:
         ``start_offset`` is at or after the first segment's base.
         """
         if start_offset < upper_bound_offset:
-            for segment in self._segments[self._floor(start_offset) :]:
+            if start_offset >= self.active_segment.base_offset:
+                segments = [self.active_segment]
+            else:
+                segments = self._segments[self._floor(start_offset) :]
+            for segment in segments:
                 data = segment.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
                 if data is not None:
                     return data
@@ -69,8 +73,11 @@ class LocalLog:
 
     def position(self, offset: int) -> int:
         """Return the bytes, since the log's begin, before the batch that holds ``offset``."""
+        active = self.active_segment
         if offset >= self.log_end_offset:
-            return self.active_segment.end_position
+            return active.end_position
+        if offset >= active.base_offset:
+            return active.position(offset)
         return self._segments[self._floor(offset)].position(offset)
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
