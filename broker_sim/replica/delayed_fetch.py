@@ -71,12 +71,14 @@ class DelayedFetch(DelayedRequest):
             try:
                 log = partition.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
                 end_offset = partition.fetch_end_offset(params.isolation)
-                if _is_beyond(log, fetch.fetch_offset, end_offset):  # Case F, truncated
-                    return True
-                if fetch.fetch_offset < end_offset:
-                    if _is_on_older_segment(log, fetch.fetch_offset, end_offset):  # Case F, rolled
+                offset = fetch.fetch_offset
+                if offset > end_offset:
+                    if _is_beyond(log, offset, end_offset):  # Case F, truncated
                         return True
-                    available = log.position(end_offset) - log.position(fetch.fetch_offset)
+                elif offset < end_offset:
+                    if _is_on_older_segment(log, offset, end_offset):  # Case F, rolled
+                        return True
+                    available = log.position(end_offset) - log.position(offset)
                     accumulated_bytes += min(available, fetch.max_bytes)
                 if fetch.last_fetched_epoch >= 0 and partition.diverging_epoch(fetch):  # Case H
                     return True
@@ -93,10 +95,8 @@ class DelayedFetch(DelayedRequest):
 
 
 def _is_beyond(log: PartitionLog, offset: int, end_offset: int) -> bool:
-    """Whether the offset's batch begins after ``end_offset``, or the log ends before the offset."""
-    return offset > end_offset and (
-        offset > log.log_end_offset or log.position(offset) > log.position(end_offset)
-    )
+    """Whether the later offset's batch begins after ``end_offset``, or the log ends before it."""
+    return offset > log.log_end_offset or log.position(offset) > log.position(end_offset)
 
 
 def _is_on_older_segment(log: PartitionLog, offset: int, end_offset: int) -> bool:
