@@ -12,6 +12,7 @@ import matplotlib as mpl
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,9 +63,20 @@ def _drawn(name: str) -> Callable[[Callable[P, Figure]], Callable[P, str]]:
 
 
 def _figure(panels: int, height_in: float = PANEL_IN) -> tuple[Figure, list[Any]]:
-    """Return a figure and its panels, one below the other."""
+    """Return a figure and its panels, one below the other over the same x axis."""
     figure = Figure((WIDTH_IN, height_in * panels), layout="constrained")
-    return figure, list(figure.subplots(panels, 1, squeeze=False)[:, 0])
+    return figure, list(figure.subplots(panels, 1, squeeze=False, sharex=True)[:, 0])
+
+
+def _counts(axis: Any) -> None:
+    """Mark whole numbers only: there is no half operation."""
+    axis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
+
+
+def _milliseconds(axis: Any) -> None:
+    """Write 1,000 and not a power of ten."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _grouped(rows: Sequence[Any], *names: str) -> dict[tuple[Any, ...], list[Any]]:
@@ -99,6 +111,7 @@ def waiting(rows: Sequence[Any]) -> Figure:
                 label=f"{side}, {outcome} ({count:,})",
             )
         axes.set_xscale("log")
+        _milliseconds(axes.xaxis)
         axes.set_ylim(0, 1.03)
         axes.set_title(purgatory)
         axes.set_ylabel("share ended")
@@ -117,6 +130,7 @@ def lateness(rows: Sequence[Any]) -> Figure:
             colour = SIDE_COLOURS.get(side, "#5a5a5a")
             _cumulative(axes, line, 0, color=colour, label=side)
         axes.set_xscale("symlog", linthresh=1)
+        _milliseconds(axes.xaxis)
         axes.set_ylim(0, 1.03)
         axes.set_title(timing.replace("_", " "))
         axes.set_ylabel("share")
@@ -144,18 +158,19 @@ def occupancy(rows: Sequence[Any], width_ms: int) -> Figure:
     purgatories = _grouped(rows, "purgatory")
     figure, panels = _figure(len(purgatories))
     for axes, ((purgatory,), members) in zip(panels, purgatories.items(), strict=True):
-        for number, ((side, broker), line) in enumerate(
-            _grouped(members, "side", "broker").items()
-        ):
+        lines = _grouped(members, "side", "broker")
+        for number, ((side, broker), line) in enumerate(lines.items()):
             axes.step(
                 times,
                 _filled(line, bins),
                 where="post",
                 color=BROKER_COLOURS[number % len(BROKER_COLOURS)],
-                linewidth=1.2,
+                # What lies below must not vanish where brokers do the same.
+                linewidth=1.2 * (len(lines) - number),
                 label=f"{side}, broker {broker}",
             )
         axes.set_ylim(bottom=0)
+        _counts(axes.yaxis)
         axes.set_title(purgatory)
         axes.set_ylabel("parked")
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
@@ -172,19 +187,21 @@ def timeline(keys: Sequence[Any], rows: Sequence[Any], width_ms: int) -> Figure:
     bands = [_filled(lines.get(tuple(key[n] for n in names), []), bins) for key in keys]
     figure, panels = _figure(1, 0.9 + 0.27 * len(keys))
     (axes,) = panels
-    mesh = axes.pcolormesh(
-        [number * width_ms / 1000 for number in range(bins + 1)],
-        range(len(keys) + 1),
+    # One picture of pixels: many rectangles side by side show seams.
+    mesh = axes.imshow(
         bands,
+        extent=(0, bins * width_ms / 1000, len(keys), 0),
+        aspect="auto",
+        interpolation="nearest",
         cmap="YlGnBu",
         vmin=0,
     )
     axes.set_yticks([number + 0.5 for number in range(len(keys))])
     axes.set_yticklabels([f"{k['purgatory']} {k['key']} @ {k['broker']}" for k in keys])
-    axes.invert_yaxis()
     axes.grid(visible=False)
     axes.set_xlabel("seconds since the first event")
-    figure.colorbar(mesh, ax=axes, label="parked at once, at most", pad=0.01)
+    bar = figure.colorbar(mesh, ax=axes, label="parked at once, at most", pad=0.01)
+    _counts(bar.ax.yaxis)
     return figure
 
 

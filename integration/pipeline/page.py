@@ -33,7 +33,7 @@ figure svg { width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 12px 4px 0; text-align: left; border-bottom: 1px solid #e8edf1;
   white-space: nowrap; }
-th { color: #5b6b7b; font-weight: 600; }
+th { color: #5b6b7b; font-weight: 600; white-space: normal; vertical-align: bottom; }
 td.number, th.number { text-align: right; }
 """
 
@@ -107,7 +107,7 @@ def _table(table: Table) -> str:
     ]
     kinds = [' class="number"' if is_number else "" for is_number in numeric]
     head = "".join(
-        f"<th{kind}>{escape(name.replace('_', ' '))}</th>"
+        f"<th{kind}>{escape(_heading(name))}</th>"
         for kind, name in zip(kinds, table.columns, strict=True)
     )
     body = "".join(
@@ -119,6 +119,10 @@ def _table(table: Table) -> str:
         for row in table.rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _heading(name: str) -> str:
+    return name.replace("_", " ").replace("p999", "p99.9")
 
 
 def _text(value: Any) -> str:

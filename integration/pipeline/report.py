@@ -29,6 +29,7 @@ TIME_BINS: Final = 240
 BINS_PER_DECADE: Final = 16
 SHOWN_KEYS: Final = 14
 SHOWN_ROWS: Final = 25
+SHOWN_SETTINGS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +304,7 @@ def _sweep(source: _Source) -> list[Section]:
 
 
 def _sweep_table(title: str, summary: DataFrame, varying: Sequence[str]) -> Section:
-    rows = summary.orderBy(sf.desc("timed_out_share")).limit(SHOWN_ROWS).collect()
+    rows = summary.orderBy(sf.desc("timed_out_share")).limit(SHOWN_SETTINGS).collect()
     columns = [*varying, "runs", "requests", "timed_out_share", "refused_share", "waited_max_ms"]
     return Section(
         title,

@@ -35,7 +35,7 @@ CORES = os.cpu_count() or 1
 DRIVER_MEMORY = "512m"
 """The least that Spark starts with; a trace of five million events is four times as large."""
 MOST_RESULTS = "4m"
-MESSAGES = {"one message a request, acks=all": 3_000, "batches, acks=all": 100_000}
+MESSAGES = {"one message a request, acks=all": 8_000, "batches, acks=all": 1_500_000}
 TRACES = {"without": (), "file": ("--trace",), "topic": ("--trace-topic", "trace")}
 
 
@@ -204,7 +204,7 @@ def _produce(bootstrap_servers: str, messages: int, *, batched: bool) -> float:
             "bootstrap.servers": bootstrap_servers,
             "acks": "all",
             "log_level": 0,
-            "queue.buffering.max.messages": 1_000_000,
+            "queue.buffering.max.messages": 2_000_000,
             **({} if batched else single),
         }
     )
