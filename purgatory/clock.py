@@ -6,11 +6,14 @@ because adding a delay to a reading that was rounded down ends up to a milliseco
 """
 
 import threading
+import time
 from abc import abstractmethod
-from time import monotonic_ns, time_ns
+from time import time_ns
+from typing import Final
 
 from purgatory.native import mypyc_attr
 
+_monotonic_ns: Final = time.monotonic_ns
 _NS_PER_MS = 1_000_000
 _MS_PER_SECOND = 1_000
 _NS_PER_SECOND = _NS_PER_MS * _MS_PER_SECOND
@@ -64,7 +67,7 @@ class SystemClock(Clock):
 
     def now_ms(self) -> int:
         """Monotonic milliseconds of the machine, rounded down."""
-        return monotonic_ns() // _NS_PER_MS
+        return _monotonic_ns() // _NS_PER_MS
 
     def wall_clock_ms(self) -> int:
         """Milliseconds since 1970 by the machine's wall clock."""
@@ -72,11 +75,11 @@ class SystemClock(Clock):
 
     def deadline_ms(self, delay_ms: int) -> int:
         """Round the present up, so that no delay ends before its full length has passed."""
-        return delay_ms - (-monotonic_ns() // _NS_PER_MS)
+        return delay_ms - (-_monotonic_ns() // _NS_PER_MS)
 
     def seconds_until(self, deadline_ms: int) -> float:
         """Return the seconds to `deadline_ms` to the nanosecond, negative when it is over."""
-        return (deadline_ms * _NS_PER_MS - monotonic_ns()) / _NS_PER_SECOND
+        return (deadline_ms * _NS_PER_MS - _monotonic_ns()) / _NS_PER_SECOND
 
     def wait_until(self, condition: threading.Condition, deadline_ms: int) -> bool:
         """Block the calling thread; see Clock.wait_until. Always returns True."""

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Protocol, final
 
-from purgatory.locks import LeafLock, ReentrantLock
+from purgatory.locks import ONE_STEP, LeafLock, ReentrantLock
 from purgatory.native import mypyc_attr
 from purgatory.timer_task import TimerTask
 
@@ -77,7 +77,7 @@ class DelayedOperation(TimerTask):
         self.watch_keys: Sequence[object] = ()
         self.journal: OperationJournal | None = None
         # Taken once and never given back: whoever gets it completes the operation.
-        self._completion = LeafLock()
+        self._completion: LeafLock | None = None if ONE_STEP else LeafLock()
 
     @property
     def created_ms(self) -> int:
@@ -108,7 +108,10 @@ class DelayedOperation(TimerTask):
 
         Leaves the timer, then runs `on_complete`, whose exceptions pass through.
         """
-        if not self._completion.acquire(False):
+        completion = self._completion
+        if completion is not None and not completion.acquire(False):
+            return False
+        if self.completed:
             return False
         self.completed = True
         TimerTask.cancel(self)

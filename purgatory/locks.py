@@ -145,5 +145,8 @@ class ReentrantLock(_Gated):
         self.release()
 
 
-if type(LeafLock.acquire).__name__ == "function":  # these are run by the interpreter
+ONE_STEP: Final = type(LeafLock.acquire).__name__ != "function"
+"""Whether this is compiled, so that reading a flag and setting it is one step."""
+
+if not ONE_STEP:
     globals().update(LeafLock=_thread.allocate_lock, ReentrantLock=_thread.RLock)

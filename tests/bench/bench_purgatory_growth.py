@@ -1,8 +1,9 @@
-"""How the costs of timers grow with what is parked, under load, and how late they are.
+"""How the costs of timers grow with what is parked.
 
-Every figure comes from a process of its own, nanoseconds are processor time of its thread. The
-simulator is what this Python has installed; a native build beside it (`make compiled`) takes part.
-`out/bench/purgatory.svg` is the plot, `out/bench/purgatory.md` the table.
+Nanoseconds are processor time of a thread: medians of what processes in turns found, each of which
+takes a median itself. The simulator is what this Python has
+installed; a native build beside it (`make compiled`) takes part. `out/bench/purgatory.svg` is the
+plot, `out/bench/purgatory.md` the tables and bars.
 """
 
 import json
@@ -10,9 +11,13 @@ import os
 import platform
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
+from compiled_operation import build_compiled_operation
 from options import Options
 from report import OURS, Report
 
@@ -29,8 +34,9 @@ COMPILED_PYTHON = ROOT / ".venv-compiled" / "bin" / "python"
 
 SUITE = "purgatory growth"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
+ROUNDS = {1_000: 3, 10_000: 3, 100_000: 3, 1_000_000: 1}
 MAX_SIZES = {"sched": 10_000, "threading.Timer": 1_000}
-NATIVE, KAFKA = "native", "Kafka"
+NATIVE, COMPILED, KAFKA = "native", "native, operation compiled too", "Kafka"
 PEERS = ("asyncio", "heapq", "sched", "threading.Timer")
 WHAT = {
     "add": "timer: add, ns",
@@ -47,56 +53,62 @@ Figures = dict[tuple[str, int], dict[str, float]]
 
 
 def run(options: Options, report: Report) -> None:
-    """Measure, report, and write the plot and the table."""
-    del options  # every process takes a median itself
-    growth: Figures = {}
-    for size in SIZES:
-        for subject in (OURS, NATIVE, *PEERS, KAFKA):
-            if size <= MAX_SIZES.get(subject, size):
-                found = measure(report, subject, "growth", size)
-                if found is not None:
-                    growth[subject, size] = found
-    others = {
-        (what, subject): found
-        for what, subjects in (
-            ("workload", (OURS, NATIVE, KAFKA)),
-            ("precision", (OURS, NATIVE, "LoopTimer", "asyncio", KAFKA)),
-        )
-        for subject in subjects
-        if (found := measure(report, subject, what)) is not None
-    }
+    """Measure, report, and write the tables and the plot."""
+    growth = sample(options, report)
     for (subject, size), found in growth.items():
         for key, name in WHAT.items():
             if key in found and (key != "bytes_3" or size == max(SIZES)):
                 report.add(SUITE, f"{name} at {size:,}", "", subject, found[key], lower=True)
     report.print_suite(SUITE)
     OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "purgatory.md").write_text(as_markdown(growth, others), encoding="utf-8")
-    plot(growth, OUT / "purgatory.svg")
-    report.say(f"table and plot: {OUT}/purgatory.md, purgatory.svg")
+    (OUT / "purgatory.md").write_text(as_markdown(growth), encoding="utf-8")
+    report.say(f"tables: {OUT}/purgatory.md")
+    try:
+        plot(growth, OUT / "purgatory.svg")
+    except ImportError as missing:
+        report.say(f"without a plot: {missing}")
 
 
-def measure(
-    report: Report, subject: str, what: str, size: int | None = None
-) -> dict[str, float] | None:
-    """Run the work in a process; None, with a line about it, if that cannot be done here."""
+def sample(options: Options, report: Report) -> Figures:
+    """Run all subjects in turns, at every size as often as there are rounds."""
+    samples: dict[tuple[str, int, str], list[float]] = defaultdict(list)
+    for size in SIZES:
+        for _ in range(min(options.rounds, ROUNDS[size])):
+            for subject in (OURS, NATIVE, COMPILED, *PEERS, KAFKA):
+                if size <= MAX_SIZES.get(subject, size):
+                    what = "watches" if subject == COMPILED else "growth"
+                    for key, value in measure(report, subject, what, size).items():
+                        samples[subject, size, key].append(value)
+    growth: Figures = defaultdict(dict)
+    for (subject, size, key), values in samples.items():
+        growth[subject, size][key] = median(values)
+    return growth
+
+
+def measure(report: Report, subject: str, what: str, size: int | None = None) -> dict[str, float]:
+    """Run the work in a process; empty, with a line about it, if that cannot be done here."""
     try:
         command = _command(subject, what)
+        path = [str(HERE)]
+        if subject == COMPILED:
+            path.insert(0, str(build_compiled_operation()))
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
     except ReferenceUnavailableError as missing:
         report.say(f"without {subject}: {missing}")
-        return None
+        return {}
     arguments = [] if size is None else [str(size)]
     done = subprocess.run(
         [*command, *arguments],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
+        env=environment,
         check=False,
     )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["no reason given"]
         report.say(f"without {subject}, {what}: {lines[-1]}")
-        return None
+        return {}
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -105,49 +117,123 @@ def _command(subject: str, what: str) -> list[str]:
     if subject == KAFKA:
         return [find_java(), "-Xmx4g", "-cp", f"{kafka_jars()}/*", str(JAVA_WORK), what]
     python = sys.executable
-    if subject == NATIVE:
+    if subject in {NATIVE, COMPILED}:
         if not COMPILED_PYTHON.exists():
             raise ReferenceUnavailableError("make compiled builds it")
         python = str(COMPILED_PYTHON)
-    name = "purgatory" if subject in {OURS, NATIVE} else subject
+    name = "purgatory" if subject in {OURS, NATIVE, COMPILED} else subject
     return [python, "-P", str(WORK), what, name]
 
 
-def as_markdown(growth: Figures, others: dict[tuple[str, str], dict[str, float]]) -> str:
+def as_markdown(growth: Figures) -> str:
     """Return the tables of docs/benchmarks.md."""
     subjects = list(dict.fromkeys(subject for subject, _ in growth))
-    machine = f"{os.cpu_count()} CPUs, {platform.system()} {platform.machine()}"
-    load = f"load average {os.getloadavg()[0]:.1f} with other work beside it"
-    python = f"Python {platform.python_version()}"
-    lines = [f"{datetime.now(UTC):%Y-%m-%d}, {machine}, {python}, {load}.", ""]
+    lines = [machine(), ""]
     for key, name in WHAT.items():
         sizes = [size for size in SIZES if key != "bytes_3" or size >= 100_000]
-        lines += _row([name, *(f"{size:,}" for size in sizes)], rule=True)
+        lines += row([name, *(f"{size:,}" for size in sizes)], rule=True)
         for subject in subjects:
             cells = [growth.get((subject, size), {}).get(key) for size in sizes]
             if any(cell is not None for cell in cells):
-                lines += _row([_label(subject), *map(_number, cells)])
+                lines += row([label(subject), *map(number, cells)])
         lines.append("")
-    for what in ("workload", "precision"):
-        rows = {subject: found for (kind, subject), found in others.items() if kind == what}
-        names = [name for name in next(iter(rows.values()), {}) if name != "compiled"]
-        lines += _row([what, *names], rule=True)
-        for subject, found in rows.items():
-            lines += _row([_label(subject), *(_number(found.get(name)) for name in names)])
-        lines.append("")
+    lines += row(["bar", "native", "native, operation compiled too", "pure"], rule=True)
+    for claim, judge in BARS.items():
+        lines += row([claim, *(judge(growth, subject) for subject in (NATIVE, COMPILED, OURS))])
+    lines.append("")
     return "\n".join(lines)
 
 
-def _label(subject: str) -> str:
-    return {OURS: "purgatory, pure", NATIVE: "purgatory, native"}.get(subject, subject)
+def machine() -> str:
+    """Return where and when this was measured."""
+    load = f"load average {os.getloadavg()[0]:.1f}"
+    python = f"Python {platform.python_version()}"
+    system = f"{os.cpu_count()} CPUs, {platform.system()} {platform.machine()}"
+    return f"{datetime.now(UTC):%Y-%m-%d}, {system}, {python}, {load}."
 
 
-def _row(cells: list[str], *, rule: bool = False) -> list[str]:
+def beside(key: str, peer: str, limit: float) -> Callable[[Figures, str], str]:
+    """Judge a figure by a peer's, at every size."""
+
+    def judge(growth: Figures, subject: str) -> str:
+        pairs = [
+            (figure(growth, subject, size, key), figure(growth, peer, size, key)) for size in SIZES
+        ]
+        return verdict([ours / theirs for ours, theirs in pairs if ours and theirs], limit)
+
+    return judge
+
+
+def below_bytes(limit: float) -> Callable[[Figures, str], str]:
+    """Judge the memory of an operation with three keys, where there are many."""
+
+    def judge(growth: Figures, subject: str) -> str:
+        used = figure(growth, subject, max(SIZES), "bytes_3")
+        return verdict([used] if used else [], limit, "{:.0f}")
+
+    return judge
+
+
+def grows(key: str, limit: float) -> Callable[[Figures, str], str]:
+    """Judge how much more it costs with a million parked than with ten thousand."""
+
+    def judge(growth: Figures, subject: str) -> str:
+        few, many = (figure(growth, subject, size, key) for size in (10_000, 1_000_000))
+        return verdict([many / few] if few and many else [], limit)
+
+    return judge
+
+
+def figure(growth: Figures, subject: str, size: int, key: str) -> float | None:
+    """Return what was measured, None if it was not."""
+    return growth.get((subject, size), {}).get(key)
+
+
+def verdict(ratios: list[float], limit: float, form: str = "{:.2f}x") -> str:
+    """Return whether all are within the limit, and from where to where they are."""
+    if not ratios:
+        return ""
+    reached = " to ".join(dict.fromkeys(form.format(end(ratios)) for end in (min, max)))
+    return f"{'holds' if max(ratios) <= limit else '**missed**'}: {reached}"
+
+
+BARS = {
+    "add at most 1x of `call_later`": beside("add", "asyncio", 1),
+    "cancel at most 1x of `handle.cancel`": beside("cancel", "asyncio", 1),
+    "expire cheaper than asyncio, per task": beside("expire", "asyncio", 1),
+    "watch under 1 key and complete at most 3x of the warm JVM": beside("keys_1", KAFKA, 3),
+    "watch under 3 keys and complete at most 3x of the warm JVM": beside("keys_3", KAFKA, 3),
+    "a parked operation with three keys under 500 bytes": below_bytes(500),
+    **{
+        f"{name} at most 1.3x from 10^4 to 10^6": grows(key, 1.3)
+        for key, name in (
+            ("add", "add"),
+            ("cancel", "cancel"),
+            ("expire", "expire"),
+            ("keys_1", "watch under 1 key and complete"),
+            ("keys_3", "watch under 3 keys and complete"),
+        )
+    },
+}
+
+
+def label(subject: str) -> str:
+    """Return what a subject is called in tables and plots."""
+    return {
+        OURS: "purgatory, pure",
+        NATIVE: "purgatory, native",
+        COMPILED: "purgatory, native, operation compiled too",
+    }.get(subject, subject)
+
+
+def row(cells: list[str], *, rule: bool = False) -> list[str]:
+    """Return a line of a table; with `rule` the head of one."""
     row = f"| {' | '.join(cells)} |"
     return [row, f"|---|{'---:|' * (len(cells) - 1)}"] if rule else [row]
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Return a figure as a cell."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -167,7 +253,7 @@ def plot(growth: Figures, target: Path) -> None:
                 if key in growth.get((subject, size), {})
             ]
             if points:
-                axes.loglog(*zip(*points, strict=True), marker="o", label=_label(subject))
+                axes.loglog(*zip(*points, strict=True), marker="o", label=label(subject))
         axes.set_title(WHAT[key].removesuffix(", ns"), fontsize=9)
         axes.set_xlabel("parked")
         axes.grid(alpha=0.3)

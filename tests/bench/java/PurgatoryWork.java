@@ -21,7 +21,7 @@ import org.apache.kafka.server.util.timer.TimerTask;
 public class PurgatoryWork {
     static final int CHUNK = 1_000;
     static final int WARM_UP = 300;
-    static final int REPEATS = 15;
+    static final int REPEATS = 31;
     static final Random CHANCE = new Random(42);
 
     record Key(String keyLabel) implements DelayedOperationKey { }
