@@ -240,23 +240,29 @@ def number(value: float | None) -> str:
 
 
 def plot(growth: Figures, target: Path) -> None:
-    """Draw cost over size, one panel per operation."""
+    """Draw cost over size, one panel per operation, each subject in one colour."""
     from matplotlib.figure import Figure
 
     keys = [key for key in WHAT if key != "bytes_3"]
-    figure = Figure(figsize=(14, 3.4), layout="constrained")
+    subjects = list(dict.fromkeys(subject for subject, _ in growth))
+    figure = Figure(figsize=(14, 3.8), layout="constrained")
+    lines = {}
     for axes, key in zip(figure.subplots(1, len(keys)), keys, strict=True):
-        for subject in dict.fromkeys(subject for subject, _ in growth):
+        for number, subject in enumerate(subjects):
             points = [
                 (size, growth[subject, size][key])
                 for size in SIZES
                 if key in growth.get((subject, size), {})
             ]
             if points:
-                axes.loglog(*zip(*points, strict=True), marker="o", label=label(subject))
+                (line,) = axes.loglog(*zip(*points, strict=True), marker="o", color=f"C{number}")
+                lines[label(subject)] = line
         axes.set_title(WHAT[key].removesuffix(", ns"), fontsize=9)
         axes.set_xlabel("parked")
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("ns")
-    figure.axes[0].legend(fontsize=7)
+    names = sorted(lines, key=[label(subject) for subject in subjects].index)
+    figure.legend(
+        [lines[name] for name in names], names, loc="outside lower center", ncols=4, fontsize=8
+    )
     figure.savefig(target, metadata={"Date": None})
