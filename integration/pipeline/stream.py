@@ -14,6 +14,7 @@ is there twice counts once; one that comes after the watermark counts no more, b
 
 from __future__ import annotations
 
+import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -47,6 +48,7 @@ __all__ = [
 PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 ACCURACY: Final = 10_000
 POLL_S: Final = 1
+CONNECT_S: Final = 5
 OCCUPANCY: Final = "live_occupancy"
 
 
@@ -67,6 +69,7 @@ class StreamSettings:
 
 def kafka_lines(spark: SparkSession, settings: StreamSettings) -> DataFrame:
     """Return the topic's records as lines, from its beginning; raises PipelineError."""
+    _require_broker(settings.bootstrap_servers)
     reader = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", settings.bootstrap_servers)
@@ -89,6 +92,17 @@ def kafka_lines(spark: SparkSession, settings: StreamSettings) -> DataFrame:
         sf.concat_ws("@", sf.concat_ws("-", "topic", "partition"), "offset").alias("source"),
         sf.col("value").cast("string").alias("line"),
     )
+
+
+def _require_broker(bootstrap_servers: str) -> None:
+    """Raise PipelineError unless somebody listens there: Spark itself would ask for minutes."""
+    for server in bootstrap_servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        if not (host and port.isdecimal()):
+            raise PipelineError(f"{server}: give the cluster as HOST:PORT,HOST:PORT")
+        with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), CONNECT_S):
+            return
+    raise PipelineError(f"no broker listens at {bootstrap_servers}: is the cluster running?")
 
 
 def live_events(parsed: DataFrame, watermark: str) -> DataFrame:
@@ -217,6 +231,9 @@ def run(
     late = LateEvents(queries)
     try:
         _wait(queries, late, for_s)
+    except StreamingQueryException as error:
+        reason = str(error).splitlines()[0]
+        raise PipelineError(f"the stream from topic {settings.topic} ended: {reason}") from error
     finally:
         # To stop in the middle of a batch is allowed, but Spark logs what it interrupts as errors.
         spark.sparkContext.setLogLevel("OFF")
@@ -227,13 +244,12 @@ def run(
 
 
 def _wait(queries: Sequence[StreamingQuery], late: LateEvents, for_s: int | None) -> None:
-    """Wait until all queries have ended, or for a time; raises PipelineError when one fails."""
+    """Wait until all queries have ended, or for a time; raises the exception of one that fails."""
     ends_ms = None if for_s is None else now_ms() + for_s * 1_000
     while running := [query for query in queries if query.isActive]:
         if ends_ms is not None and now_ms() >= ends_ms:
             break
-        with suppress(StreamingQueryException):
-            running[0].awaitTermination(POLL_S)
+        running[0].awaitTermination(POLL_S)
         late.count()
         _raise_failure(queries)
     _raise_failure(queries)
@@ -242,4 +258,4 @@ def _wait(queries: Sequence[StreamingQuery], late: LateEvents, for_s: int | None
 def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
     for query in queries:
         if error := query.exception():
-            raise PipelineError(f"the stream ended: {str(error).splitlines()[0]}")
+            raise error

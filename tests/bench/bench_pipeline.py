@@ -25,6 +25,7 @@ from statistics import median
 
 from confluent_kafka import Producer
 from options import Options
+from peers import process_cpu_s
 from pipeline_data import write_trace
 from pipeline_peers import PERCENTILES, Answers, Stopwatch, with_duckdb, with_pandas
 from report import OURS, Report
@@ -35,7 +36,7 @@ CORES = os.cpu_count() or 1
 DRIVER_MEMORY = "512m"
 """The least that Spark starts with; a trace of five million events is four times as large."""
 MOST_RESULTS = "4m"
-MESSAGES = {"one message a request, acks=all": 8_000, "batches, acks=all": 1_500_000}
+MESSAGES = {"one message a request, acks=all": 8_000, "batches, acks=all": 3_000_000}
 TRACES = {"without": (), "file": ("--trace",), "topic": ("--trace-topic", "trace")}
 
 
@@ -166,31 +167,37 @@ def _driver_mb(directory: str, events: int) -> tuple[float, float]:
 def _tracing(options: Options, report: Report) -> None:
     """Produce to clusters that trace and to one that does not, in turns."""
     rates: dict[tuple[str, str], list[float]] = {}
+    cpu_us: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as directory:
         for _ in range(options.rounds):
             for name, arguments in TRACES.items():
                 path = [f"{directory}/trace.jsonl"] if name == "file" else []
-                with _cluster(*arguments, *path) as bootstrap_servers:
+                with _cluster(*arguments, *path) as (bootstrap_servers, pid):
                     for load, messages in MESSAGES.items():
+                        before_s = process_cpu_s(pid)
                         rate = _produce(bootstrap_servers, messages, batched="batches" in load)
+                        used_us = (process_cpu_s(pid) - before_s) * 1e6 / messages
                         rates.setdefault((load, name), []).append(rate)
+                        cpu_us.setdefault((load, name), []).append(used_us)
     for load in MESSAGES:
         base = median(rates[load, "without"])
         for name in TRACES:
             rate = median(rates[load, name])
-            cost = 100 * (1 - rate / base)
-            report.add(SUITE, f"{load}, trace: {name}", "1/s", OURS, rate)
+            what = f"{load}, trace: {name}"
+            report.add(SUITE, what, "1/s", OURS, rate)
+            used_us = median(cpu_us[load, name])
+            report.add(SUITE, f"{what}, brokers' CPU", "µs/msg", OURS, used_us, lower=True)
             if name != "without":
-                report.add(SUITE, f"cost, {load}, trace: {name}", "%", OURS, cost, lower=True)
-                report.bar_below(SUITE, f"cost, {load}, trace: {name}", 10)
+                report.add(SUITE, f"cost, {what}", "%", OURS, 100 * (1 - rate / base), lower=True)
+                report.bar_below(SUITE, f"cost, {what}", 10)
 
 
 @contextmanager
-def _cluster(*arguments: str):
+def _cluster(*arguments: str) -> Iterator[tuple[str, int]]:
     command = [sys.executable, "-m", "broker_sim", "run", "--topic", "bench:3:3", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        yield json.loads(process.stdout.readline())["bootstrap_servers"]
+        yield json.loads(process.stdout.readline())["bootstrap_servers"], process.pid
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(20)
@@ -204,7 +211,7 @@ def _produce(bootstrap_servers: str, messages: int, *, batched: bool) -> float:
             "bootstrap.servers": bootstrap_servers,
             "acks": "all",
             "log_level": 0,
-            "queue.buffering.max.messages": 2_000_000,
+            "queue.buffering.max.messages": 4_000_000,
             **({} if batched else single),
         }
     )

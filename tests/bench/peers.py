@@ -53,14 +53,14 @@ class Peer:
 
     def cpu_s(self) -> float:
         """Return the processor time that the peer has used so far."""
-        return sum(_cpu_s(pid) for pid in self.pids)
+        return sum(process_cpu_s(pid) for pid in self.pids)
 
     def resident_mb(self) -> float:
         """Return the memory that it holds."""
         return sum(resident_mb(pid) for pid in self.pids)
 
 
-def _cpu_s(pid: int) -> float:
+def process_cpu_s(pid: int) -> float:
     """Add up what the threads have run; far finer than the clock ticks of /proc/PID/stat."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9

@@ -1,6 +1,8 @@
 """The live tables, through Spark's own Kafka connector from topics of the simulator."""
 
 import json
+import re
+import socket
 
 import pytest
 
@@ -142,3 +144,36 @@ def test_the_trace_of_a_running_cluster_is_the_same_live_and_from_its_file(spark
     expected = {start: count for start, count in from_file.count().collect() if start <= max(found)}
     assert len(found) > 3
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("servers", "why"),
+    [
+        ("127.0.0.1:{free}", "no broker listens at 127.0.0.1:{free}: is the cluster running?"),
+        ("localhost", "localhost: give the cluster as HOST:PORT"),
+        ("127.0.0.1:x", "127.0.0.1:x: give the cluster as HOST:PORT"),
+    ],
+)
+def test_a_wrong_address_is_told_at_once(spark, tmp_path, servers, why):
+    from integration.pipeline.errors import PipelineError
+    from integration.pipeline.stream import StreamSettings, run
+
+    with socket.socket() as probe:
+        # Bound and not listening, so nobody else gets the port meanwhile.
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+        settings = StreamSettings(servers.format(free=free), TOPIC, available_now=True)
+        with pytest.raises(PipelineError, match=re.escape(why.format(free=free))):
+            run(spark, settings, str(tmp_path))
+
+
+def test_a_topic_that_is_not_there_is_one_line(spark, tmp_path, cluster):
+    from integration.pipeline.errors import PipelineError
+    from integration.pipeline.stream import StreamSettings, run
+
+    settings = StreamSettings(cluster.bootstrap_servers, "absent", available_now=True)
+    with pytest.raises(
+        PipelineError, match=r"the stream from topic absent ended: .*UnknownTopic"
+    ) as raised:
+        run(spark, settings, str(tmp_path))
+    assert "\n" not in str(raised.value)
