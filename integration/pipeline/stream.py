@@ -49,6 +49,7 @@ PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 
 ACCURACY: Final = 10_000
 POLL_S: Final = 1
 CONNECT_S: Final = 5
+LAST_PORT: Final = 65_535
 OCCUPANCY: Final = "live_occupancy"
 
 
@@ -98,7 +99,7 @@ def _require_broker(bootstrap_servers: str) -> None:
     """Raise PipelineError unless somebody listens there: Spark itself would ask for minutes."""
     for server in bootstrap_servers.split(","):
         host, _, port = server.strip().rpartition(":")
-        if not (host and port.isdecimal()):
+        if not (host and port.isdecimal() and int(port) <= LAST_PORT):
             raise PipelineError(f"{server}: give the cluster as HOST:PORT,HOST:PORT")
         with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), CONNECT_S):
             return

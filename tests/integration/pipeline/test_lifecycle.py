@@ -132,3 +132,28 @@ def test_every_kind_of_broken_life_is_named(broken, life, event):
         8: ["expired too early"],
         9: ["parked and never ended", "parked before it was tried"],
     }
+
+
+def test_a_run_in_virtual_time_is_traced_by_the_contract_and_breaks_nothing(spark, tmp_path):
+    from broker_sim.sim import PRODUCE_VERSION, VirtualCluster, produce_request
+    from broker_sim.trace import Trace
+    from integration.pipeline import ingest, lifecycle
+    from purgatory import VirtualClock
+
+    clock, out = VirtualClock(), str(tmp_path)
+    with Trace(tmp_path / "trace.jsonl.gz", run_id="seed-1", clock=clock) as trace:
+        cluster = VirtualCluster(seed=1, clock=clock, trace_to=trace)
+        cluster.create_topic("t", assignments={0: [1, 2, 3]})
+        client = cluster.client()
+        for paused in (False, True):
+            if paused:
+                cluster.pause(3)
+            pending = client.send(1, produce_request(("t", 0), timeout_ms=700), PRODUCE_VERSION)
+            cluster.run_until(lambda answer=pending: answer.done)
+    counts = ingest.run(spark, [str(tmp_path / "trace.jsonl.gz")], out)
+    assert counts.quarantined == counts.duplicates == 0
+    assert lifecycle.run(spark, out, out).endswith(", 0 of them broken")
+    produced = spark.read.parquet(f"{out}/lifecycles").where("purgatory = 'Produce'")
+    outcomes = {row.outcome: row.waited_ms for row in produced.collect()}
+    assert outcomes.keys() == {"completed", "expired"}
+    assert outcomes["expired"] == 700

@@ -152,6 +152,7 @@ def test_the_trace_of_a_running_cluster_is_the_same_live_and_from_its_file(spark
         ("127.0.0.1:{free}", "no broker listens at 127.0.0.1:{free}: is the cluster running?"),
         ("localhost", "localhost: give the cluster as HOST:PORT"),
         ("127.0.0.1:x", "127.0.0.1:x: give the cluster as HOST:PORT"),
+        ("127.0.0.1:99999", "127.0.0.1:99999: give the cluster as HOST:PORT"),
     ],
 )
 def test_a_wrong_address_is_told_at_once(spark, tmp_path, servers, why):
