@@ -18,13 +18,6 @@ A plain tuple, and the key not yet text, because every try of a watched operatio
 """
 
 
-class _Attempts(threading.local):
-    """The attempts under way in one thread, innermost last."""
-
-    def __init__(self) -> None:
-        self.stack: list[_Attempt] = []
-
-
 class PurgatoryJournal:
     """The operations of one observed purgatory that have not ended. Any thread may call."""
 
@@ -41,7 +34,7 @@ class PurgatoryJournal:
         self._ids = ids
         self._lock = threading.RLock()
         self._open: dict[int, DelayedOperation] = {}
-        self._attempts = _Attempts()
+        self._attempts = threading.local()
 
     def tried(self, operation: DelayedOperation, keys: Sequence[object]) -> None:
         """Begin to follow `operation`, unless it is completed already."""
@@ -73,7 +66,7 @@ class PurgatoryJournal:
         lateness_ms: int | None = None,
     ) -> bool:
         """Call `action`; if this thread completes `operation` in it, it was `by` that."""
-        stack = self._attempts.stack
+        stack = self._attempts_of_thread()
         stack.append((operation, by, "", lateness_ms))
         try:
             return action()
@@ -82,7 +75,7 @@ class PurgatoryJournal:
 
     def attempt_for_key(self, key: object, operation: DelayedOperation) -> bool:
         """`safe_try_complete` because of an event under `key`."""
-        stack = self._attempts.stack
+        stack = self._attempts_of_thread()
         stack.append((operation, KEY_PREFIX, key, None))
         try:
             return operation.safe_try_complete()
@@ -99,7 +92,7 @@ class PurgatoryJournal:
         with self._lock:
             if self._open.pop(operation.operation_id, None) is None:
                 return
-            stack = self._attempts.stack
+            stack = self._attempts_of_thread()
             # An operation completed from within another's on_complete is nobody's attempt.
             if not stack or stack[-1][0] is not operation:
                 self._observer.completed(operation, OTHER)
@@ -121,3 +114,11 @@ class PurgatoryJournal:
         with self._lock:
             for operation in list(self._open.values()):
                 self.cancelled(operation)
+
+    def _attempts_of_thread(self) -> list[_Attempt]:
+        """Return the attempts under way in this thread, innermost last."""
+        try:
+            stack: list[_Attempt] = self._attempts.stack
+        except AttributeError:
+            stack = self._attempts.stack = []
+        return stack

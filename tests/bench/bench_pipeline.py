@@ -6,29 +6,30 @@ tasks may send to it is limited to far less than the data. ``PIPELINE_EVENTS`` i
 another number of events, ``PIPELINE_ONLY`` leaves out all but "tracing" or "throughput" or "driver".
 """
 
-import json
 import os
 import resource
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
 from confluent_kafka import Producer
 from options import Options
-from peers import process_cpu_s
+from peers import (
+    PeerMissingError,
+    compiled_python,
+    native_simulator,
+    simulator,
+)
 from pipeline_data import write_trace
 from pipeline_peers import PERCENTILES, Answers, Stopwatch, with_duckdb, with_pandas
-from report import OURS, Report
+from report import NATIVE, OURS, Report
 
 SUITE = "pipeline"
 EVENTS = 5_000_000
@@ -165,43 +166,38 @@ def _driver_mb(directory: str, events: int) -> tuple[float, float]:
 
 
 def _tracing(options: Options, report: Report) -> None:
-    """Produce to clusters that trace and to one that does not, in turns."""
-    rates: dict[tuple[str, str], list[float]] = {}
-    cpu_us: dict[tuple[str, str], list[float]] = {}
+    """Produce to clusters that trace and to one that does not, in turns, in both builds."""
+    builds = {OURS: simulator}
+    try:
+        compiled_python()
+    except PeerMissingError as missing:
+        report.say(f"without {NATIVE}: {missing}")
+    else:
+        builds[NATIVE] = native_simulator
+    rates: dict[tuple[str, str, str], list[float]] = {}
+    cpu_us: dict[tuple[str, str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as directory:
         for _ in range(options.rounds):
-            for name, arguments in TRACES.items():
-                path = [f"{directory}/trace.jsonl"] if name == "file" else []
-                with _cluster(*arguments, *path) as (bootstrap_servers, pid):
+            for build, trace in product(builds, TRACES):
+                path = [f"{directory}/trace.jsonl"] if trace == "file" else []
+                with builds[build]("--topic", "bench:3:3", *TRACES[trace], *path) as peer:
                     for load, messages in MESSAGES.items():
-                        before_s = process_cpu_s(pid)
-                        rate = _produce(bootstrap_servers, messages, batched="batches" in load)
-                        used_us = (process_cpu_s(pid) - before_s) * 1e6 / messages
-                        rates.setdefault((load, name), []).append(rate)
-                        cpu_us.setdefault((load, name), []).append(used_us)
-    for load in MESSAGES:
-        base = median(rates[load, "without"])
-        for name in TRACES:
-            rate = median(rates[load, name])
-            what = f"{load}, trace: {name}"
-            report.add(SUITE, what, "1/s", OURS, rate)
-            used_us = median(cpu_us[load, name])
-            report.add(SUITE, f"{what}, brokers' CPU", "µs/msg", OURS, used_us, lower=True)
-            if name != "without":
-                report.add(SUITE, f"cost, {what}", "%", OURS, 100 * (1 - rate / base), lower=True)
-                report.bar_below(SUITE, f"cost, {what}", 10)
-
-
-@contextmanager
-def _cluster(*arguments: str) -> Iterator[tuple[str, int]]:
-    command = [sys.executable, "-m", "broker_sim", "run", "--topic", "bench:3:3", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        yield json.loads(process.stdout.readline())["bootstrap_servers"], process.pid
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(20)
-        process.stdout.close()
+                        before_s = peer.cpu_s()
+                        batched = "batches" in load
+                        rate = _produce(peer.bootstrap_servers, messages, batched=batched)
+                        used_us = (peer.cpu_s() - before_s) * 1e6 / messages
+                        rates.setdefault((build, load, trace), []).append(rate)
+                        cpu_us.setdefault((build, load, trace), []).append(used_us)
+    for (build, load, trace), found in rates.items():
+        what, rate = f"{load}, trace: {trace}", median(found)
+        report.add(SUITE, what, "1/s", build, rate)
+        used_us = median(cpu_us[build, load, trace])
+        report.add(SUITE, f"{what}, brokers' CPU", "µs/msg", build, used_us, lower=True)
+        if trace != "without":
+            cost = 100 * (1 - rate / median(rates[build, load, "without"]))
+            report.add(SUITE, f"cost, {what}", "%", build, cost, lower=True)
+    for load, trace in product(MESSAGES, TRACES):
+        report.bar_below(SUITE, f"cost, {load}, trace: {trace}", 10)
 
 
 def _produce(bootstrap_servers: str, messages: int, *, batched: bool) -> float:
