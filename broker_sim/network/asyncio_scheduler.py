@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from purgatory import SystemClock
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
     from purgatory import Clock
@@ -21,6 +21,8 @@ class AsyncioScheduler:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._clock = SystemClock()
+        # uvloop counts from a reading rounded down to whole milliseconds, asyncio from an exact one.
+        self._rounding_ms = 0 if isinstance(loop, asyncio.BaseEventLoop) else 1
         self.call_soon = loop.call_soon
         self.call_soon_threadsafe = loop.call_soon_threadsafe
 
@@ -32,7 +34,9 @@ class AsyncioScheduler:
     def call_later(
         self, delay_ms: int, callback: Callable[..., object], *args: Any
     ) -> asyncio.TimerHandle:
-        """Run ``callback(*args)`` in ``delay_ms`` milliseconds."""
+        """Run ``callback(*args)`` once ``delay_ms`` milliseconds are over, never before."""
+        if delay_ms > 0:
+            delay_ms += self._rounding_ms
         return self._loop.call_later(delay_ms / 1000, callback, *args)
 
     def report_error(self, message: str, error: Exception) -> None:
