@@ -137,7 +137,13 @@ class Connection(asyncio.BufferedProtocol):
     def data_received(self, data: bytes | bytearray) -> None:
         """Take bytes in, also half frames and several at once; a paused broker reads no more."""
         self._read_no_more_if_paused()
-        self._process.deliver(self._on_data, data)
+        if self._held_answers is not None and self._transport is not None:
+            # A new connection's: uvloop begins to read although `connection_made` has paused it.
+            self._transport.pause_reading()
+            self._chunks.append(data)
+            self._buffered_bytes += len(data)
+        else:
+            self._process.deliver(self._on_data, data)
 
     def _read_no_more_if_paused(self) -> None:
         if self._process.state is ProcessState.PAUSED and self._transport is not None:
@@ -262,7 +268,7 @@ class Connection(asyncio.BufferedProtocol):
         held, self._held_answers = self._held_answers, None
         if held and self._transport is not None and not self._transport.is_closing():
             self._transport.writelines(held)
-        self._regulate_reading()
+        self._process.deliver(self._go_on)
 
     # -- the end --------------------------------------------------------------------------------
 

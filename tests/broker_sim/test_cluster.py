@@ -3,9 +3,11 @@
 import asyncio
 import concurrent.futures
 import random
+import select
 import socket
 import struct
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -33,8 +35,18 @@ class Client:
         self.file = self.socket.makefile("rb")
 
     def request(self, message, version):
+        self.send(message, version)
+        return self.answer(message, version)
+
+    def send(self, message, version):
         header = RequestHeader(message.API_KEY, version, 7, "test")
         self.socket.sendall(b"".join(encode_request(header, message)))
+
+    @property
+    def has_answer(self):
+        return bool(select.select([self.socket], [], [], 0)[0])
+
+    def answer(self, message, version):
         correlation_id, response = decode_response(message.API_KEY, version, self.frame())
         assert correlation_id == 7
         return response
@@ -62,6 +74,16 @@ def connect_when_listening(address):
         except ConnectionRefusedError:
             threading.Event().wait(0.01)
     raise AssertionError("the broker does not come back")
+
+
+def wait_until_all_host(cluster, topic):
+    """Return when every replica of the topic is where it belongs."""
+    for _ in range(1_000):
+        (found,) = [found for found in cluster.status()["topics"] if found["name"] == topic]
+        if len(found["partitions"][0]["replicas"]) == 3:
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError(f"{topic} is not on all brokers")
 
 
 @pytest.fixture
@@ -171,6 +193,32 @@ def test_a_killed_broker_breaks_its_connections_and_comes_back_on_its_port(clust
     assert [topic.name for topic in metadata.topics] == ["topic"], "it knows all from its first day"
     assert again.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
     again.close()
+
+
+def cut_off_while_it_serves(cluster):
+    cluster.disconnect_clients(3)
+
+
+@pytest.mark.parametrize(
+    "cut_off",
+    [cut_off_while_it_serves],
+)
+def test_a_broker_that_is_cut_off_from_its_clients_answers_when_they_are_back(cluster, cut_off):
+    cut_off(cluster)
+    topic = cut_off.__name__
+    everything = messages.MetadataRequest(topics=None)
+    with closing(connect_when_listening(cluster.address(3))) as client:
+        client.send(everything, 12)
+        with closing(Client(cluster.address(1))) as other:
+            other.request(everything, 12)
+        # One event loop serves both brokers, and it had the first request before this one.
+        assert not client.has_answer
+        cluster.create_topic(topic, 1, 3)
+        wait_until_all_host(cluster, topic)
+        cluster.reconnect_clients(3)
+        answered = client.answer(everything, 12)
+    assert topic in {known.name for known in answered.topics}, "it was read only now"
+    assert not cluster.status()["brokers"][2]["clients_cut_off"]
 
 
 @pytest.mark.parametrize(

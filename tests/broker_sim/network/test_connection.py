@@ -153,6 +153,19 @@ def test_a_connection_made_while_the_network_is_cut_is_held_too():
     assert setup.transport.reading
 
 
+def test_what_a_loop_reads_before_it_lets_itself_be_paused_waits_for_the_network_too():
+    setup = Setup()
+    setup.connection.hold()
+    setup.transport.reading = True
+    setup.connection.data_received(frame(b"one") + frame(b"two")[:3])
+    assert not setup.transport.reading
+    assert setup.sink.frames == []
+    setup.connection.release()
+    assert setup.transport.reading
+    setup.connection.data_received(frame(b"two")[3:])
+    assert setup.transport.written == [b"one", b"two"]
+
+
 def test_what_arrives_while_a_request_is_parked_is_kept():
     setup = Setup(parks=lambda data: data == b"park")
     setup.connection.data_received(frame(b"park"))
