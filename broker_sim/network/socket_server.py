@@ -42,11 +42,14 @@ class SocketServer:
         self.port: int = self._socket.getsockname()[1]
         self._server: asyncio.Server | None = None
         self._connections: OpenConnections | None = None
+        self._holds_clients = False
 
     async def start(self, process: Process, sink: RequestSink, config: BrokerConfig) -> None:
         """Accept clients and hand their requests to ``sink`` in the broker's process."""
         loop = asyncio.get_running_loop()
         connections = OpenConnections(process, config.connections_max_idle_ms)
+        if self._holds_clients:
+            connections.hold()
         self._connections = connections
         self._server = await loop.create_server(
             lambda: Connection(
@@ -61,12 +64,17 @@ class SocketServer:
         )
 
     def hold_clients(self) -> None:
-        """Cut the network to the clients: connections are made, but nothing passes on them."""
+        """Cut the network to the clients: connections are made, but nothing passes on them.
+
+        Before `start` too: those that come then are held.
+        """
+        self._holds_clients = True
         if self._connections is not None:
             self._connections.hold()
 
     def release_clients(self) -> None:
         """Mend it; what either side has sent meanwhile arrives now."""
+        self._holds_clients = False
         if self._connections is not None:
             self._connections.release()
 

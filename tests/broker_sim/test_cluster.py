@@ -199,9 +199,25 @@ def cut_off_while_it_serves(cluster):
     cluster.disconnect_clients(3)
 
 
+def cut_off_before_it_listens(cluster):
+    cluster.kill(3)
+    # Without the controller's metadata it does not listen, however long the next lines take.
+    cluster.disconnect(3)
+    cluster.restart(3)
+    cluster.disconnect_clients(3)
+    with pytest.raises(ConnectionRefusedError):
+        Client(cluster.address(3))
+    cluster.reconnect(3)
+
+
+def cut_off_again_in_its_next_life(cluster):
+    cluster.disconnect_clients(3)
+    cut_off_before_it_listens(cluster)
+
+
 @pytest.mark.parametrize(
     "cut_off",
-    [cut_off_while_it_serves],
+    [cut_off_while_it_serves, cut_off_before_it_listens, cut_off_again_in_its_next_life],
 )
 def test_a_broker_that_is_cut_off_from_its_clients_answers_when_they_are_back(cluster, cut_off):
     cut_off(cluster)
@@ -219,6 +235,21 @@ def test_a_broker_that_is_cut_off_from_its_clients_answers_when_they_are_back(cl
         answered = client.answer(everything, 12)
     assert topic in {known.name for known in answered.topics}, "it was read only now"
     assert not cluster.status()["brokers"][2]["clients_cut_off"]
+
+
+def test_a_broker_that_may_have_clients_again_before_it_listens_answers_them(cluster):
+    cut_off_before_it_listens(cluster)
+    cluster.reconnect_clients(3)
+    with closing(connect_when_listening(cluster.address(3))) as client:
+        assert client.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
+
+
+def test_a_cut_off_ends_with_the_broker(cluster):
+    cluster.disconnect_clients(3)
+    cluster.kill(3)
+    cluster.restart(3)
+    with closing(connect_when_listening(cluster.address(3))) as client:
+        assert client.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(
