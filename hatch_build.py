@@ -62,6 +62,7 @@ MODULES = (
     "purgatory.delayed_operation_purgatory",
     "purgatory.locks",
     "purgatory.operation_journal",
+    "purgatory.pending_operation",
     "purgatory.rate_window",
     "purgatory.system_timer",
     "purgatory.timer_task",

@@ -16,6 +16,7 @@ from purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
 from purgatory.executor import Executor, InlineExecutor, SingleThreadExecutor
 from purgatory.expired_operation_reaper import ExpiredOperationReaper, Reaper
 from purgatory.observer import PurgatoryObserver
+from purgatory.pending_operation import PendingOperation
 from purgatory.snapshots import ParkedOperation, PlacedTask, PurgatoryStatistics, TimerStatistics
 from purgatory.system_timer import SystemTimer, Timer
 from purgatory.timer_task import TaskCounter, TimerTask, TimerTaskEntry
@@ -40,6 +41,7 @@ __all__ = [
     "InlineExecutor",
     "LoopTimer",
     "ParkedOperation",
+    "PendingOperation",
     "PlacedTask",
     "PurgatoryObserver",
     "PurgatoryStatistics",

@@ -68,10 +68,12 @@ class DelayedOperation(TimerTask):
         self.next = None
         self.prev = None
         self.lock: OperationLock | None = lock
-        # The usual one once more, by its type: the native build calls it without a look-up.
+        # The usual one once more in the native build, which calls it there without a look-up.
         self.own_lock: ReentrantLock | None = None
         if lock is None and not one_thread:
-            self.lock = self.own_lock = ReentrantLock()
+            self.lock = usual = ReentrantLock()
+            if ONE_STEP:
+                self.own_lock = usual
         self.completed = False
         self.operation_id = 0
         self.watch_keys: Sequence[object] = ()
@@ -133,16 +135,16 @@ class DelayedOperation(TimerTask):
             lock = self.lock
             if lock is None:
                 return self.try_complete()
-            lock.acquire()
+            lock.acquire()  # see TimerTask.cancel
             try:
                 return self.try_complete()
             finally:
                 lock.release()
-        own.acquire()  # see TimerTask.cancel
+        own.acquire()
         try:
             return self.try_complete()
         finally:
-            own.release()
+            own.leave()
 
     @final
     def safe_try_complete_or_else(self, action: Callable[[], object]) -> bool:

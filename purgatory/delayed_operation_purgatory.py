@@ -210,29 +210,34 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         self._watchers.clear()
 
     def _try_or_watch(self, operation: OperationT, keys: Sequence[object]) -> bool:
-        """`safe_try_complete_or_else`, written out for all but shared locks: every request does it."""
+        """`safe_try_complete_or_else`, written out: every request does it."""
         own = operation.own_lock
         if own is not None:
-            own.acquire()  # see TimerTask.cancel
+            own.acquire()
             try:
-                if operation.try_complete():
-                    return True
-                operation.watch_keys = keys
-                self._watchers.watch(operation, keys)
-                return operation.try_complete()
+                return self._try_watch_try(operation, keys)
             finally:
-                own.release()
-        if operation.lock is not None:
-            return self._try_or_watch_with_shared_lock(operation, keys)
+                own.leave()
+        lock = operation.lock
+        if lock is None:
+            if operation.try_complete():
+                return True
+            operation.watch_keys = keys
+            self._watchers.watch(operation, keys)
+            return False
+        lock.acquire()  # see TimerTask.cancel
+        try:
+            return self._try_watch_try(operation, keys)
+        finally:
+            lock.release()
+
+    def _try_watch_try(self, operation: OperationT, keys: Sequence[object]) -> bool:
+        """Try, watch, and try again because of what came meanwhile; the operation's lock is held."""
         if operation.try_complete():
             return True
         operation.watch_keys = keys
         self._watchers.watch(operation, keys)
-        return False
-
-    def _try_or_watch_with_shared_lock(self, operation: OperationT, keys: Sequence[object]) -> bool:
-        operation.watch_keys = keys
-        return operation.safe_try_complete_or_else(lambda: self._watchers.watch(operation, keys))
+        return operation.try_complete()
 
     def _delay(self, operation: OperationT) -> None:
         """Put `operation` into the timer, unless it is completed by then."""

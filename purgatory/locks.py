@@ -129,6 +129,10 @@ class ReentrantLock(_Gated):
         """Give it back as often as it was taken; RuntimeError if this thread does not hold it."""
         if not self._held or self._owner != _get_ident():
             raise RuntimeError("cannot release a lock that is not held")
+        self.leave()
+
+    def leave(self) -> None:
+        """`release` for code that has taken it itself, so nobody needs to look who holds it."""
         self._depth -= 1
         if self._depth == 0:
             self._leave()

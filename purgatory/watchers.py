@@ -75,8 +75,12 @@ class WatcherList(Generic[OperationT]):
             ):
                 completed += 1
         if completed or any_completed:
-            with self._lock:
+            lock = self._lock
+            lock.acquire()  # see TimerTask.cancel
+            try:
                 self._drop_completed(key)
+            finally:
+                lock.release()
         return completed
 
     def cancel(self, key: object) -> list[OperationT]:

@@ -1,4 +1,4 @@
-"""The operation that the benchmarks park: as a user writes it, or compiled (compiled_operation.py)."""
+"""The operation that the benchmarks park, as a user writes one."""
 
 from purgatory.delayed_operation import DelayedOperation
 

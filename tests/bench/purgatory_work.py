@@ -2,8 +2,8 @@
 
 A program of its own, so that it runs on a pure and on a native purgatory: ``python
 purgatory_work.py growth|watches|workload|precision SUBJECT [SIZE]`` prints one JSON object. Subjects:
-purgatory, and for growth and precision the timers of the standard library. Watches are a part of
-growth.
+purgatory, and for growth and precision the timers of the standard library. Watches are the part of
+growth that has operations, here with the purgatory's own PendingOperation.
 """
 
 import gc
@@ -20,6 +20,7 @@ from purgatory_operation import Operation
 from purgatory import (
     DelayedOperationPurgatory,
     InlineExecutor,
+    PendingOperation,
     SystemTimer,
     TimerTask,
     VirtualClock,
@@ -43,7 +44,7 @@ def resident_bytes() -> int:
 
 def grow_purgatory(size: int) -> dict[str, float]:
     # First what needs the most memory, while none that was freed is used again.
-    costs = grow_watches(size, 3) | grow_watches(size, 1)
+    costs = grow_watches(size, 3, Operation) | grow_watches(size, 1, Operation)
     timer = SystemTimer("bench", executor=InlineExecutor())
 
     def add(task: TimerTask) -> TimerTask:
@@ -70,7 +71,9 @@ def expire_wheel(size: int) -> float:
     return (time.thread_time_ns() - start) / size
 
 
-def grow_watches(size: int, keys: int) -> dict[str, float]:
+def grow_watches(
+    size: int, keys: int, make: type[Operation] | type[PendingOperation]
+) -> dict[str, float]:
     """Park under keys of which ten operations share one; measure under keys of their own."""
     timer = SystemTimer("bench", executor=InlineExecutor())
     purgatory = DelayedOperationPurgatory("bench", timer, reaper_enabled=False)
@@ -79,14 +82,14 @@ def grow_watches(size: int, keys: int) -> dict[str, float]:
     gc.collect()
     before = resident_bytes()
     for each in watched:
-        purgatory.try_complete_else_watch(Operation(delay_ms()), each)
+        purgatory.try_complete_else_watch(make(delay_ms()), each)
     used = (resident_bytes() - before) / size
     own = [[f"own-{number}-{index}" for index in range(keys)] for number in range(CHUNK)]
     costs = []
     for _ in range(REPEATS):
 
         def park_and_complete(under: list[str]) -> None:
-            operation = Operation(30_000)
+            operation = make(30_000)
             purgatory.try_complete_else_watch(operation, under)
             operation.ready = True
             purgatory.check_and_complete(under[0])
@@ -106,7 +109,8 @@ def main() -> None:
     if what == "growth":
         found = (GROWTH | {"purgatory": grow_purgatory})[subject](int(size[0]))
     elif what == "watches":
-        found = grow_watches(int(size[0]), 3) | grow_watches(int(size[0]), 1)
+        found = grow_watches(int(size[0]), 3, PendingOperation)
+        found |= grow_watches(int(size[0]), 1, PendingOperation)
         del found["bytes_1"]
     elif what == "precision":
         found = precision(PRECISION[subject])

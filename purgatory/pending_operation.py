@@ -1,0 +1,46 @@
+"""A delayed operation that needs no class of its own.
+
+Kafka's nearest is DelayedFuture, which waits for futures and calls a callback.
+"""
+
+from collections.abc import Callable
+
+from purgatory.delayed_operation import DelayedOperation, OperationLock
+from purgatory.native import mypyc_attr
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class PendingOperation(DelayedOperation):
+    """Waits until `ready` is set and one of its keys is announced, at most `delay_ms`.
+
+    `response_callback(ready)` is called once when it ends: True if it became ready, False if its
+    time was over first, or somebody forced it. It takes about half the time of a class written in
+    Python where the purgatory is native.
+    """
+
+    __slots__ = ("ready", "response_callback")
+
+    def __init__(
+        self,
+        delay_ms: int,
+        response_callback: Callable[[bool], object] | None = None,
+        lock: OperationLock | None = None,
+        *,
+        one_thread: bool = False,
+    ) -> None:
+        super().__init__(delay_ms, lock, one_thread=one_thread)
+        self.ready = False
+        self.response_callback = response_callback
+
+    def try_complete(self) -> bool:
+        """Complete if it is ready."""
+        return self.ready and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Tell whether it was ready."""
+        callback = self.response_callback
+        if callback is not None:
+            callback(self.ready)
+
+    def on_expiration(self) -> None:
+        """Do nothing more: `on_complete` has told it."""

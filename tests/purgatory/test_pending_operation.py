@@ -1,0 +1,96 @@
+"""The operation that needs no class: when its callback is called, and with what."""
+
+import threading
+
+import pytest
+
+from purgatory import DelayedOperationPurgatory, PendingOperation
+
+
+@pytest.fixture
+def purgatory(timer):
+    purgatory = DelayedOperationPurgatory("test", timer, reaper_enabled=False)
+    yield purgatory
+    purgatory.shutdown()
+
+
+def test_it_is_called_back_once_it_is_ready_and_announced(purgatory):
+    answers = []
+    operation = PendingOperation(1_000, answers.append)
+    assert not purgatory.try_complete_else_watch(operation, ["a", "b"])
+    assert purgatory.check_and_complete("a") == 0
+    operation.ready = True
+    assert answers == []
+    assert purgatory.check_and_complete("b") == 1
+    assert purgatory.check_and_complete("a") == 0
+    assert (answers, purgatory.num_delayed()) == ([True], 0)
+
+
+def test_one_that_is_ready_is_not_parked(purgatory):
+    answers = []
+    operation = PendingOperation(1_000, answers.append)
+    operation.ready = True
+    assert purgatory.try_complete_else_watch(operation, ["a"])
+    assert (answers, purgatory.num_delayed(), purgatory.watched()) == ([True], 0, 0)
+
+
+def test_its_callback_is_told_that_the_time_was_over(purgatory, step):
+    answers = []
+    purgatory.try_complete_else_watch(PendingOperation(50, answers.append), ["a"])
+    step(49)
+    assert answers == []
+    step(50)
+    assert answers == [False]
+    assert purgatory.check_and_complete("a") == 0
+
+
+def test_its_callback_is_told_that_it_was_forced():
+    answers = []
+    operation = PendingOperation(50, answers.append)
+    assert operation.force_complete()
+    assert not operation.force_complete()
+    assert answers == [False]
+
+
+def test_it_can_do_without_a_callback(purgatory):
+    operation = PendingOperation(50)
+    purgatory.try_complete_else_watch(operation, ["a"])
+    operation.ready = True
+    assert purgatory.check_and_complete("a") == 1
+    assert operation.is_completed()
+
+
+def test_it_takes_a_lock_of_its_caller_or_none():
+    lock = threading.RLock()
+    assert PendingOperation(50, lock=lock).lock is lock
+    assert PendingOperation(50, one_thread=True).lock is None
+    assert PendingOperation(50).lock is not None
+
+
+def test_a_failing_callback_is_the_announcers_affair(purgatory):
+    def fail(_):
+        raise RuntimeError("cannot answer")
+
+    operation = PendingOperation(50, fail)
+    purgatory.try_complete_else_watch(operation, ["a"])
+    operation.ready = True
+    with pytest.raises(RuntimeError, match="cannot answer"):
+        purgatory.check_and_complete("a")
+    assert operation.is_completed()
+
+
+def test_a_class_may_build_on_it(purgatory):
+    class Named(PendingOperation):
+        def __init__(self, name):
+            super().__init__(50)
+            self.name = name
+
+        def on_complete(self):
+            done.append((self.name, self.ready))
+
+    done = []
+    operation = Named("first")
+    purgatory.try_complete_else_watch(operation, ["a"])
+    operation.ready = True
+    purgatory.check_and_complete("a")
+    assert done == [("first", True)]
