@@ -11,6 +11,7 @@ import signal
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
     from integration.reference.cluster import ReferenceCluster
 
 REQUIRED = os.environ.get("REQUIRE_REAL_KAFKA", "")
+
+# How long an example takes says something of the machine and nothing of what it claims. The rest is
+# hypothesis' own choice: with CI=true the same examples every time, else new ones.
+settings.register_profile(
+    "any-machine",
+    settings(),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+settings.load_profile("any-machine")
 
 
 def pytest_configure() -> None:

@@ -224,5 +224,5 @@ def _is_stopped(pid: int) -> bool:
     try:
         # The state follows the name in brackets, which may hold anything.
         return all(state.read_text().rpartition(")")[2].split()[0] in "TtZ" for state in states)
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False  # a thread has just ended; look again

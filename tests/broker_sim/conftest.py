@@ -8,12 +8,13 @@ import pytest
 from broker_sim.cluster import Cluster
 from broker_sim.control.server import ControlServer
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 @pytest.fixture
 def cluster():
-    with Cluster(3) as made:
+    # Followers' fetches stay parked: with Kafka's 500 ms none is, whenever they are sent again.
+    with Cluster(3, configs={"replica.fetch.wait.max.ms": "20000"}) as made:
         yield made
 
 

@@ -50,7 +50,7 @@ def test_a_seed_gives_the_same_trace_in_this_build_and_in_another_process_of_the
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert pure.returncode == 0, pure.stderr

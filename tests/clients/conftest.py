@@ -12,7 +12,9 @@ import pytest
 from broker_sim.control.client import ControlClient
 
 HERE = Path(__file__).parent
-START_TIMEOUT_S = 30
+PATIENT = {"broker.session.timeout.ms": 120_000, "replica.lag.time.max.ms": 120_000}
+"""A frozen follower stays in the ISR, however long a busy machine takes over a test."""
+END_TIMEOUT_S = 120
 
 
 class Simulator:
@@ -46,12 +48,13 @@ class Simulator:
 @pytest.fixture(scope="session")
 def simulator():
     command = [sys.executable, "-m", "broker_sim", "run", "--brokers", "3"]
+    command += [word for key, value in PATIENT.items() for word in ("--config", f"{key}={value}")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield Simulator(json.loads(process.stdout.readline()))
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(START_TIMEOUT_S) == 0
+            assert process.wait(END_TIMEOUT_S) == 0
 
 
 @pytest.fixture

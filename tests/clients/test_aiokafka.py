@@ -6,7 +6,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaTimeoutError, RequestTimedOutError
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 VALUES = [f"value-{number}".encode() * 20 for number in range(50)]
 
 
@@ -75,7 +75,7 @@ def test_acks_all_times_out_when_the_followers_are_frozen(simulator, frozen_foll
 
     async def run():
         async with AIOKafkaProducer(
-            bootstrap_servers=simulator.bootstrap_servers, acks="all", request_timeout_ms=1000
+            bootstrap_servers=simulator.bootstrap_servers, acks="all", request_timeout_ms=4000
         ) as producer:
             assert (await producer.send_and_wait(topic, b"before")).offset == 0
             frozen_followers(topic)

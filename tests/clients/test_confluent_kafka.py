@@ -11,7 +11,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 def producer_of(simulator, **config):
@@ -113,7 +113,7 @@ def test_watermarks_and_offsets_can_be_asked_for(simulator):
 
 def test_acks_all_times_out_when_the_followers_are_frozen(simulator, frozen_followers):
     topic = simulator.create_topic()
-    producer = producer_of(simulator, **{"acks": "all", "request.timeout.ms": 500, "retries": 0})
+    producer = producer_of(simulator, **{"acks": "all", "request.timeout.ms": 3000, "retries": 0})
     assert send(producer, topic, VALUES[:1]) == [(None, 0)]
     frozen_followers(topic)
     ((error, _),) = send(producer, topic, VALUES[:1])

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-TIMEOUT_S = 20
+TIMEOUT_S = 120
 
 
 @pytest.fixture

@@ -67,6 +67,12 @@ def clock():
 
 
 @pytest.fixture
+def logged(caplog):
+    """Return a function that lists what the purgatory has logged, whatever else is in this process."""
+    return lambda: [record for record in caplog.records if record.name.startswith("purgatory.")]
+
+
+@pytest.fixture
 def timer(clock):
     """Make a timer in virtual time that runs expired tasks on the spot."""
     return SystemTimer("test", clock, InlineExecutor())

@@ -24,9 +24,9 @@ def test_inline_executor_lets_exceptions_through():
 
 
 def test_single_thread_starts_no_thread_before_its_first_task():
-    before = threading.active_count()
+    before = set(threading.enumerate())
     executor = SingleThreadExecutor("idle")
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before
     executor.shutdown()
 
 
@@ -45,14 +45,14 @@ def test_single_thread_runs_in_order_on_one_named_daemon_thread_and_drains_at_sh
 
 
 @pytest.mark.threads
-def test_single_thread_logs_an_exception_and_goes_on(caplog):
+def test_single_thread_logs_an_exception_and_goes_on(logged):
     executor = SingleThreadExecutor("worker")
     ran = []
     executor.submit(_fail)
     executor.submit(lambda: ran.append(1))
     executor.shutdown()
     assert ran == [1]
-    (record,) = caplog.records
+    (record,) = logged()
     assert record.levelno == logging.ERROR
     assert "KeyError" in record.exc_text
 
@@ -67,7 +67,7 @@ def test_single_thread_may_shut_itself_down():
         done.set()
 
     executor.submit(shut_down)
-    assert done.wait(10)
+    assert done.wait(60)
 
 
 def test_single_thread_refuses_tasks_after_shutdown():

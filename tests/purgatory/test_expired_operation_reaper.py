@@ -75,7 +75,7 @@ def test_an_operation_may_shut_its_purgatory_down_on_the_reapers_thread(operatio
 @pytest.mark.parametrize("method", ["on_complete", "on_expiration"])
 @pytest.mark.parametrize("executor", [None, InlineExecutor()])
 def test_a_failing_operation_is_logged_and_the_next_one_expires(
-    operation, caplog, method, executor
+    operation, logged, method, executor
 ):
     done = threading.Event()
 
@@ -96,11 +96,12 @@ def test_a_failing_operation_is_logged_and_the_next_one_expires(
     purgatory.try_complete_else_watch(Operation(20), ("a",))
     assert done.wait(30)
     purgatory.shutdown()
-    assert [record.levelno for record in caplog.records] == [logging.ERROR]
-    assert "KeyError" in caplog.records[0].exc_text
+    (record,) = logged()
+    assert record.levelno == logging.ERROR
+    assert "KeyError" in record.exc_text
 
 
-def test_reaper_survives_work_that_fails(caplog):
+def test_reaper_survives_work_that_fails(logged):
     rounds = threading.Semaphore(0)
 
     def work(timeout_ms):
@@ -113,4 +114,4 @@ def test_reaper_survives_work_that_fails(caplog):
     for _ in range(3):
         assert rounds.acquire(timeout=30)
     reaper.shutdown()
-    assert len(caplog.records) >= 2
+    assert len(logged()) >= 2

@@ -44,7 +44,7 @@ def kafka():
         ["java", "-cp", class_path, str(ORACLE)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ def ask(control_url):
     """Return a function that sends one request: (status, body), the body decoded if it is JSON."""
 
     def send(method, path, body=None):
-        connection = HTTPConnection(control_url.removeprefix("http://"), timeout=20)
+        connection = HTTPConnection(control_url.removeprefix("http://"), timeout=60)
         try:
             content = body if isinstance(body, (bytes, type(None))) else json.dumps(body)
             connection.request(method, path, content)
@@ -136,7 +136,7 @@ def test_without_prometheus_client_the_remedy_is_told(ask, monkeypatch):
 
 
 def test_requests_are_answered_one_after_the_other_on_one_connection(control_url):
-    connection = HTTPConnection(control_url.removeprefix("http://"), timeout=20)
+    connection = HTTPConnection(control_url.removeprefix("http://"), timeout=60)
     try:
         for _ in range(3):
             connection.request("GET", "/status")

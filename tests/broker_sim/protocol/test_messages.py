@@ -114,7 +114,7 @@ def test_importing_the_protocol_parses_no_schema():
         "from broker_sim.protocol import codec, headers, messages, schema\n"
         "assert schema.load_message.cache_info().currsize == 0\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
 def test_the_static_types_name_every_class_and_field():

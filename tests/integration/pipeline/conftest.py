@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import threading
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from integration.reference.ports import free_ports
 
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """A JVM that lives for a minute does better without threads that compile and collect beside it."""
@@ -206,9 +207,7 @@ def standalone(require_spark, tmp_path_factory):
         "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
         "SPARK_WORKER_DIR": str(tmp_path_factory.mktemp("work")),
     }
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     address = f"spark://127.0.0.1:{port}"
     here = ["--host", "127.0.0.1", "--webui-port", "0"]
     size = ["--cores", "1", "--memory", "600m"]

@@ -90,7 +90,7 @@ def test_the_archive_runs_a_simulation_by_itself(tmp_path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     path, requests = done.stdout.split()
     assert path.startswith(str(archive))

@@ -22,7 +22,7 @@ def test_the_same_settings_give_the_same_outcome_in_any_process():
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=300,
         ).stdout
         for hash_seed in ("1", "2")
     }

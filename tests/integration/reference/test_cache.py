@@ -44,14 +44,14 @@ def test_two_callers_at_once_fill_it_once():
         (directory / "a").write_text("1")
 
     def call():
-        together.wait(10)
-        found.append((cached_directory("thing", fill, timeout_s=10) / "a").read_text())
+        together.wait(60)
+        found.append((cached_directory("thing", fill, timeout_s=60) / "a").read_text())
 
     threads = [threading.Thread(target=call) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert found == ["1", "1"]
     assert len(fills) == 1
 
@@ -79,7 +79,7 @@ def test_a_lock_that_another_process_holds_ends_the_wait_with_its_name():
             exclusive("thing", timeout_s=1, progress=lines.append),
         ):
             pass
-        holder.communicate(b"\n", timeout=10)
+        holder.communicate(b"\n", timeout=60)
     assert lines == ["waiting for another process that makes thing"]
     with exclusive("thing", timeout_s=1):
         pass

@@ -38,7 +38,7 @@ def test_processes_of_a_dead_run_are_killed_and_its_directory_goes(temporary_dir
     ).stdout.strip()
     with start_node(made) as node:
         remove_leftovers()
-        assert node.wait(10) == -9
+        assert node.wait(60) == -9
     assert list(temporary_directory.iterdir()) == []
 
 
@@ -46,7 +46,7 @@ def test_a_run_that_is_alive_keeps_its_processes_and_directory():
     directory = make_run_directory()
     with start_node(directory) as node:
         remove_leftovers()
-        node.communicate(b"\n", timeout=10)
+        node.communicate(b"\n", timeout=60)
         assert node.returncode == 0
     assert directory.is_dir()
 

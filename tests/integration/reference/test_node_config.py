@@ -46,7 +46,7 @@ def run_entrypoint(tmp_path):
         subprocess.run(
             [ENTRYPOINT],
             env={"PATH": f"{programs}:{os.environ['PATH']}", "NODE_HOME": str(home), **environment},
-            timeout=30,
+            timeout=120,
             check=True,
         )
         properties = (home / "config" / "node.properties").read_text()
