@@ -50,6 +50,7 @@ _SESSION_OPTIONS: Final = (
         "--conf", multiple=True, callback=_parse_conf, metavar="KEY=VALUE", help="Spark's own."
     ),
     click.option("--output", required=True, help="Directory of the tables that are written."),
+    click.option("--verbose", is_flag=True, help="Show what Spark itself prints, too."),
 )
 _TABLES: Final = click.option(
     "--input", "directory", required=True, help="Directory of the tables to read."
@@ -67,12 +68,12 @@ def _job(name: str, *, kafka: bool = False) -> Callable[[Callable[..., str]], cl
 
     def decorate(function: Callable[..., str]) -> click.Command:
         @wraps(function)
-        def run(*, master: str | None, conf: dict[str, str], **options: Any) -> None:
+        def run(*, master: str | None, conf: dict[str, str], verbose: bool, **options: Any) -> None:
             try:
                 session = _import_session()
                 module = import_module(f"integration.pipeline.{name}")
                 opened = session.spark_session(
-                    f"broker-sim {name}", master=master, conf=conf, kafka=kafka
+                    f"broker-sim {name}", master=master, conf=conf, kafka=kafka, quiet=not verbose
                 )
                 with opened as spark:
                     click.echo(f"{name}: {function(module, spark, **options)}")

@@ -46,15 +46,18 @@ BATCH_EVENTS: Final = 50_000
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="observations.jsonl of a comparison; without it a short one is made.",
 )
-def main(out: Path, events: int, master: str, observations: Path | None) -> None:
+@click.option("--verbose", is_flag=True, help="Show what Spark itself prints, too.")
+def main(out: Path, events: int, master: str, observations: Path | None, verbose: bool) -> None:
     """Trace a cluster under load, run every job of the pipeline, and draw the report."""
     try:
-        _demonstrate(out, events, master, observations)
+        _demonstrate(out, events, master, observations, quiet=not verbose)
     except PipelineError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _demonstrate(out: Path, events: int, master: str, observations: Path | None) -> None:
+def _demonstrate(
+    out: Path, events: int, master: str, observations: Path | None, *, quiet: bool
+) -> None:
     try:
         from integration.pipeline import session  # noqa: PLC0415 - needs the extra
     except ImportError as error:
@@ -68,7 +71,8 @@ def _demonstrate(out: Path, events: int, master: str, observations: Path | None)
     trace = out / "trace.jsonl.gz"
     from integration.pipeline.load import drive, running_cluster  # noqa: PLC0415 - the extra compare
 
-    with session.spark_session("broker-sim pipeline", master=master, kafka=True) as spark:
+    opened = session.spark_session("broker-sim pipeline", master=master, kafka=True, quiet=quiet)
+    with opened as spark:
         with running_cluster(trace) as cluster:
             drive(cluster, events, _say)
             _stream(spark, cluster.bootstrap_servers, out)

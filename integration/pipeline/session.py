@@ -10,15 +10,17 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pyspark import SparkConf, SparkContext
 from pyspark import __version__ as pyspark_version
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from integration.pipeline.errors import PipelineError
+from integration.pipeline.java_output import KeptOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,11 +85,13 @@ def spark_session(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     kafka: bool = False,
+    quiet: bool = False,
 ) -> Iterator[SparkSession]:
     """Start a session and stop it at the end.
 
-    ``master`` None is local[*], or what spark-submit was given if it runs this program. Raises
-    PipelineError for what is missing.
+    ``master`` None is local[*], or what spark-submit was given if it runs this program. ``quiet``
+    keeps what Spark's process prints and shows it only with an error that nobody foresaw; it is for
+    a program's first session, which starts that process. Raises PipelineError for what is missing.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
@@ -96,19 +100,28 @@ def spark_session(
     wanted = dict(conf or {})
     settings = default_conf(master, kafka=kafka and not submitted and "spark.jars" not in wanted)
     _prepare_environment(master)
-    builder = SparkSession.builder.appName(name)
     if master is not None:
-        builder = builder.master(master)
-    for key, value in {**settings, **wanted}.items():
-        builder = builder.config(key, value)
+        settings["spark.master"] = master
+    settings |= {"spark.app.name": name, **wanted}
+    with KeptOutput() if quiet and not submitted else nullcontext() as kept:
+        session = _start(settings, kept)
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+def _start(settings: Mapping[str, str], kept: KeptOutput | None) -> SparkSession:
     try:
-        session = builder.getOrCreate()
+        if kept is not None:
+            conf = SparkConf().setAll(list(settings.items()))
+            SparkContext(conf=conf, gateway=kept.launch(conf))
+        builder = SparkSession.builder
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise PipelineError(_why_no_session(kafka, settings)) from error
-    try:
-        yield session
-    finally:
-        session.stop()
+        raise PipelineError(_why_no_session(settings, kept)) from error
 
 
 def _is_here(master: str | None) -> bool:
@@ -125,10 +138,12 @@ def _prepare_environment(master: str | None) -> None:
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
-def _why_no_session(kafka: bool, settings: Mapping[str, str]) -> str:
-    if kafka and "spark.jars.packages" in settings:
-        return (
-            f"Spark did not start; if {KAFKA_CONNECTOR} could not be fetched (see above), download "
-            "it with its dependencies and pass --conf spark.jars=FILE,..."
-        )
+def _why_no_session(settings: Mapping[str, str], kept: KeptOutput | None) -> str:
+    offline = "download it with its dependencies and pass --conf spark.jars=FILE,..."
+    if kept is not None:
+        if package := kept.not_fetched():
+            return f"Spark cannot fetch {package}: {offline}; --verbose shows what it tried"
+        kept.show()
+    elif packages := settings.get("spark.jars.packages"):
+        return f"Spark did not start; if {packages} could not be fetched (see above), {offline}"
     return "Spark did not start: its own words are above; --conf changes what it was asked for"

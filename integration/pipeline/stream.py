@@ -233,8 +233,7 @@ def run(
     try:
         _wait(queries, late, for_s)
     except StreamingQueryException as error:
-        reason = str(error).splitlines()[0]
-        raise PipelineError(f"the stream from topic {settings.topic} ended: {reason}") from error
+        raise PipelineError(_why_ended(settings, str(error))) from error
     finally:
         # To stop in the middle of a batch is allowed, but Spark logs what it interrupts as errors.
         spark.sparkContext.setLogLevel("OFF")
@@ -242,6 +241,15 @@ def run(
             query.stop()
         spark.sparkContext.setLogLevel(spark.sparkContext.getConf().get("spark.log.level", "WARN"))
     return f"{late.count()} events came too late for their window"
+
+
+def _why_ended(settings: StreamSettings, error: str) -> str:
+    if "UnknownTopicOrPartitionException" in error:
+        return (
+            f"there is no topic {settings.topic} at {settings.bootstrap_servers}: start the cluster "
+            f"with --trace-topic {settings.topic}, or name its topic"
+        )
+    return f"the stream from topic {settings.topic} ended: {error.splitlines()[0]}"
 
 
 def _wait(queries: Sequence[StreamingQuery], late: LateEvents, for_s: int | None) -> None:

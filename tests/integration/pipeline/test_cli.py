@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import zipfile
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from broker_sim.cluster import Cluster
 from integration.pipeline.cli import main
 
 SPECIFICATION = {
@@ -67,7 +69,91 @@ def test_a_missing_table_names_what_to_do(require_spark, pipeline, tmp_path):
         "lifecycle", "--input", tmp_path, "--output", tmp_path, "--master", "local[1]", *SMALL
     )
     assert result.returncode == 1
-    assert f"Error: no table events in {tmp_path}: run the job that writes it" in result.stderr
+    assert result.stderr.startswith(
+        f"Error: no table events in {tmp_path}: run the job that writes"
+    )
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def fetches_nothing(tmp_path):
+    """Options for a Spark that has fetched nothing yet, from a repository where nobody listens."""
+    settings = tmp_path / "ivysettings.xml"
+    with socket.socket() as taken:
+        # Bound and not listening, so nobody else gets the port meanwhile.
+        taken.bind(("127.0.0.1", 0))
+        settings.write_text(
+            "<ivysettings><settings defaultResolver='nobody'/><resolvers>"
+            f"<ibiblio name='nobody' root='http://127.0.0.1:{taken.getsockname()[1]}/'/>"
+            "</resolvers></ivysettings>"
+        )
+        yield [
+            *("--conf", f"spark.jars.ivy={tmp_path / 'ivy'}"),
+            *("--conf", f"spark.jars.ivySettings={settings}"),
+        ]
+
+
+@pytest.mark.spark
+def test_a_connector_that_cannot_be_fetched_is_one_line(
+    require_spark, pipeline, fetches_nothing, tmp_path
+):
+    from integration.pipeline.session import KAFKA_CONNECTOR
+
+    stream = ["stream", "--input", "127.0.0.1:1", "--topic", "t", "--output", tmp_path]
+    result = pipeline(*stream, *fetches_nothing, *SMALL)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"Error: Spark cannot fetch {KAFKA_CONNECTOR}: download it with its dependencies and pass "
+        "--conf spark.jars=FILE,...; --verbose shows what it tried\n"
+    )
+    verbose = pipeline(*stream, *fetches_nothing, *SMALL, "--verbose")
+    assert verbose.returncode == 1
+    assert "UNRESOLVED DEPENDENCIES" in verbose.stderr
+    assert "Connection refused" in verbose.stderr
+    assert "\tat org.apache.spark" in verbose.stderr
+    remedy = verbose.stderr.splitlines()[-1]
+    assert remedy.startswith("Error: Spark did not start; if ")
+    assert KAFKA_CONNECTOR in remedy
+
+
+@pytest.mark.spark
+@pytest.mark.clients
+def test_a_topic_that_is_not_there_is_one_line(require_spark, pipeline, tmp_path):
+    with Cluster(brokers=1) as cluster:
+        servers = cluster.bootstrap_servers
+        result = pipeline(
+            "stream", "--input", servers, "--topic", "absent", "--available-now",
+            "--output", tmp_path, "--master", "local[1]", *SMALL,
+        )  # fmt: skip
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"Error: there is no topic absent at {servers}: start the cluster with "
+        "--trace-topic absent, or name its topic\n"
+    )
+
+
+@pytest.mark.spark
+def test_a_spark_that_does_not_start_says_why_itself(require_spark, pipeline, tmp_path):
+    result = pipeline(
+        "lifecycle", "--input", tmp_path, "--output", tmp_path, "--conf", "spark.driver.memory=1k"
+    )
+    assert result.returncode == 1
+    assert "Too small maximum heap" in result.stderr
+    assert result.stderr.splitlines()[-1] == (
+        "Error: Spark did not start: its own words are above; --conf changes what it was asked for"
+    )
+
+
+@pytest.mark.spark
+def test_with_an_error_that_nobody_foresaw_all_is_shown(require_spark, pipeline, tmp_path):
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("{}\n")
+    result = pipeline(
+        "ingest", "--input", lines, "--output", lines / "tables", "--master", "local[1]", *SMALL
+    )
+    assert result.returncode == 1
+    assert "Setting Spark log level" in result.stderr, "Spark's own words"
+    assert "Traceback (most recent call last)" in result.stderr
 
 
 def test_the_archive_runs_a_simulation_by_itself(tmp_path):

@@ -168,13 +168,29 @@ def test_a_wrong_address_is_told_at_once(spark, tmp_path, servers, why):
             run(spark, settings, str(tmp_path))
 
 
-def test_a_topic_that_is_not_there_is_one_line(spark, tmp_path, cluster):
+def test_a_topic_that_is_not_there_is_named(spark, tmp_path, cluster):
     from integration.pipeline.errors import PipelineError
     from integration.pipeline.stream import StreamSettings, run
 
     settings = StreamSettings(cluster.bootstrap_servers, "absent", available_now=True)
-    with pytest.raises(
-        PipelineError, match=r"the stream from topic absent ended: .*UnknownTopic"
-    ) as raised:
+    there = re.escape(f"there is no topic absent at {cluster.bootstrap_servers}: start")
+    with pytest.raises(PipelineError, match=there):
         run(spark, settings, str(tmp_path))
+
+
+def test_a_stream_that_fails_says_why_in_one_line(spark, tmp_path, cluster, send, settings, life):
+    from confluent_kafka.admin import AdminClient
+
+    from integration.pipeline.errors import PipelineError
+    from integration.pipeline.stream import run
+
+    send(_operations(life, 0, 10))
+    run(spark, settings(available_now=True), str(tmp_path))
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.delete_topics([TOPIC])[TOPIC].result(30)
+    cluster.create_topic(TOPIC, 2, 1)
+    with pytest.raises(
+        PipelineError, match=r"the stream from topic trace ended: .*STREAM_FAILED"
+    ) as raised:
+        run(spark, settings(available_now=True), str(tmp_path))
     assert "\n" not in str(raised.value)
