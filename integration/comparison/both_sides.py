@@ -7,14 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from integration.comparison.repeats import play_repeat
 from integration.comparison.verdict import ScenarioResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from integration.comparison.differences import KnownDifference
-    from integration.comparison.playing import Player, Playing, Side
+    from integration.comparison.playing import Player, Side
     from integration.scenarios.scenario import Scenario
 
 __all__ = ["compare_sides"]
@@ -40,13 +39,10 @@ def compare_sides(
     with ThreadPoolExecutor(2, thread_name_prefix="side") as threads:
 
         def play(theirs: Player, ours: Player, result: ScenarioResult) -> None:
-            def at_the_same_time(number: int) -> tuple[Playing, Playing]:
-                at_kafka = threads.submit(theirs.play, result.scenario, number)
-                at_sim = threads.submit(ours.play, result.scenario, number)
-                return at_kafka.result(), at_sim.result()
-
-            for _ in range(repeats):
-                play_repeat(result, at_the_same_time, known)
+            for repeat in range(1, repeats + 1):
+                at_kafka = threads.submit(theirs.play, result.scenario, repeat)
+                at_sim = threads.submit(ours.play, result.scenario, repeat)
+                result.add(at_kafka.result(), at_sim.result(), known)
             on_result(result)
 
         for configs, group in groupby(by_configs, key=lambda scenario: scenario.configs):

@@ -46,8 +46,6 @@ class Difference:
     sim: Any
     reason: str | None
     """Why it may be so, from docs/differences.md; None makes the comparison fail."""
-    late: bool = False
-    """Whether it is no more than an answer out of its window."""
 
 
 @dataclass(slots=True)
@@ -60,8 +58,6 @@ class ScenarioResult:
     differences: list[Difference] = field(default_factory=list)
     agreed: int = 0
     documented: int = 0
-    late: int = 0
-    """Repeats in which answers were out of their windows, and nothing else differed."""
     differed: int = 0
 
     def add(self, kafka: Playing, sim: Playing, known: Sequence[KnownDifference]) -> None:
@@ -73,41 +69,30 @@ class ScenarioResult:
         repeat = len(self.kafka)
         found = compare_playings(self.scenario.name, repeat, kafka, sim, known)
         self.differences.extend(found)
-        undocumented = [difference for difference in found if difference.reason is None]
         if not found:
             self.agreed += 1
-        elif not undocumented:
+        elif all(difference.reason for difference in found):
             self.documented += 1
-        elif all(difference.late for difference in undocumented):
-            self.late += 1
         else:
             self.differed += 1
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of what the repeats say; flaky when they disagree about it.
-
-        A late repeat decides only where no other was in time.
-        """
+        """The worst of what the repeats say; flaky when they disagree about it."""
         if any(playing.trouble for playing in self.kafka):
             return Verdict.REFERENCE_TROUBLE
         if self.differed:
             return Verdict.FLAKY if self.agreed or self.documented else Verdict.DIFFERED
         if self.documented:
             return Verdict.DOCUMENTED
-        if self.agreed:
-            return Verdict.AGREED
-        return Verdict.DIFFERED if self.late else Verdict.SKIPPED
+        return Verdict.AGREED if self.agreed else Verdict.SKIPPED
 
     @property
     def flakiness(self) -> str:
-        """How many repeats differ or were late, where not all did; else nothing."""
-        counts = [(self.differed, "differ"), (self.late, "were late")]
-        return " and ".join(
-            f"{count} of {len(self.kafka)} repeats {what}"
-            for count, what in counts
-            if 0 < count < len(self.kafka)
-        )
+        """How many repeats differ, where not all do; else nothing."""
+        if self.verdict is not Verdict.FLAKY:
+            return ""
+        return f"{self.differed} of {len(self.kafka)} repeats differ"
 
     @property
     def has_trouble(self) -> bool:
@@ -149,8 +134,6 @@ def compare_playings(
             at_kafka,
             at_sim,
             reason_for(known, scenario, step, name),
-            late=name == "timing"
-            and theirs[step, attempt].timing.kind is ours[step, attempt].timing.kind,
         )
         for step, attempt, name, at_kafka, at_sim in found
     ]

@@ -124,7 +124,6 @@ def _scenario(result: ScenarioResult) -> dict[str, Any]:
         "repeats": {
             "agreed": result.agreed,
             "documented": result.documented,
-            "late": result.late,
             "differed": result.differed,
         },
         "observations": sum(len(playing.observations) for playing in result.kafka),
