@@ -43,6 +43,7 @@ MODULES = (
     "broker_sim.protocol.headers",
     "broker_sim.protocol.record_batch",
     "broker_sim.replica.action_queue",
+    "broker_sim.replica.delayed_acks",
     "broker_sim.replica.delayed_delete_records",
     "broker_sim.replica.delayed_elect_leader",
     "broker_sim.replica.delayed_fetch",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.log import PartitionLog
-    from broker_sim.replica.delayed_produce import PartitionLookup
+    from broker_sim.replica.delayed_acks import PartitionLookup
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition
     from broker_sim.topic_partition import TopicPartition
 

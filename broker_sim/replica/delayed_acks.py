@@ -1,0 +1,104 @@
+"""A request that waits for replicas, partition by partition: `DelayedProduce`, `DelayedDeleteRecords`.
+
+Kafka's two classes each say all of this.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from broker_sim.delayed_request import DelayedRequest, first_error
+from broker_sim.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.replica.partition import Partition
+    from broker_sim.topic_partition import TopicPartition
+
+__all__ = ["AwaitedPartition", "DelayedAcks", "PartitionLookup"]
+
+
+class PartitionLookup(Protocol):
+    """Where an operation finds its partitions: the replica manager."""
+
+    def get_partition_or_error(self, topic_partition: TopicPartition) -> Partition | ErrorCode:
+        """Return the hosted partition, or why there is none."""
+
+
+class AwaitedPartition:
+    """How far one partition has come, and whether its replicas are still awaited."""
+
+    __slots__ = ("acks_pending", "error_code")
+
+    def __init__(self, error_code: ErrorCode) -> None:
+        self.error_code = error_code
+        self.acks_pending = False
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether nothing is left to wait for."""
+        return bool(self.error_code)
+
+    def await_acks(self) -> None:
+        """Wait for the replicas; what stands if they never come is REQUEST_TIMED_OUT."""
+        self.acks_pending = True
+        self.error_code = ErrorCode.REQUEST_TIMED_OUT
+
+    def end(self, error_code: ErrorCode) -> None:
+        """Wait no more."""
+        self.acks_pending = False
+        self.error_code = error_code
+
+
+StatusT = TypeVar("StatusT", bound=AwaitedPartition)
+
+
+class DelayedAcks(DelayedRequest, Generic[StatusT]):
+    """Parks the request until no partition is awaited any more, or ``delay_ms`` is over."""
+
+    __slots__ = ("_partitions", "_respond", "_statuses")
+
+    def __init__(
+        self,
+        delay_ms: int,
+        statuses: dict[TopicPartition, StatusT],
+        partitions: PartitionLookup,
+        respond: Callable[[dict[TopicPartition, StatusT]], None],
+        client_id: str | None = None,
+    ) -> None:
+        super().__init__(delay_ms, client_id)
+        self._statuses = statuses
+        self._partitions = partitions
+        self._respond = respond
+        for status in statuses.values():
+            if not status.is_satisfied:
+                status.await_acks()
+
+    @abstractmethod
+    def try_partition(self, status: StatusT, partition: Partition | ErrorCode) -> None:
+        """End the status if the partition, or why there is none, is one of the cases."""
+        raise NotImplementedError
+
+    def try_complete(self) -> bool:
+        """Complete if no partition is awaited any more."""
+        pending = False
+        for topic_partition, status in self._statuses.items():
+            if status.acks_pending:
+                partition = self._partitions.get_partition_or_error(topic_partition)
+                self.try_partition(status, partition)
+                pending = pending or status.acks_pending
+        return not pending and self.force_complete()
+
+    @property
+    def error_code(self) -> ErrorCode:
+        """The first partition's that is an error."""
+        return first_error([status.error_code for status in self._statuses.values()])
+
+    def on_expiration(self) -> None:
+        """Nothing more: the partitions that are still awaited already say REQUEST_TIMED_OUT."""
+
+    def on_complete(self) -> None:
+        """Answer with what is known of every partition."""
+        self._respond(self._statuses)
