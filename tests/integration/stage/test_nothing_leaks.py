@@ -7,13 +7,18 @@ from integration.clients.broker_client import Append, BrokerClient, Position, ba
 from integration.stage.stage import Stage
 from integration.stage.under_test import SimulatorUnderTest
 
-WAIT_MS = 600
+WAIT_MS = 4_000
 CLIENTS = 20
+PATIENT = {"broker.session.timeout.ms": "120000", "replica.lag.time.max.ms": "120000"}
+"""The paused follower stays in the ISR, so that every produce has to wait."""
 
 
 @pytest.mark.threads
 def test_purgatories_are_empty_again_after_clients_left_their_requests_parked():
-    with Cluster(3) as cluster, Stage(SimulatorUnderTest(cluster), "leaks") as stage:
+    with (
+        Cluster(3, configs=PATIENT) as cluster,
+        Stage(SimulatorUnderTest(cluster), "leaks") as stage,
+    ):
         alone, pair = stage.topic([stage.anchor]), stage.topic([stage.anchor, stage.third])
         stage.pause(stage.third)
         for _ in range(CLIENTS):
