@@ -63,7 +63,9 @@ def _import_session() -> Any:
     return import_module("integration.pipeline.session")
 
 
-def _job(name: str, *, kafka: bool = False) -> Callable[[Callable[..., str]], click.Command]:
+def _job(
+    name: str, *, kafka: bool = False, writes_tables: bool = True
+) -> Callable[[Callable[..., str]], click.Command]:
     """Make a function of (module, spark, options) a job: a session around it, errors as one line."""
 
     def decorate(function: Callable[..., str]) -> click.Command:
@@ -76,6 +78,9 @@ def _job(name: str, *, kafka: bool = False) -> Callable[[Callable[..., str]], cl
                     f"broker-sim {name}", master=master, conf=conf, kafka=kafka, quiet=not verbose
                 )
                 with opened as spark:
+                    if writes_tables:
+                        tables = import_module("integration.pipeline.tables")
+                        tables.make_directory(spark, options["output"])
                     click.echo(f"{name}: {function(module, spark, **options)}")
             except PipelineError as error:
                 raise click.ClickException(str(error)) from error
@@ -168,7 +173,7 @@ def sweep(
     return str(module.run(spark, module.SweepPlan(specification, **plan), output, tasks))
 
 
-@_job("report")
+@_job("report", writes_tables=False)
 @_TABLES
 def report(module: Any, spark: Any, directory: str, output: str) -> str:
     """Draw what the tables say, as one HTML page (--output FILE.html or a directory)."""

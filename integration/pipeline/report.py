@@ -54,8 +54,12 @@ def run(spark: SparkSession, directory: str, output: str) -> str:
         raise PipelineError(
             f"{directory} has no table to report on: run ingest and lifecycle first"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render("Waiting in the broker", _facts(source), sections), encoding="utf-8")
+    page = render("Waiting in the broker", _facts(source), sections)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise PipelineError(f"{error}: choose another --output") from error
     drawn = sum(bool(section.picture) for section in sections)
     return f"{path} with {drawn} pictures"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark.sql.functions as sf
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 
 from integration.pipeline.errors import PipelineError
@@ -21,6 +22,7 @@ __all__ = [
     "EVENT_PARTITIONS",
     "append_new",
     "delete",
+    "make_directory",
     "overwrite",
     "read",
     "read_or_none",
@@ -68,10 +70,28 @@ def append_new(
 
 def delete(spark: SparkSession, directory: str, table: str) -> None:
     """Delete a table with its files, on whatever file system it is."""
+    files, path = _files_at(spark, f"{directory}/{table}")
+    files.delete(path, True)
+
+
+def make_directory(spark: SparkSession, directory: str) -> None:
+    """Make the directory of the tables, on whatever file system; PipelineError if that cannot be."""
+    try:
+        files, path = _files_at(spark, directory)
+        made = files.mkdirs(path)
+    except Py4JJavaError as error:
+        reason = error.java_exception.getMessage()
+        raise PipelineError(f"cannot write to {directory}: {reason}") from error
+    if not made:
+        raise PipelineError(f"cannot write to {directory}: choose another --output")
+
+
+def _files_at(spark: SparkSession, directory: str) -> tuple[Any, Any]:
+    """Return Hadoop's file system of a directory, and the path there."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - pyspark shows Hadoop's file systems nowhere else
-    path = jvm.org.apache.hadoop.fs.Path(f"{directory}/{table}")
+    path = jvm.org.apache.hadoop.fs.Path(directory)
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
-    path.getFileSystem(hadoop).delete(path, True)
+    return path.getFileSystem(hadoop), path
 
 
 def without(frame: DataFrame, known: DataFrame | None) -> DataFrame:

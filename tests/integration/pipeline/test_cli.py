@@ -75,6 +75,16 @@ def test_a_missing_table_names_what_to_do(require_spark, pipeline, tmp_path):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.spark
+def test_an_output_that_cannot_be_written_is_one_line(require_spark, pipeline, tmp_path):
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    output = tmp_path / "file" / "tables"
+    result = pipeline("ingest", "--input", tmp_path / "file", "--output", output, *SMALL)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"Error: cannot write to {output}: ")
+    assert result.stderr.count("\n") == 1
+
+
 @pytest.fixture
 def fetches_nothing(tmp_path):
     """Options for a Spark that has fetched nothing yet, from a repository where nobody listens."""

@@ -131,6 +131,15 @@ def test_a_section_without_its_table_names_the_job(spark, directory, tmp_path):
         assert f"the job <code>{job}</code> has not run" in text
 
 
+def test_a_page_that_cannot_be_written_is_refused(spark, directory, tmp_path):
+    from integration.pipeline import report
+    from integration.pipeline.errors import PipelineError
+
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(PipelineError, match="choose another --output"):
+        report.run(spark, str(directory), str(tmp_path / "file" / "page.html"))
+
+
 def test_a_report_on_nothing_is_refused(spark, tmp_path):
     from integration.pipeline import report
     from integration.pipeline.errors import PipelineError
