@@ -59,13 +59,13 @@ test: setup ## Run all tests; those of a real Kafka are skipped where there is n
 test-fast: setup ## Run the tests that take seconds
 	$(BIN)/python -m pytest -m "not real_kafka and not clients and not threads and not spark" $(ARGS)
 
-compiled: setup ## Build the native modules into .venv-compiled, run all tests but the real Kafka's there
+compiled: setup ## Build the native modules into .venv-compiled, run its tests (not Spark, real Kafka)
 	@test -x $(COMPILED)/python || $(PYTHON) -m venv --clear $(VENV)-compiled
 	@BROKER_SIM_COMPILE=1 $(COMPILED)/python -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt '.[dev,spark]'
+	    -c constraints.txt '.[dev]'
 	$(COMPILED)/python -P -c 'import broker_sim, purgatory; \
 	    assert broker_sim.compiled and purgatory.compiled, "it is pure Python"'
-	$(COMPILED)/python -P -m pytest -m "not real_kafka" $(ARGS)
+	$(COMPILED)/python -P -m pytest -m "not real_kafka and not spark" $(ARGS)
 
 bench: setup ## Measure against the peers: make bench ARGS="client --kafka"
 	$(BIN)/python tests/bench/run.py $(ARGS)

@@ -48,6 +48,7 @@ def test_without_pyspark_there_is_one_line(monkeypatch, tmp_path):
     assert result.output == "Error: pyspark is not installed: pip install 'broker-sim[spark]'\n"
 
 
+@pytest.mark.spark
 def test_without_java_there_is_one_line(require_spark, pipeline, tmp_path):
     result = pipeline("ingest", "--input", "x", "--output", tmp_path, JAVA_HOME=str(tmp_path))
     assert result.returncode == 1
@@ -158,8 +159,9 @@ def test_a_spark_that_does_not_start_says_why_itself(require_spark, pipeline, tm
 def test_with_an_error_that_nobody_foresaw_all_is_shown(require_spark, pipeline, tmp_path):
     lines = tmp_path / "lines.jsonl"
     lines.write_text("{}\n")
+    (tmp_path / "quarantine").write_text("no table")
     result = pipeline(
-        "ingest", "--input", lines, "--output", lines / "tables", "--master", "local[1]", *SMALL
+        "ingest", "--input", lines, "--output", tmp_path, "--master", "local[1]", *SMALL
     )
     assert result.returncode == 1
     assert "Setting Spark log level" in result.stderr, "Spark's own words"

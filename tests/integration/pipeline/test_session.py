@@ -3,6 +3,7 @@
 import pytest
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytestmark = pytest.mark.spark
 
 from integration.pipeline.errors import PipelineError  # noqa: E402 - needs pyspark
 from integration.pipeline.session import (  # noqa: E402 - the same
