@@ -52,6 +52,7 @@ class DelayedOperation(TimerTask):
         "completed",
         "journal",
         "lock",
+        "one_thread",
         "operation_id",
         "own_lock",
         "watch_keys",
@@ -67,6 +68,7 @@ class DelayedOperation(TimerTask):
         self.counter = None
         self.next = None
         self.prev = None
+        self.one_thread = one_thread
         self.lock: OperationLock | None = lock
         # The usual one once more in the native build, which calls it there without a look-up.
         self.own_lock: ReentrantLock | None = None

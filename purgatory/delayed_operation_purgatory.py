@@ -220,11 +220,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
                 own.leave()
         lock = operation.lock
         if lock is None:
-            if operation.try_complete():
-                return True
-            operation.watch_keys = keys
-            self._watchers.watch(operation, keys)
-            return False
+            return self._try_watch_try(operation, keys)
         lock.acquire()  # see TimerTask.cancel
         try:
             return self._try_watch_try(operation, keys)
@@ -232,12 +228,12 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             lock.release()
 
     def _try_watch_try(self, operation: OperationT, keys: Sequence[object]) -> bool:
-        """Try, watch, and try again because of what came meanwhile; the operation's lock is held."""
+        """Try, watch, and try again because of what came meanwhile; its lock, if any, is held."""
         if operation.try_complete():
             return True
         operation.watch_keys = keys
         self._watchers.watch(operation, keys)
-        return operation.try_complete()
+        return not operation.one_thread and operation.try_complete()
 
     def _delay(self, operation: OperationT) -> None:
         """Put `operation` into the timer, unless it is completed by then."""

@@ -5,7 +5,7 @@ Kafka's nearest is DelayedFuture, which waits for futures and calls a callback.
 
 from collections.abc import Callable
 
-from purgatory.delayed_operation import DelayedOperation, OperationLock
+from purgatory.delayed_operation import DelayedOperation
 from purgatory.native import mypyc_attr
 
 
@@ -15,20 +15,17 @@ class PendingOperation(DelayedOperation):
 
     `response_callback(ready)` is called once when it ends: True if it became ready, False if its
     time was over first, or somebody forced it. It takes about half the time of a class written in
-    Python where the purgatory is native.
+    Python where the purgatory is native. Any thread may set and announce it. It has no lock: to look
+    at a flag twice at a time does no harm.
     """
 
     __slots__ = ("ready", "response_callback")
 
     def __init__(
-        self,
-        delay_ms: int,
-        response_callback: Callable[[bool], object] | None = None,
-        lock: OperationLock | None = None,
-        *,
-        one_thread: bool = False,
+        self, delay_ms: int, response_callback: Callable[[bool], object] | None = None
     ) -> None:
-        super().__init__(delay_ms, lock, one_thread=one_thread)
+        super().__init__(delay_ms, one_thread=True)
+        self.one_thread = False  # it is to have no lock, but a second try
         self.ready = False
         self.response_callback = response_callback
 

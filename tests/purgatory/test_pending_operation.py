@@ -60,11 +60,52 @@ def test_it_can_do_without_a_callback(purgatory):
     assert operation.is_completed()
 
 
-def test_it_takes_a_lock_of_its_caller_or_none():
-    lock = threading.RLock()
-    assert PendingOperation(50, lock=lock).lock is lock
-    assert PendingOperation(50, one_thread=True).lock is None
-    assert PendingOperation(50).lock is not None
+def test_one_that_gets_ready_while_it_is_parked_is_completed_though_its_event_came_too_early(
+    purgatory,
+):
+    class Key(str):
+        """A key that is announced just before it is watched."""
+
+        __slots__ = ()
+
+        def __hash__(self):
+            if not operation.ready:
+                operation.ready = True
+                assert purgatory.check_and_complete("a") == 0
+            return super().__hash__()
+
+    answers = []
+    operation = PendingOperation(50, answers.append)
+    assert purgatory.try_complete_else_watch(operation, [Key("a")])
+    assert (answers, purgatory.num_delayed()) == ([True], 0)
+
+
+@pytest.mark.threads
+def test_of_many_threads_that_announce_and_force_it_one_completes_it(purgatory):
+    answers, winners = [], []
+
+    def announce(start):
+        start.wait()
+        winners.extend(purgatory.check_and_complete("a") for _ in range(200))
+
+    def force(start):
+        start.wait()
+        winners.extend(int(operation.force_complete()) for operation in operations)
+
+    operations = [PendingOperation(50_000, answers.append) for _ in range(500)]
+    for operation in operations:
+        purgatory.try_complete_else_watch(operation, ["a"])
+        operation.ready = True
+    start = threading.Barrier(4)
+    threads = [threading.Thread(target=target, args=(start,)) for target in (announce, force) * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(winners) == 500
+    assert answers == [True] * 500
+    assert purgatory.check_and_complete("a") == 0
+    assert (purgatory.num_delayed(), purgatory.watched()) == (0, 0)
 
 
 def test_a_failing_callback_is_the_announcers_affair(purgatory):
