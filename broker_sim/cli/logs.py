@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from broker_sim.event_log import configure_at_first_event
+from broker_sim.runtime.event_log import configure_at_first_event
 
 __all__ = ["LEVELS", "configure_logs"]
 

@@ -20,15 +20,16 @@ import click
 
 from broker_sim.cli.logs import LEVELS, configure_logs
 from broker_sim.cli.parameters import TopicText, parse_configs, parse_topics
-from broker_sim.cluster import AsyncCluster, new_event_loop
+from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.cluster import new_event_loop
+from broker_sim.cluster.trace_topic import TraceTopic
 from broker_sim.control.server import ControlServer
 from broker_sim.errors import ApiError, ConfigError
-from broker_sim.trace_topic import TraceTopic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from broker_sim.trace import Trace
+    from broker_sim.trace.trace import Trace
 
 __all__ = ["command"]
 
@@ -174,7 +175,7 @@ def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) ->
     sinks = [sink for sink in (path, topic) if sink is not None]
     if not sinks:
         return None
-    from broker_sim.trace import Trace  # noqa: PLC0415 - seldom asked for
+    from broker_sim.trace.trace import Trace  # noqa: PLC0415 - seldom asked for
 
     return Trace(
         *sinks,

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from broker_sim.cluster.nodes import UnknownBrokerError, WrongStateError
 from broker_sim.control.bodies import BadRequestError, Body, parse_body
 from broker_sim.control.metrics import CONTENT_TYPE, MetricsUnavailableError, metrics_text
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.handlers import Fault, Loss, parse_api
-from broker_sim.nodes import UnknownBrokerError, WrongStateError
+from broker_sim.handlers.faults.fault_injector import Fault, Loss, parse_api
 
 if TYPE_CHECKING:
     import socket
 
     from aiohttp.typedefs import Handler
 
-    from broker_sim.async_cluster import AsyncCluster
+    from broker_sim.cluster.async_cluster import AsyncCluster
 
 __all__ = ["serve"]
 

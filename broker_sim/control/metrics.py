@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.process import ProcessState
+from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-    from broker_sim.broker import Broker
-    from broker_sim.nodes import Nodes
+    from broker_sim.broker.broker import Broker
+    from broker_sim.cluster.nodes import Nodes
 
     Family = CounterMetricFamily | GaugeMetricFamily
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from broker_sim.async_cluster import AsyncCluster
+    from broker_sim.cluster.async_cluster import AsyncCluster
 
 __all__ = ["ControlServer"]
 

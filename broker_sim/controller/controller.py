@@ -43,7 +43,7 @@ from broker_sim.controller.status import BrokerStatus, ControllerStatus, control
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
-from broker_sim.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition
 from purgatory import Clock
 
 ELR_FEATURE: Final = "eligible.leader.replicas.version"

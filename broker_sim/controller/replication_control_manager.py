@@ -25,7 +25,7 @@ from broker_sim.controller.requests import (
 )
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import BrokerState, MetadataDelta, PartitionState, TopicState
-from broker_sim.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition
 
 MAX_ELECTIONS_PER_IMBALANCE: Final = 1_000
 """Elections in one run of a periodic task."""

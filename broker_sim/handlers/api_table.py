@@ -8,25 +8,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker_sim.handlers.alter_configs import handle_alter_configs
-from broker_sim.handlers.alter_partition_reassignments import handle_alter_partition_reassignments
-from broker_sim.handlers.api_versions import build_api_versions, handle_api_versions
-from broker_sim.handlers.create_partitions import handle_create_partitions
-from broker_sim.handlers.create_topics import handle_create_topics
-from broker_sim.handlers.delete_records import handle_delete_records
-from broker_sim.handlers.delete_topics import handle_delete_topics
-from broker_sim.handlers.describe_cluster import handle_describe_cluster
-from broker_sim.handlers.describe_configs import handle_describe_configs
-from broker_sim.handlers.describe_topic_partitions import handle_describe_topic_partitions
-from broker_sim.handlers.elect_leaders import handle_elect_leaders
-from broker_sim.handlers.fetch import handle_fetch
-from broker_sim.handlers.incremental_alter_configs import handle_incremental_alter_configs
-from broker_sim.handlers.init_producer_id import handle_init_producer_id
-from broker_sim.handlers.list_offsets import handle_list_offsets
-from broker_sim.handlers.list_partition_reassignments import handle_list_partition_reassignments
-from broker_sim.handlers.metadata import handle_metadata
-from broker_sim.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
-from broker_sim.handlers.produce import handle_produce
+from broker_sim.handlers.cluster.alter_partition_reassignments import (
+    handle_alter_partition_reassignments,
+)
+from broker_sim.handlers.cluster.api_versions import build_api_versions, handle_api_versions
+from broker_sim.handlers.cluster.describe_cluster import handle_describe_cluster
+from broker_sim.handlers.cluster.elect_leaders import handle_elect_leaders
+from broker_sim.handlers.cluster.list_partition_reassignments import (
+    handle_list_partition_reassignments,
+)
+from broker_sim.handlers.configs.alter_configs import handle_alter_configs
+from broker_sim.handlers.configs.describe_configs import handle_describe_configs
+from broker_sim.handlers.configs.incremental_alter_configs import handle_incremental_alter_configs
+from broker_sim.handlers.data.delete_records import handle_delete_records
+from broker_sim.handlers.data.fetch import handle_fetch
+from broker_sim.handlers.data.list_offsets import handle_list_offsets
+from broker_sim.handlers.data.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from broker_sim.handlers.data.produce import handle_produce
+from broker_sim.handlers.topics.create_partitions import handle_create_partitions
+from broker_sim.handlers.topics.create_topics import handle_create_topics
+from broker_sim.handlers.topics.delete_topics import handle_delete_topics
+from broker_sim.handlers.topics.describe_topic_partitions import handle_describe_topic_partitions
+from broker_sim.handlers.topics.metadata import handle_metadata
+from broker_sim.handlers.transactions.init_producer_id import handle_init_producer_id
 from broker_sim.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:

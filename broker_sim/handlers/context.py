@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig, TopicConfig
     from broker_sim.handlers.controller_channel import ControllerChannel
-    from broker_sim.handlers.producer_ids import ProducerIds
+    from broker_sim.handlers.transactions.producer_ids import ProducerIds
     from broker_sim.metadata import MetadataImage, TopicState
     from broker_sim.replica import ReplicaManager
     from purgatory import Clock

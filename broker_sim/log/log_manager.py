@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.config import TopicConfig
-    from broker_sim.topic_partition import TopicPartition
+    from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
 __all__ = ["LogManager"]

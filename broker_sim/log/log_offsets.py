@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from broker_sim.log.segment import LogSegment
-    from broker_sim.topic_partition import TopicPartition
+    from broker_sim.metadata.topic_partition import TopicPartition
 
 __all__ = ["LogOffsets"]
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from broker_sim.config import TopicConfig
     from broker_sim.log.transaction_index import AbortedTxn
-    from broker_sim.topic_partition import TopicPartition
+    from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
 __all__ = ["DEFAULT_PRODUCER_ID_EXPIRATION_MS", "PartitionLog"]

@@ -32,9 +32,9 @@ from broker_sim.protocol.records import read_end_txn_marker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.record_batch import BatchHeader
     from broker_sim.protocol.records import EndTxnMarker
-    from broker_sim.topic_partition import TopicPartition
 
 __all__ = ["ProducerStateManager"]
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from broker_sim.config import TopicConfig
-    from broker_sim.topic_partition import TopicPartition
+    from broker_sim.metadata.topic_partition import TopicPartition
 
 __all__ = ["LogValidator", "ValidBatch", "read_replicated_batches"]
 

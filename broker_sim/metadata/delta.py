@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from broker_sim.metadata.image import BrokerState, MetadataImage, PartitionState, TopicState
-from broker_sim.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition
 
 
 class MetadataDelta:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from broker_sim.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
 """The leader of a partition that nobody can lead at the moment."""

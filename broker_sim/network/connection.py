@@ -13,14 +13,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
-from broker_sim.event_log import get_logger
-from broker_sim.process import ProcessState
 from broker_sim.protocol.errors import ProtocolError
+from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.process import Process
+    from broker_sim.runtime.process import Process
 
 __all__ = ["Connection", "RequestSink", "Respond"]
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.event_log import get_logger
-from broker_sim.process import PeriodicTask
+from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.process import PeriodicTask
 
 if TYPE_CHECKING:
     from broker_sim.network.connection import Connection
-    from broker_sim.process import Process
+    from broker_sim.runtime.process import Process
 
 __all__ = ["OpenConnections"]
 

@@ -11,7 +11,7 @@ from broker_sim.network.open_connections import OpenConnections
 
 if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
-    from broker_sim.process import Process
+    from broker_sim.runtime.process import Process
 
 __all__ = ["SocketServer"]
 

@@ -1,6 +1,5 @@
 """Replication and waiting: partitions, followers, and the operations parked for them."""
 
-from broker_sim.replica.action_queue import ActionQueue
 from broker_sim.replica.alter_partition_manager import (
     AlterPartitionManager,
     IsrDecision,
@@ -12,7 +11,6 @@ from broker_sim.replica.delayed_delete_records import (
 )
 from broker_sim.replica.delayed_elect_leader import DelayedElectLeader
 from broker_sim.replica.delayed_fetch import DelayedFetch
-from broker_sim.replica.delayed_operations import Purgatories
 from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionStatus
 from broker_sim.replica.fetch_params import (
     FetchIsolation,
@@ -25,10 +23,10 @@ from broker_sim.replica.fetcher_manager import FetcherManager
 from broker_sim.replica.isr_state import CommittedIsr, PendingIsr
 from broker_sim.replica.metadata_applier import MetadataApplier, PartitionStore
 from broker_sim.replica.partition import Partition
+from broker_sim.replica.purgatories import Purgatories
 from broker_sim.replica.replica_manager import ReplicaManager
 
 __all__ = [
-    "ActionQueue",
     "AlterPartitionManager",
     "CommittedIsr",
     "DelayedDeleteRecords",

@@ -12,9 +12,9 @@ from broker_sim.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.process import Process
     from broker_sim.replica.isr_state import PendingIsr
     from broker_sim.replica.partition import Partition
+    from broker_sim.runtime.process import Process
 
 __all__ = ["AlterPartitionManager", "IsrDecision", "IsrProposal"]
 

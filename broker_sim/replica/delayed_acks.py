@@ -8,14 +8,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from broker_sim.delayed_request import DelayedRequest, first_error
 from broker_sim.errors import ErrorCode
+from broker_sim.runtime.delayed_request import DelayedRequest, first_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.partition import Partition
-    from broker_sim.topic_partition import TopicPartition
 
 __all__ = ["AwaitedPartition", "DelayedAcks", "PartitionLookup"]
 

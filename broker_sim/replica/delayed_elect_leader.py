@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.delayed_request import DelayedRequest
+from broker_sim.runtime.delayed_request import DelayedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker_sim.topic_partition import TopicPartition
+    from broker_sim.metadata.topic_partition import TopicPartition
 
 __all__ = ["DelayedElectLeader"]
 

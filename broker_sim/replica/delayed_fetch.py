@@ -19,17 +19,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.delayed_request import DelayedRequest
 from broker_sim.errors import ApiError
 from broker_sim.replica.partition import Partition
+from broker_sim.runtime.delayed_request import DelayedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.log import PartitionLog
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.delayed_acks import PartitionLookup
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition
-    from broker_sim.topic_partition import TopicPartition
 
 __all__ = ["DelayedFetch"]
 

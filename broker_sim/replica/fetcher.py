@@ -13,18 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.event_log import get_logger
 from broker_sim.log import OffsetsOutOfOrderError, UnexpectedAppendOffsetError
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.config import BrokerConfig
-    from broker_sim.process import Handle, Process
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.fetch_params import FetchPartitionData
     from broker_sim.replica.partition import Partition
-    from broker_sim.topic_partition import TopicPartition
+    from broker_sim.runtime.process import Handle, Process
 
 __all__ = ["LeaderEndpoint", "ReplicaFetcher"]
 

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.config import BrokerConfig
-    from broker_sim.process import Process
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.partition import Partition
-    from broker_sim.topic_partition import TopicPartition
+    from broker_sim.runtime.process import Process
 
 __all__ = ["FetcherManager"]
 

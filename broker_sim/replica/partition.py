@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.event_log import get_logger
 from broker_sim.log import AppendOrigin, UnexpectedAppendOffsetError
 from broker_sim.replica.fetch_params import (
     FetchIsolation,
@@ -22,6 +21,7 @@ from broker_sim.replica.fetch_params import (
 )
 from broker_sim.replica.isr_state import CommittedIsr
 from broker_sim.replica.leader_replicas import LeaderReplicas, MetadataView
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from broker_sim.config import TopicConfig
     from broker_sim.log import LogAppendInfo, PartitionLog
     from broker_sim.metadata import PartitionState
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.isr_state import IsrState, PendingIsr
     from broker_sim.replica.replica import Replica
-    from broker_sim.topic_partition import TopicPartition
     from purgatory import Clock
 
 __all__ = ["Partition"]

@@ -28,9 +28,9 @@ from broker_sim.replica.partition import ACKS_ALL, Partition
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from broker_sim.replica.action_queue import ActionQueue
-    from broker_sim.replica.delayed_operations import Purgatories
-    from broker_sim.topic_partition import TopicPartition
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica.purgatories import Purgatories
+    from broker_sim.runtime.action_queue import ActionQueue
 
     FetchRespond = Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None]
     ProduceRespond = Callable[[dict[TopicPartition, ProducePartitionStatus]], None]

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self
 
-from broker_sim.cluster import Cluster
+from broker_sim.cluster.cluster import Cluster
 from integration.clients.stopwatch import now_ms
 from integration.reference.node_config import COMMON_CONFIGS
 from integration.reference.selection import ReferenceKind

@@ -16,7 +16,7 @@ from integration.reference.errors import ReferenceUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from broker_sim.cluster import Cluster
+    from broker_sim.cluster.cluster import Cluster
     from integration.reference.cluster import ReferenceCluster
 
 __all__ = ["BROKERS", "ClusterUnderTest", "KafkaUnderTest", "SimulatorUnderTest"]

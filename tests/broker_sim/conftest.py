@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from broker_sim.cluster import Cluster
+from broker_sim.cluster.cluster import Cluster
 from broker_sim.control.server import ControlServer
 
 TIMEOUT_S = 60

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import broker_sim
 import purgatory
-from broker_sim.sim import RandomRun
+from broker_sim.cluster.random_run import RandomRun
 
 ROOT = Path(__file__).parents[2]
 SEEDS = (1, 2, 3, 7)
@@ -19,7 +19,7 @@ DURATION_MS = 20_000
 DIGESTS = f"""
 import json, sys
 import broker_sim, purgatory
-from broker_sim.sim import RandomRun
+from broker_sim.cluster.random_run import RandomRun
 assert not broker_sim.compiled and not purgatory.compiled
 seeds = map(int, sys.argv[1:])
 print(json.dumps([RandomRun(seed, duration_ms={DURATION_MS}).run().digest for seed in seeds]))

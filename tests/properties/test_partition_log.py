@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import PartitionLog
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header, rebase, split_batches
 from broker_sim.protocol.records import Record, build_batch
-from broker_sim.topic_partition import TopicPartition
 from purgatory import VirtualClock
 
 fractions = st.floats(0, 1)

@@ -6,7 +6,7 @@ way to wait, each of them on the session's real brokers.
 
 import pytest
 
-from broker_sim.cluster import Cluster
+from broker_sim.cluster.cluster import Cluster
 from integration.comparison.differences import read_known_differences
 from integration.comparison.playing import ClusterPlayer
 from integration.comparison.verdict import ScenarioResult, Verdict

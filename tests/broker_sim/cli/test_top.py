@@ -8,7 +8,7 @@ from rich.console import Console
 
 from broker_sim.cli.top import command, watch
 from broker_sim.cli.top_view import render
-from broker_sim.sim.virtual_cluster import VirtualCluster
+from broker_sim.cluster.virtual_cluster import VirtualCluster
 from purgatory import VirtualClock
 
 

@@ -13,7 +13,7 @@ from broker_sim.controller import (
     IsrMember,
     PartitionAlteration,
 )
-from broker_sim.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition
 from purgatory import VirtualClock
 
 

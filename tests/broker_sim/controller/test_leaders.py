@@ -13,7 +13,7 @@ from broker_sim.controller import (
     Reassignment,
 )
 from broker_sim.errors import ErrorCode
-from broker_sim.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition
 
 T0 = TopicPartition("t", 0)
 

@@ -11,11 +11,13 @@ import pytest
 
 from broker_sim.config import BrokerConfig, effective_topic_config
 from broker_sim.controller import Controller, CreatableTopic, IsrMember, PartitionAlteration
-from broker_sim.handlers import ProducerIds, RequestContext
+from broker_sim.handlers import RequestContext
+from broker_sim.handlers.transactions.producer_ids import ProducerIds
 from broker_sim.metadata import MetadataImage, changes_between
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.codec import decode, encode
-from broker_sim.replica import ActionQueue, Purgatories, ReplicaManager
-from broker_sim.topic_partition import TopicPartition
+from broker_sim.replica import Purgatories, ReplicaManager
+from broker_sim.runtime.action_queue import ActionQueue
 from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 

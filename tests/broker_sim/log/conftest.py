@@ -4,8 +4,8 @@ import pytest
 
 from broker_sim.config import TopicConfig
 from broker_sim.log import PartitionLog
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
-from broker_sim.topic_partition import TopicPartition
 from purgatory import VirtualClock
 
 WALL_START_MS = 1_000_000

@@ -10,8 +10,8 @@ import pytest
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError
 from broker_sim.log import PartitionLog
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import validate_produce_records
-from broker_sim.topic_partition import TopicPartition
 from purgatory import VirtualClock
 
 START_MS = 1_000_000

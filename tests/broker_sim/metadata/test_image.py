@@ -13,7 +13,7 @@ from broker_sim.metadata import (
     TopicState,
     changes_between,
 )
-from broker_sim.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition
 
 ID_A, ID_B = b"a" * 16, b"b" * 16
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker_sim.cluster.virtual_scheduler import VirtualScheduler
 from broker_sim.network import Connection
 from broker_sim.network.open_connections import OpenConnections
-from broker_sim.process import Process
 from broker_sim.protocol.errors import ProtocolError
-from broker_sim.sim.scheduler import VirtualScheduler
+from broker_sim.runtime.process import Process
 
 MAX_REQUEST_BYTES = 1_000
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from broker_sim.cluster.virtual_scheduler import VirtualScheduler
 from broker_sim.network import Connection
-from broker_sim.process import Process
-from broker_sim.sim.scheduler import VirtualScheduler
+from broker_sim.runtime.process import Process
 
 
 class Socket:

@@ -2,14 +2,14 @@
 
 import pytest
 
-from broker_sim.sim import (
+from broker_sim.cluster.requests import (
     FETCH_VERSION,
     PRODUCE_VERSION,
-    VirtualCluster,
     fetch_request,
     produce_request,
 )
-from broker_sim.topic_partition import TopicPartition
+from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.metadata.topic_partition import TopicPartition
 
 TOPIC = "topic"
 KEY = (TOPIC, 0)

@@ -3,8 +3,8 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.topic_partition import TopicPartition
 
 
 @pytest.fixture

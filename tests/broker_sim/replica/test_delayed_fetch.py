@@ -2,11 +2,11 @@
 
 import pytest
 
+from broker_sim.cluster.requests import fetch_request
 from broker_sim.errors import ErrorCode
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition
-from broker_sim.sim import fetch_request
-from broker_sim.topic_partition import TopicPartition
 
 
 def records_of(pending, index=0):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from broker_sim.cluster import Cluster
+from broker_sim.cluster.cluster import Cluster
 from integration.pipeline.cli import main
 
 SPECIFICATION = {

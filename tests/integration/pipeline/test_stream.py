@@ -17,7 +17,7 @@ WINDOW = "200 milliseconds"
 
 @pytest.fixture
 def cluster():
-    from broker_sim.cluster import Cluster
+    from broker_sim.cluster.cluster import Cluster
 
     with Cluster(brokers=1) as running:
         running.create_topic(TOPIC, 2, 1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster import Cluster
+from broker_sim.cluster.cluster import Cluster
 from integration.clients.broker_client import Append, BrokerClient, Position, batch_of
 from integration.stage.stage import Stage
 from integration.stage.under_test import SimulatorUnderTest

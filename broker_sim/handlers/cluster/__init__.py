@@ -1,0 +1,1 @@
+"""APIs about the cluster: versions, brokers, leaders and reassignments."""

@@ -1,0 +1,69 @@
+"""AlterPartitionReassignments (key 45), versions 0-1 (KIP-455).
+
+Mirrors ``ControllerApis.handleAlterPartitionReassignments``. Version 1 can forbid that a partition's
+number of replicas changes (KIP-860).
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from broker_sim.controller import Outcome, Reassignment
+from broker_sim.handlers.support.forwarding import forward
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from broker_sim.handlers.context import RequestContext, Services
+
+__all__ = ["handle_alter_partition_reassignments"]
+
+Response = messages.AlterPartitionReassignmentsResponse
+
+
+def handle_alter_partition_reassignments(
+    services: Services,
+    request: messages.AlterPartitionReassignmentsRequest,
+    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
+    reply: Callable[[messages.AlterPartitionReassignmentsResponse], None],
+) -> None:
+    """Start moving partitions to other replicas, or give up the moves (replicas None)."""
+    wanted = [
+        Reassignment(topic.name, partition.partition_index, partition.replicas)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+
+    def respond(outcomes: Iterator[Outcome], whole: Outcome) -> None:
+        response = Response(
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            error_code=whole.error_code,
+            error_message=whole.error_message,
+        )
+        for topic in request.topics:
+            partitions = [
+                _partition_result(partition.partition_index, next(outcomes))
+                for partition in topic.partitions
+            ]
+            response.responses.append(Response.ReassignableTopicResponse(topic.name, partitions))
+        reply(response)
+
+    forward(
+        services,
+        request.timeout_ms,
+        lambda controller: controller.alter_partition_reassignments(
+            wanted, request.allow_replication_factor_change
+        ),
+        lambda results: respond((result.outcome for result in results), Outcome()),
+        lambda outcome: respond(repeat(outcome), outcome),
+    )
+
+
+def _partition_result(
+    partition: int, outcome: Outcome
+) -> messages.AlterPartitionReassignmentsResponse.ReassignablePartitionResponse:
+    return Response.ReassignablePartitionResponse(
+        partition, outcome.error_code, outcome.error_message
+    )

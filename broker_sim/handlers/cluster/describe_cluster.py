@@ -1,0 +1,65 @@
+"""DescribeCluster (key 60), versions 0-2; mirrors ``KafkaApis.handleDescribeCluster``.
+
+Version notes: 1 tells brokers from controllers (KIP-919), 2 can list fenced brokers (KIP-1073).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorized_operations import ALL_CLUSTER_OPERATIONS
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext, Services
+
+__all__ = ["handle_describe_cluster"]
+
+BROKERS = 1
+CONTROLLERS = 2
+
+
+def handle_describe_cluster(
+    services: Services,
+    request: messages.DescribeClusterRequest,
+    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
+    reply: Callable[[messages.DescribeClusterResponse], None],
+) -> None:
+    """List the living brokers, or all of them, and name any as the controller, as Kafka does."""
+    if request.endpoint_type != BROKERS:
+        reply(_wrong_endpoint(request.endpoint_type))
+        return
+    image = services.image
+    alive = image.alive_brokers()
+    listed = alive
+    if request.include_fenced_brokers:
+        listed = [broker for _, broker in sorted(image.brokers.items())]
+    response = messages.DescribeClusterResponse(
+        cluster_id=image.cluster_id,
+        controller_id=services.random.choice(alive).broker_id if alive else -1,
+        brokers=[
+            messages.DescribeClusterResponse.DescribeClusterBroker(
+                broker.broker_id, broker.host, broker.port, broker.rack, broker.fenced
+            )
+            for broker in listed
+        ],
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
+    reply(response)
+
+
+def _wrong_endpoint(endpoint_type: int) -> messages.DescribeClusterResponse:
+    if endpoint_type == CONTROLLERS:
+        return messages.DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="The request was sent to an endpoint of type BROKER, but we wanted an"
+            " endpoint of type CONTROLLER",
+        )
+    return messages.DescribeClusterResponse(
+        error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+        error_message=f"Unsupported endpoint type {endpoint_type}",
+    )

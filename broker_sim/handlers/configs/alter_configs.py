@@ -1,0 +1,43 @@
+"""AlterConfigs (key 33), versions 0-2, deprecated; mirrors ``KafkaApis.handleAlterConfigsRequest``.
+
+It sets exactly the given configurations and drops all others; version 2 is flexible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.handlers.configs.config_resources import alter_configs_of
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.controller import ConfigResourceType
+    from broker_sim.handlers.context import RequestContext, Services
+
+__all__ = ["handle_alter_configs"]
+
+
+def handle_alter_configs(
+    services: Services,
+    request: messages.AlterConfigsRequest,
+    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
+    reply: Callable[[messages.AlterConfigsResponse], None],
+) -> None:
+    """Replace the configurations of each resource, completely or not at all."""
+    alter_configs_of(
+        services,
+        request.resources,
+        _configs,
+        lambda controller, changes: controller.alter_configs(changes, request.validate_only),
+        messages.AlterConfigsResponse.AlterConfigsResourceResponse,
+        lambda responses: reply(messages.AlterConfigsResponse(responses=responses)),
+    )
+
+
+def _configs(
+    resource_type: ConfigResourceType,  # noqa: ARG001 - all types are read alike
+    resource: messages.AlterConfigsRequest.AlterConfigsResource,
+) -> list[tuple[str, str | None]]:
+    return [(config.name, config.value) for config in resource.configs]

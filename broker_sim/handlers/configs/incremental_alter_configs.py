@@ -1,0 +1,61 @@
+"""IncrementalAlterConfigs (key 44), versions 0-1 (KIP-339); version 1 is flexible.
+
+Mirrors ``KafkaApis.handleIncrementalAlterConfigsRequest``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResourceType
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.configs.config_resources import alter_configs_of
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext, Services
+
+__all__ = ["handle_incremental_alter_configs"]
+
+
+def handle_incremental_alter_configs(
+    services: Services,
+    request: messages.IncrementalAlterConfigsRequest,
+    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
+    reply: Callable[[messages.IncrementalAlterConfigsResponse], None],
+) -> None:
+    """Set, delete, append or subtract; each resource changes completely or not at all."""
+    alter_configs_of(
+        services,
+        request.resources,
+        _alterations,
+        lambda controller, changes: controller.incremental_alter_configs(
+            changes, request.validate_only
+        ),
+        messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
+        lambda responses: reply(messages.IncrementalAlterConfigsResponse(responses=responses)),
+    )
+
+
+def _alterations(
+    resource_type: ConfigResourceType,
+    resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
+) -> list[ConfigAlteration]:
+    return [
+        ConfigAlteration(
+            config.name, _alter_op(resource_type, config.config_operation), config.value
+        )
+        for config in resource.configs
+    ]
+
+
+def _alter_op(resource_type: ConfigResourceType, operation: int) -> AlterOp:
+    """Return the operation; only changes of brokers are refused politely if there is none."""
+    try:
+        return AlterOp(operation)
+    except ValueError:
+        if resource_type is not ConfigResourceType.BROKER:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}") from None

@@ -1,0 +1,1 @@
+"""APIs that read and write records."""

@@ -1,0 +1,1 @@
+"""Faults that users inject into requests."""

@@ -1,0 +1,59 @@
+"""CreatePartitions (key 37), versions 0-3; mirrors ``ControllerApis.createPartitions``.
+
+Version notes: 2 is flexible, 3 may be throttled (KIP-599; there are no quotas here).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.controller import NewPartitions
+from broker_sim.handlers.support.forwarding import forward
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker_sim.controller import Outcome
+    from broker_sim.handlers.context import RequestContext, Services
+
+__all__ = ["handle_create_partitions"]
+
+
+def handle_create_partitions(
+    services: Services,
+    request: messages.CreatePartitionsRequest,
+    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
+    reply: Callable[[messages.CreatePartitionsResponse], None],
+) -> None:
+    """Raise the topics' numbers of partitions, or only say whether it could be done."""
+    if not request.topics:
+        reply(messages.CreatePartitionsResponse())
+        return
+    wanted = [_new_partitions(topic) for topic in request.topics]
+
+    def answer(outcomes: Iterable[tuple[str, Outcome]]) -> None:
+        results = [
+            messages.CreatePartitionsResponse.CreatePartitionsTopicResult(
+                name=name, error_code=outcome.error_code, error_message=outcome.error_message
+            )
+            for name, outcome in outcomes
+        ]
+        reply(messages.CreatePartitionsResponse(results=results))
+
+    forward(
+        services,
+        request.timeout_ms,
+        lambda controller: controller.create_partitions(wanted, request.validate_only),
+        answer,
+        lambda outcome: answer((topic.name, outcome) for topic in request.topics),
+    )
+
+
+def _new_partitions(
+    topic: messages.CreatePartitionsRequest.CreatePartitionsTopic,
+) -> NewPartitions:
+    if topic.assignments is None:
+        return NewPartitions(topic.name, topic.count)
+    assignments = [assigned.broker_ids for assigned in topic.assignments]
+    return NewPartitions(topic.name, topic.count, assignments)

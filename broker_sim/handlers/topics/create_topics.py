@@ -1,0 +1,106 @@
+"""CreateTopics (key 19), versions 2-7; mirrors ``ControllerApis.createTopics``.
+
+Version notes: 4 may leave the numbers to the broker's defaults (KIP-464), 5 is flexible and returns
+the numbers and configurations of the new topic (KIP-525), 6 may be throttled (KIP-599; there are no
+quotas here), 7 returns topic ids (KIP-516).
+
+Deliberate difference: a returned configuration that comes from a broker configuration in another
+unit (``log.retention.hours``) counts as a default, as it does in DescribeConfigs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.config import BrokerConfigs
+from broker_sim.controller import CreatableTopic
+from broker_sim.handlers.support.forwarding import forward
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker_sim.controller import CreateTopicResult, Outcome
+    from broker_sim.handlers.context import RequestContext, Services
+
+__all__ = ["handle_create_topics"]
+
+CONFIGS_VERSION = 5
+TopicResult = messages.CreateTopicsResponse.CreatableTopicResult
+
+
+def handle_create_topics(
+    services: Services,
+    request: messages.CreateTopicsRequest,
+    context: RequestContext,
+    reply: Callable[[messages.CreateTopicsResponse], None],
+) -> None:
+    """Create the topics, or only say whether they could be; each one succeeds or fails alone."""
+    if not request.topics:
+        reply(messages.CreateTopicsResponse())
+        return
+    wanted = [_creatable_topic(topic) for topic in request.topics]
+    configs = {topic.name: topic.configs for topic in wanted}
+
+    def answer(results: list[CreateTopicResult]) -> None:
+        described = [_topic_result(result) for result in results]
+        if context.api_version >= CONFIGS_VERSION:
+            for topic, result in zip(described, results, strict=True):
+                if result.outcome.ok:
+                    topic.configs = _effective_configs(services, configs[topic.name])
+        reply(messages.CreateTopicsResponse(topics=described))
+
+    def refuse(outcome: Outcome) -> None:
+        refused = [
+            TopicResult(
+                name=topic.name,
+                error_code=outcome.error_code,
+                error_message=outcome.error_message,
+            )
+            for topic in request.topics
+        ]
+        reply(messages.CreateTopicsResponse(topics=refused))
+
+    forward(
+        services,
+        request.timeout_ms,
+        lambda controller: controller.create_topics(wanted, request.validate_only),
+        answer,
+        refuse,
+    )
+
+
+def _creatable_topic(topic: messages.CreateTopicsRequest.CreatableTopic) -> CreatableTopic:
+    return CreatableTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        [(assigned.partition_index, assigned.broker_ids) for assigned in topic.assignments],
+        {config.name: config.value for config in topic.configs},
+    )
+
+
+def _topic_result(result: CreateTopicResult) -> TopicResult:
+    return TopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_code=result.outcome.error_code,
+        error_message=result.outcome.error_message,
+        num_partitions=result.num_partitions,
+        replication_factor=result.replication_factor,
+    )
+
+
+def _effective_configs(
+    services: Services, topic_configs: Mapping[str, str | None]
+) -> list[messages.CreateTopicsResponse.CreatableTopicConfigs]:
+    """Return what the topic gets by name, before any one broker's own dynamic configuration."""
+    given = {name: value for name, value in topic_configs.items() if value is not None}
+    cluster = services.image.dynamic_cluster_configs()
+    entries = BrokerConfigs(services.config, cluster, broker={}).describe_topic(given)
+    return [
+        messages.CreateTopicsResponse.CreatableTopicConfigs(
+            name=entry.name, value=entry.value, config_source=entry.source
+        )
+        for entry in sorted(entries, key=lambda entry: entry.name)
+    ]

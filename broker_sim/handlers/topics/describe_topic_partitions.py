@@ -1,0 +1,123 @@
+"""DescribeTopicPartitions (key 75), version 0 (KIP-966).
+
+Mirrors ``DescribeTopicPartitionsRequestHandler`` and
+``KRaftMetadataCache.describeTopicResponse``. Topics come in the order of their names; when the limit
+of partitions is reached, the cursor of the response says where the next request shall go on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorized_operations import ALL_TOPIC_OPERATIONS
+from broker_sim.handlers.topics.metadata import offline_replicas
+from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.metadata import MetadataImage, PartitionState, TopicState
+
+__all__ = ["handle_describe_topic_partitions"]
+
+Cursor = messages.DescribeTopicPartitionsResponse.Cursor
+Topic = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+Partition = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+
+
+def handle_describe_topic_partitions(
+    services: Services,
+    request: messages.DescribeTopicPartitionsRequest,
+    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
+    reply: Callable[[messages.DescribeTopicPartitionsResponse], None],
+) -> None:
+    """Describe the topics (none named: all), from the cursor on, as far as the limit allows."""
+    image = services.image
+    asked = {topic.name for topic in request.topics}
+    cursor = request.cursor
+    if cursor is not None and _is_invalid(cursor, asked):
+        refused = [Topic(ErrorCode.INVALID_REQUEST, topic.name) for topic in request.topics]
+        reply(messages.DescribeTopicPartitionsResponse(topics=refused))
+        return
+    names = asked or image.topics.keys()
+    if cursor is not None:
+        names = {name for name in names if name >= cursor.topic_name}
+    limit = services.config.max_request_partition_size_limit
+    page = _Page(image, max(1, min(limit, request.response_partition_limit)))
+    for name in sorted(names):
+        start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+        if not page.add(name, start):
+            break
+    reply(page.response)
+
+
+class _Page:
+    """A response in the making, which takes so many partitions and no more."""
+
+    def __init__(self, image: MetadataImage, limit: int) -> None:
+        self._image = image
+        self._remaining = limit
+        self.response = messages.DescribeTopicPartitionsResponse()
+
+    def add(self, name: str, start: int) -> bool:
+        """Add a topic from a partition on; False when the cursor is set because it is full."""
+        if self._remaining == 0:
+            self.response.next_cursor = Cursor(name, 0)
+            return False
+        topic = self._image.topics.get(name)
+        if topic is None:
+            self.response.topics.append(_unknown_topic(name))
+            return True
+        states = topic.partitions[start : start + self._remaining]
+        self.response.topics.append(_describe(self._image, topic, enumerate(states, start)))
+        self._remaining -= len(states)
+        end = start + len(states)
+        if end < len(topic.partitions):
+            self.response.next_cursor = Cursor(name, end)
+            return False
+        return True
+
+
+def _is_invalid(cursor: messages.DescribeTopicPartitionsRequest.Cursor, asked: set[str]) -> bool:
+    """Tell whether the cursor lies outside of the topics asked for, or before any partition."""
+    return cursor.partition_index < 0 or bool(asked and cursor.topic_name not in asked)
+
+
+def _unknown_topic(name: str) -> Topic:
+    valid = invalid_topic_name(name) is None
+    return Topic(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION,
+        name,
+        is_internal=is_internal_topic(name),
+        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+    )
+
+
+def _describe(
+    image: MetadataImage, topic: TopicState, states: Iterable[tuple[int, PartitionState]]
+) -> Topic:
+    return Topic(
+        ErrorCode.NONE,
+        topic.name,
+        topic.topic_id,
+        is_internal_topic(topic.name),
+        [_partition(image, number, state) for number, state in states],
+        ALL_TOPIC_OPERATIONS,
+    )
+
+
+def _partition(image: MetadataImage, number: int, state: PartitionState) -> Partition:
+    leader = image.alive_broker(state.leader)
+    return Partition(
+        partition_index=number,
+        leader_id=leader.broker_id if leader else -1,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=list(state.elr),
+        last_known_elr=list(state.last_known_elr),
+        offline_replicas=offline_replicas(image, state),
+    )

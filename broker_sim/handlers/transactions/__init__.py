@@ -1,0 +1,1 @@
+"""APIs for idempotent and transactional producers."""

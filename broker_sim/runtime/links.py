@@ -1,0 +1,188 @@
+"""The network between the nodes of one cluster: remote calls over links that can fail.
+
+In place of the sockets between brokers. A call travels as one message, its answer as another, and
+both go through the link from sender to receiver, which may be slow or cut.
+
+A link behaves as a TCP connection does: what is sent while it is cut is not lost but arrives, in
+order, once the link is whole again; whoever cannot wait that long gives up by a timeout of its own.
+A call to a dead node fails at once, and so do the calls that a dying node has not answered.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.runtime.process import Process, Scheduler
+
+__all__ = ["CONTROLLER_ID", "LinkFault", "Links"]
+
+CONTROLLER_ID = -1
+"""The node id of the active controller on the links."""
+
+Response = TypeVar("Response")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFault:
+    """What is wrong with the link from one node to another."""
+
+    drop: bool = False
+    delay_ms: int = 0
+
+
+_HEALTHY = LinkFault()
+
+
+_Message = tuple["Process", "Callable[..., object]", tuple[Any, ...]]
+"""A callback with arguments on its way to a process; lost if that process is gone when it arrives."""
+
+
+class _Call:
+    """A call that has not been answered yet."""
+
+    __slots__ = ("_links", "callee", "caller", "on_failure", "on_response", "source")
+
+    def __init__(
+        self,
+        links: Links,
+        source: int,
+        callee: int,
+        caller: Process,
+        on_response: Callable[[Any], object],
+        on_failure: Callable[[], object],
+    ) -> None:
+        self._links = links
+        self.source = source
+        self.callee = callee
+        self.caller = caller
+        self.on_response = on_response
+        self.on_failure = on_failure
+
+    def respond(self, response: object) -> None:
+        """Send the response back; called at the callee."""
+        self._links.send(self.callee, self.source, self._finish, response)
+
+    def _finish(self, response: object) -> None:
+        if self._links.close_call(self):
+            self.on_response(response)
+
+
+class Links:
+    """Carries calls between the processes of a cluster; used on the scheduler's thread only.
+
+    ``latency_ms(source, target)``, if given, is how long a healthy link takes for one message;
+    messages never overtake each other on a link.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, latency_ms: Callable[[int, int], int] | None = None
+    ) -> None:
+        self._scheduler = scheduler
+        self._call_soon = scheduler.call_soon
+        self._latency_ms = latency_ms
+        self._processes: dict[int, Process] = {}
+        self._faults: dict[tuple[int, int], LinkFault] = {}
+        self._held: dict[tuple[int, int], deque[_Message]] = {}
+        self._delayed: dict[tuple[int, int], deque[_Message]] = {}
+        self._last_arrival_ms: dict[tuple[int, int], int] = {}
+        self._open_calls: dict[_Call, bool] = {}
+
+    def attach(self, node_id: int, process: Process) -> None:
+        """Make a node reachable; a restarted node attaches its new process."""
+        self._processes[node_id] = process
+
+    def detach(self, node_id: int) -> None:
+        """Take a dead node off: calls to it fail, now and until it attaches again."""
+        dead = self._processes.pop(node_id)
+        for call in list(self._open_calls):
+            if call.caller is dead:
+                del self._open_calls[call]
+            elif call.callee == node_id:
+                self._fail(call)
+
+    @property
+    def faults(self) -> dict[tuple[int, int], LinkFault]:
+        """The links that are not whole, by (from, to)."""
+        return dict(self._faults)
+
+    def set_fault(self, source: int, target: int, fault: LinkFault) -> None:
+        """Cut or slow the link from ``source`` to ``target``; a `LinkFault` of defaults mends it."""
+        key = (source, target)
+        if fault == _HEALTHY:
+            self._faults.pop(key, None)
+        else:
+            self._faults[key] = fault
+        if not fault.drop:
+            for message in self._held.pop(key, ()):
+                self._transmit(key, message)
+
+    def send(self, source: int, target: int, callback: Callable[..., object], *args: Any) -> None:
+        """Run ``callback(*args)`` in the target's process when the message arrives."""
+        process = self._processes.get(target)
+        if process is not None:
+            self._transmit((source, target), (process, callback, args))
+
+    def _transmit(self, link: tuple[int, int], message: _Message) -> None:
+        delay_ms = 0
+        if self._faults:
+            fault = self._faults.get(link, _HEALTHY)
+            if fault.drop:
+                self._held.setdefault(link, deque()).append(message)
+                return
+            delay_ms = fault.delay_ms
+        if self._latency_ms is not None:
+            delay_ms += self._latency_ms(*link)
+        delayed = self._delayed.get(link)
+        if not delay_ms and not delayed:
+            self._call_soon(self._arrive, link[1], message)
+            return
+        if delayed is None:
+            delayed = self._delayed[link] = deque()
+        delayed.append(message)
+        now_ms = self._scheduler.clock.now_ms()
+        arrival_ms = max(now_ms + delay_ms, self._last_arrival_ms.get(link, 0))
+        self._last_arrival_ms[link] = arrival_ms
+        self._scheduler.call_later(arrival_ms - now_ms, self._arrive_delayed, link)
+
+    def _arrive_delayed(self, link: tuple[int, int]) -> None:
+        """Deliver the oldest: real timers that are due in one millisecond may run in any order."""
+        self._arrive(link[1], self._delayed[link].popleft())
+
+    def _arrive(self, target: int, message: _Message) -> None:
+        process, callback, args = message
+        if self._processes.get(target) is process:
+            process.deliver_with(callback, args)
+
+    def call(
+        self,
+        source: int,
+        target: int,
+        procedure: Callable[[Callable[[Response], None]], object],
+        on_response: Callable[[Response], object],
+        on_failure: Callable[[], object],
+    ) -> None:
+        """Run ``procedure(respond)`` at the target, and ``on_response(response)`` back at the source.
+
+        ``on_failure()`` runs instead when the target is or becomes dead. Neither runs when the
+        source dies.
+        """
+        caller = self._processes[source]
+        if target not in self._processes:
+            self._scheduler.call_soon(caller.deliver, on_failure)
+            return
+        call = _Call(self, source, target, caller, on_response, on_failure)
+        self._open_calls[call] = True
+        self.send(source, target, procedure, call.respond)
+
+    def close_call(self, call: _Call) -> bool:
+        """Forget a call that was answered; False if it has failed meanwhile."""
+        return self._open_calls.pop(call, False)
+
+    def _fail(self, call: _Call) -> None:
+        del self._open_calls[call]
+        self._scheduler.call_soon(call.caller.deliver, call.on_failure)

@@ -1,0 +1,369 @@
+"""A cluster in real time: life, verbs, bad input."""
+
+import asyncio
+import concurrent.futures
+import random
+import select
+import socket
+import struct
+import threading
+from contextlib import closing, suppress
+
+import pytest
+
+from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.cluster import Cluster
+from broker_sim.cluster.nodes import UnknownBrokerError, WrongStateError
+from broker_sim.cluster.requests import produce_request
+from broker_sim.errors import ApiError, ConfigError, ErrorCode
+from broker_sim.protocol import messages
+from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+
+pytestmark = pytest.mark.threads
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(brokers=3) as running:
+        running.create_topic("topic", 1, 3)
+        yield running
+
+
+class Client:
+    def __init__(self, address):
+        self.socket = socket.create_connection(address, timeout=60)
+        self.file = self.socket.makefile("rb")
+
+    def request(self, message, version):
+        self.send(message, version)
+        return self.answer(message, version)
+
+    def send(self, message, version):
+        header = RequestHeader(message.API_KEY, version, 7, "test")
+        self.socket.sendall(b"".join(encode_request(header, message)))
+
+    @property
+    def has_answer(self):
+        return bool(select.select([self.socket], [], [], 0)[0])
+
+    def answer(self, message, version):
+        correlation_id, response = decode_response(message.API_KEY, version, self.frame())
+        assert correlation_id == 7
+        return response
+
+    def frame(self):
+        (size,) = struct.unpack(">i", self.file.read(4))
+        return self.file.read(size)
+
+    def is_closed_by_broker(self):
+        try:
+            return self.file.read(1) == b""
+        except ConnectionError:
+            return True
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def connect_when_listening(address):
+    """Connect to a broker that was started again, once its former session has ended."""
+    for _ in range(6_000):
+        try:
+            return Client(address)
+        except ConnectionRefusedError:
+            threading.Event().wait(0.01)
+    raise AssertionError("the broker does not come back")
+
+
+def create_on_all(cluster, topic):
+    """Create a topic on all three brokers, and return when they have it."""
+    for _ in range(6_000):
+        topics = {found["name"]: found["partitions"] for found in cluster.status()["topics"]}
+        if topic in topics and len(topics[topic][0]["replicas"]) == 3:
+            return
+        if topic not in topics:
+            # On a machine that stands still a session has ended, and comes back.
+            with suppress(ApiError):
+                cluster.create_topic(topic, 1, 3)
+        threading.Event().wait(0.01)
+    raise AssertionError(f"{topic} is not on all brokers")
+
+
+@pytest.fixture
+def client(cluster):
+    connected = Client(cluster.address(1))
+    yield connected
+    connected.close()
+
+
+def test_metadata_names_all_brokers_where_they_listen(cluster, client):
+    response = client.request(messages.MetadataRequest(topics=None), 12)
+    listed = {f"{broker.host}:{broker.port}" for broker in response.brokers}
+    assert listed == set(cluster.bootstrap_servers.split(","))
+
+
+def test_an_acknowledged_record_is_on_all_replicas(cluster):
+    leader = cluster.status()["topics"][0]["partitions"][0]["leader"]
+    client = Client(cluster.address(leader))
+    answer = client.request(produce_request(("topic", 0)), 9).responses[0].partition_responses[0]
+    client.close()
+    assert answer.error_code == ErrorCode.NONE
+    replicas = cluster.status()["topics"][0]["partitions"][0]["replicas"]
+    assert {replica["log_end_offset"] for replica in replicas} == {answer.base_offset + 1}
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0_with_its_own_range(client):
+    request = struct.pack(">hhihb", 18, 99, 5, -1, 0)
+    client.socket.sendall(struct.pack(">i", len(request)) + request)
+    _, response = decode_response(18, 0, client.frame())
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [
+        (18, 0, 4)
+    ]
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        struct.pack(">hhih", 3, 99, 1, -1),
+        struct.pack(">hhih", 9_999, 0, 1, -1),
+        struct.pack(">hhih", 0, 9, 1, 2_000),
+        struct.pack(">hhihi", 1, 4, 1, -1, 2_000_000_000),
+        b"\x00",
+    ],
+    ids=["unknown version", "unknown API", "lying client id", "truncated body", "one byte"],
+)
+def test_a_request_that_is_none_closes_its_connection_and_nothing_else(
+    cluster, client, request_bytes
+):
+    client.socket.sendall(struct.pack(">i", len(request_bytes)) + request_bytes)
+    assert client.is_closed_by_broker()
+    other = Client(cluster.address(1))
+    assert other.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
+    other.close()
+
+
+@pytest.mark.parametrize("size", [-1, 0, 200_000_000])
+def test_an_impossible_frame_size_closes_the_connection(client, size):
+    client.socket.sendall(struct.pack(">i", size))
+    assert client.is_closed_by_broker()
+
+
+def test_noise_never_harms_the_broker(cluster):
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    for _ in range(60):
+        noisy = Client(cluster.address(rng.randint(1, 3)))
+        body = struct.pack(">hh", rng.randint(0, 90), rng.randint(0, 18)) + rng.randbytes(
+            rng.randint(0, 300)
+        )
+        noisy.socket.sendall(struct.pack(">i", len(body)) + body)
+        noisy.close()
+    for broker_id in (1, 2, 3):
+        calm = Client(cluster.address(broker_id))
+        assert calm.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
+        calm.close()
+
+
+def test_a_paused_broker_accepts_and_answers_only_when_it_goes_on(cluster):
+    cluster.pause(2)
+    try:
+        client = Client(cluster.address(2))
+        header = RequestHeader(18, 0, 1, None)
+        client.socket.sendall(b"".join(encode_request(header, messages.ApiVersionsRequest())))
+        client.socket.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            client.socket.recv(1)
+    finally:
+        cluster.resume(2)
+    client.socket.settimeout(60)
+    assert client.socket.recv(1)
+    client.close()
+
+
+@pytest.fixture
+def forgetful_cluster():
+    """A cluster whose brokers' sessions end soon, as they do on a machine that stands still too."""
+    configs = {"broker.session.timeout.ms": "600", "broker.heartbeat.interval.ms": "200"}
+    with Cluster(brokers=3, configs=configs) as running:
+        running.create_topic("topic", 1, 3)
+        yield running
+
+
+def test_a_killed_broker_breaks_its_connections_and_comes_back_on_its_port(forgetful_cluster):
+    cluster = forgetful_cluster
+    address = cluster.address(3)
+    client = Client(address)
+    cluster.kill(3)
+    assert client.is_closed_by_broker()
+    client.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, timeout=60)
+    cluster.restart(3)
+    again = connect_when_listening(address)
+    metadata = again.request(messages.MetadataRequest(topics=None), 12)
+    assert [topic.name for topic in metadata.topics] == ["topic"], "it knows all from its first day"
+    assert again.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
+    again.close()
+
+
+def cut_off_while_it_serves(cluster):
+    cluster.disconnect_clients(3)
+
+
+def cut_off_before_it_listens(cluster):
+    cluster.kill(3)
+    # Without the controller's metadata it does not listen, however long the next lines take.
+    cluster.disconnect(3)
+    cluster.restart(3)
+    cluster.disconnect_clients(3)
+    with pytest.raises(ConnectionRefusedError):
+        Client(cluster.address(3))
+    cluster.reconnect(3)
+
+
+@pytest.mark.parametrize("cut_off", [cut_off_while_it_serves, cut_off_before_it_listens])
+def test_a_broker_that_is_cut_off_from_its_clients_answers_when_they_are_back(
+    forgetful_cluster, cut_off
+):
+    cluster = forgetful_cluster
+    cut_off(cluster)
+    everything = messages.MetadataRequest(topics=None)
+    with closing(connect_when_listening(cluster.address(3))) as client:
+        client.send(everything, 12)
+        with closing(Client(cluster.address(1))) as other:
+            other.request(everything, 12)
+        # One event loop serves both brokers, and it had the first request before this one.
+        assert not client.has_answer
+        create_on_all(cluster, "later")
+        cluster.reconnect_clients(3)
+        answered = client.answer(everything, 12)
+    assert {"topic", "later"} == {topic.name for topic in answered.topics}, "it was read only now"
+    assert not cluster.status()["brokers"][2]["clients_cut_off"]
+
+
+def test_a_broker_that_may_have_clients_again_before_it_listens_answers_them(forgetful_cluster):
+    cut_off_before_it_listens(forgetful_cluster)
+    forgetful_cluster.reconnect_clients(3)
+    with closing(connect_when_listening(forgetful_cluster.address(3))) as client:
+        assert client.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
+
+
+def test_a_cut_off_ends_with_the_broker(forgetful_cluster):
+    forgetful_cluster.disconnect_clients(3)
+    forgetful_cluster.kill(3)
+    forgetful_cluster.restart(3)
+    with closing(connect_when_listening(forgetful_cluster.address(3))) as client:
+        assert client.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("verb", "broker_id", "error"),
+    [
+        ("pause", 9, UnknownBrokerError),
+        ("resume", 1, WrongStateError),
+        ("restart", 1, WrongStateError),
+    ],
+)
+def test_a_verb_that_does_not_fit_is_refused_with_the_reason(cluster, verb, broker_id, error):
+    with pytest.raises(error, match=str(broker_id)):
+        getattr(cluster, verb)(broker_id)
+
+
+def test_a_topic_that_cannot_be_created_is_refused_with_kafkas_code(cluster):
+    with pytest.raises(ApiError) as refused:
+        cluster.create_topic("too-many", 1, 7)
+    assert refused.value.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def test_a_bad_configuration_is_refused_in_one_line_with_key_and_value():
+    with pytest.raises(ConfigError, match=r"soon.*replica\.lag\.time\.max\.ms") as refused:
+        Cluster(configs={"replica.lag.time.max.ms": "soon"})
+    assert "\n" not in str(refused.value)
+
+
+def test_a_port_in_use_is_told_with_what_to_do_and_leaves_nothing_behind():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}.*--port"):
+            Cluster(brokers=2, ports=[0, port]).start()
+
+
+def test_an_async_cluster_lives_on_the_loop_of_its_caller():
+    async def main():
+        async with AsyncCluster(brokers=1) as cluster:
+            host, port = cluster.address(1)
+            reader, writer = await asyncio.open_connection(host, port)
+            header = RequestHeader(18, 0, 1, None)
+            writer.writelines(encode_request(header, messages.ApiVersionsRequest()))
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            answer = await reader.readexactly(size)
+            writer.close()
+            return answer
+
+    _, response = decode_response(18, 0, asyncio.run(main()))
+    assert response.error_code == ErrorCode.NONE
+
+
+def test_stopping_gives_the_ports_back_and_ends_all_threads():
+    before = set(threading.enumerate())
+    cluster = Cluster(brokers=2).start()
+    address = cluster.address(1)
+    cluster.stop()
+    cluster.stop()
+    assert not (set(threading.enumerate()) - before)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, timeout=60)
+
+
+def test_a_cluster_is_started_only_once():
+    cluster = Cluster(brokers=1)
+    with cluster:
+        with pytest.raises(RuntimeError, match="already"):
+            cluster.start()
+        assert cluster.status()["brokers"][0]["state"] == "running"
+    with pytest.raises(RuntimeError, match="only once"):
+        cluster.start()
+
+
+def test_an_async_cluster_that_is_started_twice_goes_on_serving():
+    async def main():
+        async with AsyncCluster(brokers=1) as cluster:
+            with pytest.raises(RuntimeError, match="only once"):
+                await cluster.start()
+            _, writer = await asyncio.open_connection(*cluster.address(1))
+            writer.close()
+
+    asyncio.run(main())
+
+
+def test_verbs_of_a_cluster_that_does_not_run_are_refused_and_do_not_hang():
+    cluster = Cluster(brokers=1)
+    cluster.stop()
+    with pytest.raises(RuntimeError, match="does not run"):
+        cluster.status()
+    with cluster:
+        pass
+    with pytest.raises(RuntimeError, match="does not run"):
+        cluster.pause(1)
+    with pytest.raises(RuntimeError, match="does not run"):
+        cluster.restart(1)
+
+
+def test_an_interrupt_while_it_starts_leaves_no_thread_behind(monkeypatch):
+    result = concurrent.futures.Future.result
+
+    def interrupt(*_):
+        monkeypatch.setattr(concurrent.futures.Future, "result", result)
+        raise KeyboardInterrupt
+
+    before = set(threading.enumerate())
+    cluster = Cluster(brokers=1)
+    monkeypatch.setattr(concurrent.futures.Future, "result", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        cluster.start()
+    assert not (set(threading.enumerate()) - before)

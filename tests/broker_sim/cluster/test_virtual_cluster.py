@@ -1,0 +1,90 @@
+"""Lives and deaths of brokers in virtual time."""
+
+import json
+
+import pytest
+
+from broker_sim.cluster.requests import PRODUCE_VERSION, fetch_request, produce_request
+from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.trace.trace import Trace
+from purgatory import VirtualClock
+
+KEY = TopicPartition("topic", 0)
+
+
+@pytest.fixture
+def cluster():
+    running = VirtualCluster(seed=5)
+    running.create_topic("topic", assignments={0: [1, 2, 3]})
+    return running
+
+
+def test_a_restarted_broker_throws_the_logs_of_topics_away_that_were_deleted_meanwhile(cluster):
+    cluster.create_topic("kept", assignments={0: [1, 2, 3]})
+    topics = cluster.nodes.controller.image.topics
+    deleted, kept = topics["topic"].topic_id, topics["kept"].topic_id
+    logs = cluster.nodes.nodes[3].logs
+    cluster.kill(3)
+    cluster.nodes.controller.delete_topics(["topic"])
+    cluster.start(3)
+    assert logs.get(KEY, deleted) is not None
+    cluster.run_until(lambda: cluster.nodes.brokers[3].has_caught_up)
+    assert logs.get(KEY, deleted) is None
+    assert logs.get(TopicPartition("kept", 0), kept) is not None
+
+
+def test_what_is_parked_at_a_killed_broker_ends_with_its_connection_and_moves_no_time(cluster):
+    client = cluster.client()
+    pending = client.send(1, fetch_request(("topic", 0), max_wait_ms=3_000_000), 12)
+    cluster.advance(100)
+    cluster.kill(1)
+    cluster.run_until(lambda: pending.done)
+    assert pending.disconnected
+    for broker_id in (2, 3):
+        cluster.kill(broker_id)
+    cluster.advance(60_000)
+    due_ms = cluster.scheduler.next_due_ms()
+    assert due_ms is None or due_ms < 1_000_000
+
+
+def test_a_dead_broker_refuses_and_a_restarted_one_has_what_was_acknowledged(cluster):
+    client = cluster.client()
+    acknowledged = client.send(1, produce_request(("topic", 0)), PRODUCE_VERSION)
+    cluster.run_until(lambda: acknowledged.done)
+    for broker_id in (1, 2, 3):
+        cluster.kill(broker_id)
+    refused = client.send(1, produce_request(("topic", 0)), PRODUCE_VERSION)
+    cluster.run_until(lambda: refused.done)
+    assert refused.disconnected
+    for broker_id in (1, 2, 3):
+        cluster.start(broker_id)
+    cluster.run_until(lambda: cluster.nodes.is_ready)
+    log = cluster.nodes.nodes[1].logs.get(
+        KEY, cluster.nodes.controller.image.topics["topic"].topic_id
+    )
+    assert log.log_end_offset == 1
+
+
+def _traced(path, seed):
+    """Let an acks=all time out in virtual time; return the digest of the run."""
+    clock = VirtualClock(wall_start_ms=1_700_000_000_000)
+    with Trace(path, run_id=f"seed-{seed}", clock=clock) as trace:
+        cluster = VirtualCluster(seed=seed, clock=clock, trace_to=trace)
+        cluster.create_topic("topic", assignments={0: [1, 2, 3]})
+        cluster.pause(3)
+        request = produce_request(("topic", 0), timeout_ms=700)
+        pending = cluster.client().send(1, request, PRODUCE_VERSION)
+        cluster.run_until(lambda: pending.done)
+        return cluster.trace.digest()
+
+
+def test_a_run_leaves_a_trace_that_follows_from_its_seed(tmp_path):
+    first, again = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    digest = _traced(first, 3)
+    assert _traced(again, 3) == digest
+    assert again.read_bytes() == first.read_bytes()
+    events = [json.loads(line) for line in first.read_text().splitlines()]
+    produced = [event for event in events if event["purgatory"] == "Produce"]
+    assert [event["event"] for event in produced] == ["tried", "parked", "expired"]
+    assert (produced[-1]["waited_ms"], produced[-1]["run_id"]) == (700, "seed-3")

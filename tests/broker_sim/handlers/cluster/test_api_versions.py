@@ -1,0 +1,154 @@
+import struct
+
+import pytest
+
+from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.api_table import ApiTable
+from broker_sim.handlers.cluster.api_versions import SUPPORTED_FEATURES, handle_api_versions
+from broker_sim.network import Connection
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.headers import decode_response
+from broker_sim.protocol.messages import ApiVersionsRequest
+
+RANGES = [(0, 0, 13), (1, 4, 18), (18, 0, 4)]
+
+
+def ask(broker, version=4, name="client", software_version="1.0"):
+    request = ApiVersionsRequest()
+    if version >= 3:
+        request = ApiVersionsRequest(name, software_version)
+    return broker.ask(handle_api_versions(RANGES), request, version)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_lists_each_api_with_its_range(broker, version):
+    response = ask(broker, version)
+    assert response.error_code == ErrorCode.NONE
+    ranges = [(key.api_key, key.min_version, key.max_version) for key in response.api_keys]
+    assert ranges == RANGES
+
+
+@pytest.mark.parametrize("text", ["", "-", "a-", ".a", "a b", "a/b", "\u00e4"])
+def test_a_client_whose_name_or_version_is_no_word_is_refused_without_any_apis(broker, text):
+    for response in (ask(broker, name=text), ask(broker, software_version=text)):
+        assert response.error_code == ErrorCode.INVALID_REQUEST
+        assert response.api_keys == []
+
+
+@pytest.mark.parametrize("text", ["a", "1", "librdkafka", "apache-kafka-java", "4.3.1-rc1"])
+def test_a_word_of_letters_digits_dots_and_dashes_is_a_name_and_a_version(broker, text):
+    assert ask(broker, name=text, software_version=text).error_code == ErrorCode.NONE
+
+
+def test_before_version_3_clients_do_not_name_themselves(broker):
+    for version in range(3):
+        assert ask(broker, version).error_code == ErrorCode.NONE
+
+
+def test_features_with_lowest_level_0_are_told_from_version_4_on(broker):
+    # KIP-584 lets no supported level be 0; version 4 lifts that.
+    from_0 = {feature.name for feature in SUPPORTED_FEATURES if feature.min_version == 0}
+    others = {feature.name for feature in SUPPORTED_FEATURES} - from_0
+    assert from_0
+    assert {feature.name for feature in ask(broker, 3).supported_features} == others
+    assert {feature.name for feature in ask(broker, 4).supported_features} == others | from_0
+
+
+def test_finalized_features_carry_the_version_of_the_metadata_that_they_are_from(broker):
+    response = ask(broker)
+    assert response.finalized_features_epoch == broker.image.version
+    levels = {
+        feature.name: (feature.min_version_level, feature.max_version_level)
+        for feature in response.finalized_features
+    }
+    assert levels == {name: (level, level) for name, level in broker.image.features.items()}
+
+
+# -- versions that are not served, answered before there is a handler --------------------------------
+
+
+def exchange(*frames):
+    """Send frames over a connection to a broker; return what it sent, and whether it closed."""
+    cluster = VirtualCluster(1)
+    node = cluster.nodes.node(1)
+    transport = _Transport()
+    connection = Connection(node.process, node.broker, 1 << 20, lambda _: None, lambda _: None)
+    connection.connection_made(transport)
+    for frame in frames:
+        connection.data_received(struct.pack(">i", len(frame)) + frame)
+    return transport.sent, transport.closed
+
+
+class _Transport:
+    def __init__(self):
+        self.sent = []
+        self.closed = False
+
+    def get_extra_info(self, name):
+        return ("client", 1)
+
+    def writelines(self, chunks):
+        self.sent.append(b"".join(chunks))
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+    def pause_reading(self):
+        pass
+
+    def resume_reading(self):
+        pass
+
+
+def request_header(key, version, correlation_id=5):
+    return struct.pack(">hhih", key, version, correlation_id, -1)
+
+
+@pytest.mark.parametrize("version", [5, 99, 32767, -1])
+def test_an_unserved_version_is_answered_in_version_0_with_the_range_to_ask_in(version):
+    # A client that is newer than the broker cannot know what it may send; KIP-511.
+    (answer,), closed = exchange(request_header(18, version) + b"\0\0\0\0")
+    correlation_id, response = decode_response(18, 0, memoryview(answer)[4:])
+    assert correlation_id == 5
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    ranges = [(key.api_key, key.min_version, key.max_version) for key in response.api_keys]
+    assert ranges == [(ApiKey.API_VERSIONS, 0, 4)]
+    assert not closed
+
+
+def test_the_connection_serves_the_client_that_asks_again():
+    sent, closed = exchange(request_header(18, 99, 1) + b"\0", request_header(18, 0, 2))
+    correlation_id, response = decode_response(18, 0, memoryview(sent[1])[4:])
+    assert (correlation_id, response.error_code) == (2, ErrorCode.NONE)
+    assert not closed
+
+
+@pytest.mark.parametrize(
+    ("key", "version"),
+    [(ApiKey.FETCH, 3), (ApiKey.FETCH, 19), (ApiKey.PRODUCE, 2), (ApiKey.JOIN_GROUP, 0)],
+)
+def test_an_unserved_version_of_another_api_ends_the_connection(key, version):
+    assert exchange(request_header(key, version)) == ([], True)
+
+
+def test_what_is_advertised_is_what_is_served_but_for_the_lowest_versions_of_produce():
+    # librdkafka takes its compression types from Produce's lowest version, so Kafka advertises 0.
+    table = ApiTable()
+    broker = VirtualCluster(1)
+    client = broker.client()
+    pending = client.send(1, ApiVersionsRequest(), 0)
+    broker.run_until(lambda: pending.done)
+    for advertised in pending.response.api_keys:
+        key = ApiKey(advertised.api_key)
+        served = [
+            version
+            for version in range(advertised.min_version, advertised.max_version + 1)
+            if table.find(key, version) is not None
+        ]
+        lowest = 3 if key is ApiKey.PRODUCE else advertised.min_version
+        assert served == list(range(lowest, advertised.max_version + 1)), key.name
+        assert table.find(key, advertised.max_version + 1) is None

@@ -1,0 +1,116 @@
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.topics.delete_topics import handle_delete_topics
+from broker_sim.protocol.messages import DeleteTopicsRequest
+
+State = DeleteTopicsRequest.DeleteTopicState
+NO_ID = bytes(16)
+BY_NAME_VERSIONS = range(1, 6)
+
+
+@pytest.fixture
+def delete(broker):
+    def ask(*topics, version=6, timeout_ms=1_000, at=broker):
+        if version >= 6:
+            request = DeleteTopicsRequest(topics=list(topics), timeout_ms=timeout_ms)
+        else:
+            request = DeleteTopicsRequest(topic_names=list(topics), timeout_ms=timeout_ms)
+        return at.ask(handle_delete_topics, request, version).responses
+
+    return ask
+
+
+@pytest.mark.parametrize("version", BY_NAME_VERSIONS)
+def test_topic_is_gone_from_the_metadata_when_the_reply_comes(broker, delete, version):
+    broker.create("t", [1])
+    (result,) = delete("t", version=version)
+    assert (result.name, result.error_code) == ("t", ErrorCode.NONE)
+    assert not broker.image.topics
+
+
+def test_topic_is_deleted_by_its_name_or_by_its_id(broker, delete):
+    id_a, id_b = broker.create("a", [1]), broker.create("b", [1])
+    results = delete(State("a", NO_ID), State(None, id_b))
+    assert [(r.name, r.topic_id, r.error_code) for r in results] == [
+        ("a", id_a, ErrorCode.NONE),
+        ("b", id_b, ErrorCode.NONE),
+    ]
+    assert not broker.image.topics
+
+
+@pytest.mark.parametrize("version", BY_NAME_VERSIONS)
+def test_unknown_name_fails_alone(broker, delete, version):
+    broker.create("t", [1])
+    results = delete("t", "u", version=version)
+    assert {r.name: r.error_code for r in results} == {
+        "t": ErrorCode.NONE,
+        "u": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    message = {r.name: r.error_message for r in results}["u"]
+    assert bool(message) == (version >= 5)
+
+
+def test_unknown_id_is_answered_by_the_id(delete):
+    (result,) = delete(State(None, b"x" * 16))
+    assert (result.name, result.topic_id) == (None, b"x" * 16)
+    assert result.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_name_and_id_together_are_refused_and_neither_alone_is(broker, delete):
+    topic_id = broker.create("t", [1])
+    results = delete(State("t", topic_id), State(None, NO_ID), State(None, NO_ID))
+    assert [(r.name, r.topic_id, r.error_code, r.error_message) for r in results] == [
+        (
+            "t",
+            topic_id,
+            ErrorCode.INVALID_REQUEST,
+            "You may not specify both topic name and topic id.",
+        ),
+        *[(None, NO_ID, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")]
+        * 2,
+    ]
+    assert set(broker.image.topics) == {"t"}
+
+
+def test_name_or_id_that_comes_twice_is_refused(broker, delete):
+    topic_id = broker.create("t", [1])
+    broker.create("u", [1])
+    results = delete(
+        State("u", NO_ID), State("u", NO_ID), State(None, topic_id), State(None, topic_id)
+    )
+    assert [(r.name, r.topic_id, r.error_code, r.error_message) for r in results] == [
+        ("u", NO_ID, ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
+        (None, topic_id, ErrorCode.INVALID_REQUEST, "Duplicate topic id."),
+    ]
+    assert set(broker.image.topics) == {"t", "u"}
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_deletion_that_is_switched_off_has_its_code_since_version_3(make_broker, delete, version):
+    at = make_broker({"delete.topic.enable": "false"})
+    at.create("t", [1])
+    (result,) = delete("t" if version < 6 else State("t", NO_ID), version=version, at=at)
+    disabled = ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+    assert (result.name, result.error_code) == ("t", disabled)
+    assert set(at.image.topics) == {"t"}
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_timeout_without_any_time_deletes_nothing(broker, delete, version):
+    broker.create("t", [1])
+    asked = "t" if version < 6 else State("t", NO_ID)
+    (result,) = delete(asked, version=version, timeout_ms=0)
+    assert (result.name, result.error_code) == ("t", ErrorCode.REQUEST_TIMED_OUT)
+    assert set(broker.image.topics) == {"t"}
+
+
+def test_a_topic_named_by_name_and_by_id_in_one_request_is_kept_and_told_once(broker, delete):
+    topic_id = broker.create("t", [1])
+    (result,) = delete(State("t", NO_ID), State(None, topic_id))
+    assert (result.name, result.topic_id) == ("t", topic_id)
+    assert result.error_code == ErrorCode.INVALID_REQUEST
+    assert result.error_message == (
+        "The provided topic name maps to an ID that was already supplied."
+    )
+    assert "t" in broker.image.topics

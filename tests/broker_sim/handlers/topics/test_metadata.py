@@ -1,0 +1,94 @@
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.topics.metadata import handle_metadata
+from broker_sim.protocol.messages import MetadataRequest
+
+NO_ID = bytes(16)
+UNKNOWN_ID = bytes(range(16))
+
+
+def ask(broker, *topics, version=13, **fields):
+    wanted = [MetadataRequest.MetadataRequestTopic(topic_id, name) for topic_id, name in topics]
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=version < 4, **fields)
+    return broker.ask(handle_metadata, request, version)
+
+
+def named(response):
+    return [(topic.name, topic.error_code) for topic in response.topics]
+
+
+@pytest.mark.parametrize("version", range(1, 14))
+def test_a_topic_that_is_asked_twice_is_described_once(broker, version):
+    broker.create("t", (1, 2))
+    response = ask(broker, (NO_ID, "t"), (NO_ID, "t"), version=version)
+    assert named(response) == [("t", ErrorCode.NONE)]
+
+
+def test_an_id_among_the_topics_makes_mere_names_be_ignored(broker):
+    topic_id = broker.create("t", (1, 2))
+    broker.create("u", (1, 2))
+    response = ask(broker, (topic_id, None), (NO_ID, "u"), (UNKNOWN_ID, None))
+    assert named(response) == [("t", ErrorCode.NONE), (None, ErrorCode.UNKNOWN_TOPIC_ID)]
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_topic_with_neither_name_nor_id_fails_the_whole_request(broker, version):
+    response = ask(broker, (NO_ID, None), version=version)
+    assert named(response) == [("", ErrorCode.UNKNOWN_SERVER_ERROR)]
+    assert not response.brokers
+    if version >= 13:
+        assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_authorized_operations_are_told_on_demand(broker):
+    broker.create("t", (1, 2))
+    silent = ask(broker, (NO_ID, "t"), version=10)
+    assert silent.topics[0].topic_authorized_operations == -(1 << 31)
+    assert silent.cluster_authorized_operations == -(1 << 31)
+    told = ask(
+        broker,
+        (NO_ID, "t"),
+        version=10,
+        include_topic_authorized_operations=True,
+        include_cluster_authorized_operations=True,
+    )
+    assert told.topics[0].topic_authorized_operations == 0b1101_1111_1000
+    assert told.cluster_authorized_operations == 0b1_1111_1010_0000
+
+
+def test_version_0_is_told_of_the_living_replicas_only_and_that_some_are_missing(broker):
+    broker.create("t", (1, 2))
+    broker.fill_isr("t")
+    broker.kill(2)
+    ((partition,),) = (topic.partitions for topic in ask(broker, (NO_ID, "t"), version=0).topics)
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.REPLICA_NOT_AVAILABLE, 1)
+    assert partition.replica_nodes == [1]
+    ((partition,),) = (topic.partitions for topic in ask(broker, (NO_ID, "t"), version=1).topics)
+    assert (partition.error_code, partition.replica_nodes) == (ErrorCode.NONE, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions", "config"),
+    [
+        ("__consumer_offsets", 7, ("cleanup.policy", "compact")),
+        ("__transaction_state", 5, ("min.insync.replicas", "2")),
+        ("ordinary", 3, None),
+    ],
+)
+def test_an_internal_topic_that_is_created_by_asking_is_configured_as_its_coordinator_wants(
+    make_broker, name, partitions, config
+):
+    broker = make_broker(
+        {
+            "offsets.topic.num.partitions": "7",
+            "transaction.state.log.num.partitions": "5",
+            "num.partitions": "3",
+        }
+    )
+    assert named(ask(broker, (NO_ID, name), version=3)) == [
+        (name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    ]
+    topic = broker.image.topics[name]
+    assert len(topic.partitions) == partitions
+    assert config is None or topic.configs[config[0]] == config[1]

@@ -1,0 +1,93 @@
+"""Pause, resume and kill of a process; periodic tasks."""
+
+import pytest
+
+from broker_sim.cluster.virtual_scheduler import VirtualScheduler
+from broker_sim.runtime.process import PeriodicTask, Process, ProcessState
+
+
+@pytest.fixture
+def scheduler():
+    return VirtualScheduler()
+
+
+@pytest.fixture
+def process(scheduler):
+    return Process("broker-1", scheduler)
+
+
+def test_a_paused_process_keeps_what_is_due_and_runs_it_in_order(scheduler, process):
+    log = []
+    process.call_soon(log.append, 1)
+    process.call_later(5, log.append, 2)
+    process.pause()
+    scheduler.advance_to(10)
+    assert log == []
+    process.resume()
+    assert log == [1, 2]
+
+
+def test_a_killed_process_drops_everything_for_good(scheduler, process):
+    log = []
+    process.call_soon(log.append, 1)
+    process.pause()
+    scheduler.advance_to(1)
+    process.kill()
+    process.resume()
+    process.submit(lambda: log.append(2))
+    scheduler.advance_to(2)
+    assert log == []
+    assert process.state is ProcessState.DEAD
+
+
+def test_a_process_that_is_paused_again_while_it_resumes_keeps_the_rest(scheduler, process):
+    log = []
+    process.pause()
+    process.deliver(lambda: (log.append(1), process.pause()))
+    process.deliver(log.append, 2)
+    process.resume()
+    assert log == [1]
+    process.resume()
+    assert log == [1, 2]
+
+
+def test_a_periodic_task_that_was_asleep_runs_once_and_keeps_its_period(scheduler, process):
+    runs = []
+    PeriodicTask(process, 10, lambda: runs.append(scheduler.clock.now_ms()))
+    scheduler.advance_to(25)
+    process.pause()
+    scheduler.advance_to(77)
+    process.resume()
+    assert runs == [10, 20, 77]
+    scheduler.advance_to(100)
+    assert runs == [10, 20, 77, 87, 97]
+
+
+def test_a_cancelled_periodic_task_stops(scheduler, process):
+    runs = []
+    task = PeriodicTask(process, 10, lambda: runs.append(1), delay_ms=0)
+    scheduler.advance_to(10)
+    task.cancel()
+    scheduler.advance_to(50)
+    assert runs == [1, 1]
+
+
+def test_a_callback_that_fails_while_a_process_resumes_does_not_keep_the_others_from_running():
+    class Reporting(VirtualScheduler):
+        def report_error(self, message, error):
+            log.append(type(error))
+
+    log = []
+    process = Process("broker-1", Reporting())
+    process.pause()
+    process.deliver(lambda: 1 / 0)
+    process.deliver(log.append, 2)
+    process.resume()
+    assert log == [ZeroDivisionError, 2]
+
+
+def test_a_periodic_task_without_a_period_lets_time_go_on(scheduler, process):
+    runs = []
+    PeriodicTask(process, 0, lambda: runs.append(scheduler.clock.now_ms()))
+    scheduler.advance_to(3)
+    assert runs == [0, 1, 2, 3]
