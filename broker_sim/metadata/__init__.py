@@ -3,6 +3,7 @@
 from broker_sim.metadata.delta import ImageChanges, MetadataDelta, changes_between
 from broker_sim.metadata.image import (
     NO_LEADER,
+    NO_TOPIC_ID,
     BrokerState,
     MetadataImage,
     PartitionState,
@@ -11,6 +12,7 @@ from broker_sim.metadata.image import (
 
 __all__ = [
     "NO_LEADER",
+    "NO_TOPIC_ID",
     "BrokerState",
     "ImageChanges",
     "MetadataDelta",

@@ -21,6 +21,9 @@ from broker_sim.metadata.topic_partition import TopicPartition
 NO_LEADER: Final = -1
 """The leader of a partition that nobody can lead at the moment."""
 
+NO_TOPIC_ID: Final = bytes(16)
+"""Kafka's `Uuid.ZERO_UUID`: the topic id of a request or response that names no topic by id."""
+
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 

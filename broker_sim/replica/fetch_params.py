@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from broker_sim.metadata import NO_TOPIC_ID
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONSUMER_REPLICA_ID",
-    "NO_TOPIC_ID",
     "FetchIsolation",
     "FetchParams",
     "FetchPartition",
@@ -26,7 +27,6 @@ __all__ = [
 ]
 
 CONSUMER_REPLICA_ID = -1
-NO_TOPIC_ID = bytes(16)
 
 
 class FetchIsolation(Enum):

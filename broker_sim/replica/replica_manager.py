@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import AppendOrigin, RecordValidationError
+from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.replica.delayed_delete_records import (
     DelayedDeleteRecords,
     DeleteRecordsPartitionStatus,
 )
 from broker_sim.replica.delayed_fetch import DelayedFetch
 from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionStatus
-from broker_sim.replica.fetch_params import (
-    NO_TOPIC_ID,
-    FetchParams,
-    FetchPartition,
-    FetchPartitionData,
-)
+from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
 from broker_sim.replica.partition import ACKS_ALL, Partition
 
 if TYPE_CHECKING:
