@@ -4,6 +4,7 @@ Mirrors ``org.apache.kafka.common.protocol.Errors``: the same numbers, the same 
 Inside the broker an `ApiError` is raised; the handlers turn it into its code, once.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 
@@ -161,3 +162,38 @@ class ApiError(Exception):
 
 class ConfigError(ValueError):
     """A configuration key or value that cannot be used; the text names what is allowed."""
+
+
+class UnknownBrokerError(LookupError):
+    """There is no broker with that id; the text names those that there are."""
+
+    def __init__(self, broker_id: int, known: Iterable[int]) -> None:
+        super().__init__(f"there is no broker {broker_id}; there are {_listed(known)}")
+
+
+class UnknownPartitionError(LookupError):
+    """There is no such topic or partition; the text names those that there are."""
+
+    def __init__(self, topic: str, partition: int | None, known: Iterable[object]) -> None:
+        if partition is None:
+            super().__init__(f"there is no topic {topic!r}; there are {_listed(known)}")
+        else:
+            super().__init__(
+                f"topic {topic!r} has no partition {partition}; it has {_listed(known)}"
+            )
+
+
+class WrongStateError(RuntimeError):
+    """The verb does not fit the state of the broker or of the cluster; the text says which fits."""
+
+
+class ClusterTimeoutError(TimeoutError):
+    """What a verb waits for did not happen in time; the text says what that was."""
+
+
+class MissingExtraError(RuntimeError):
+    """A package is not installed; the text says which extra brings it."""
+
+
+def _listed(names: Iterable[object]) -> str:
+    return ", ".join(map(str, names)) or "none"

@@ -41,7 +41,7 @@ class LoopTimer(SystemTimer):
     """
 
     # Only the loop's thread touches the handle. The count of adds is a hint and needs no lock.
-    __slots__ = ("_adds_before_round", "_due_ms", "_handle", "_loop", "_stopped", "_work")
+    __slots__ = ("_adds_before_round", "_due_ms", "_handle", "_loop", "_run", "_stopped", "_work")
 
     def __init__(
         self,
@@ -50,8 +50,10 @@ class LoopTimer(SystemTimer):
         clock: Clock | None = None,
         tick_ms: int = 1,
         wheel_size: int = 20,
+        run: Callable[[Callable[[], object]], object] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop() if loop is None else loop
+        self._run = run
         if clock is None and isinstance(self._loop, VirtualLoop):
             clock = self._loop.clock
         super().__init__(name, clock, _LoopExecutor(self._loop), tick_ms, wheel_size)
@@ -95,7 +97,10 @@ class LoopTimer(SystemTimer):
         # At once and not by the executor, so that a purgatory's round purges what they complete.
         for task in tasks:
             try:
-                task.run()
+                if self._run is None:
+                    task.run()
+                else:
+                    self._run(task.run)
             except Exception as failure:  # noqa: BLE001  one bad task must not lose the others
                 message = f"timer {self.name}: an expired task failed"
                 self._loop.call_exception_handler({"message": message, "exception": failure})

@@ -1,72 +1,107 @@
-"""A simulated cluster in a thread of its own, for tests and programs that are not asynchronous.
-
-with Cluster(brokers=3) as cluster:
-producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
-"""
+"""A simulated cluster in a thread of its own, for tests and programs that are not asynchronous."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import threading
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from broker_sim.cluster.async_cluster import NOT_RUNNING, AsyncCluster
+from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.verbs import Verbs
+from broker_sim.control.verb import BlockingFace
+from broker_sim.errors import WrongStateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine
 
-    from broker_sim.handlers.faults.fault_injector import Fault
+__all__ = ["Cluster", "new_event_loop", "same_parameters"]
 
-__all__ = ["AsyncCluster", "Cluster", "new_event_loop"]
-
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Cluster:
-    """An `AsyncCluster` on a thread of its own; the same verbs, from any thread."""
+def same_parameters(
+    _model: Callable[Concatenate[Any, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Give an `__init__` that passes everything on the parameters of the one that takes it."""
 
-    def __init__(self, brokers: int = 3, **options: Any) -> None:
-        self._cluster = AsyncCluster(brokers, **options)
+    def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        init.__signature__ = inspect.signature(_model)  # type: ignore[attr-defined]
+        return init
+
+    return decorate
+
+
+class Cluster(Verbs, BlockingFace):
+    """An `AsyncCluster` in a thread of its own; takes the same arguments, has the same verbs.
+
+        with Cluster(brokers=3) as cluster:
+            producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+
+    Verbs that wait return when the wait is over. Thread rule: any thread may call anything.
+    """
+
+    @same_parameters(AsyncCluster.__init__)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._cluster = AsyncCluster(*args, **kwargs)
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def start(self) -> Self:
-        """Start the cluster; returns when it is ready. Raises RuntimeError the second time."""
+    # -- life -----------------------------------------------------------------------------------
+
+    def open(self) -> Self:
+        """Start the cluster; returns when every broker accepts clients.
+
+        Raises WrongStateError the second time: take a new cluster.
+        """
         if self._loop is not None:
-            raise RuntimeError("the cluster runs already")
+            raise WrongStateError("the cluster runs already")
         loop = self._loop = new_event_loop()
         self._thread = threading.Thread(target=_run, args=(loop,), name="broker-sim", daemon=True)
         self._thread.start()
         try:
-            self._await(self._cluster.start())
+            self._await(self._cluster.open())
         except BaseException:
-            self.stop()
+            self.close()
             raise
         return self
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Stop the cluster and its thread; does nothing if it does not run."""
         loop = self._loop
         if loop is None:
             return
         try:
-            self._await(self._cluster.stop())
+            self._await(self._cluster.close())
         finally:
             self._loop = None
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join()
 
     def __enter__(self) -> Self:
-        return self.start()
+        return self.open()
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        self.close()
+
+    # -- calls to the cluster's thread --------------------------------------------------------------
+
+    def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the method so that it runs on the cluster's thread while the caller waits."""
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._await(_carried_out(method, self._cluster, args, kwargs))
+
+        return call
 
     def _await(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine on the cluster's thread; an interrupt of the wait cancels it."""
         if self._loop is None:
             coroutine.close()
-            raise RuntimeError(NOT_RUNNING)
+            raise WrongStateError("the cluster does not run; use it as a context manager")
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -74,82 +109,28 @@ class Cluster:
             future.cancel()
             raise
 
-    def _do(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        async def run() -> T:
-            return function(*args, **kwargs)
-
-        return self._await(run())
+    # -- where it is ------------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port`` of every broker, with commas between them."""
+        """`host:port` of every broker, with commas between them."""
         return self._cluster.bootstrap_servers
 
+    @property
+    def control_url(self) -> str | None:
+        """The address of the control port, None without one."""
+        return self._cluster.control_url
+
     def address(self, broker_id: int) -> tuple[str, int]:
-        """Return host and port of one broker."""
+        """Return host and port of one broker. Raises UnknownBrokerError."""
         return self._cluster.address(broker_id)
 
-    def pause(self, broker_id: int) -> None:
-        """Stop the broker's process where it is (SIGSTOP)."""
-        self._do(self._cluster.pause, broker_id)
 
-    def resume(self, broker_id: int) -> None:
-        """Let a paused broker continue (SIGCONT)."""
-        self._do(self._cluster.resume, broker_id)
-
-    def kill(self, broker_id: int) -> None:
-        """End the broker's process without a word (SIGKILL); its logs stay."""
-        self._do(self._cluster.kill, broker_id)
-
-    def restart(self, broker_id: int) -> None:
-        """Start a killed broker again on its port and its logs."""
-        self._await(self._cluster.restart(broker_id))
-
-    def set_link(self, source: int, target: int, *, drop: bool = False, delay_ms: int = 0) -> None:
-        """Cut or slow the link from one broker to another; without arguments mend it."""
-        self._do(self._cluster.set_link, source, target, drop=drop, delay_ms=delay_ms)
-
-    def disconnect(self, broker_id: int) -> None:
-        """Cut the broker off from the other nodes; clients still reach it."""
-        self._do(self._cluster.disconnect, broker_id)
-
-    def reconnect(self, broker_id: int) -> None:
-        """Undo `disconnect`."""
-        self._do(self._cluster.reconnect, broker_id)
-
-    def disconnect_clients(self, broker_id: int) -> None:
-        """Cut the broker off from its clients; the other nodes still reach it."""
-        self._do(self._cluster.disconnect_clients, broker_id)
-
-    def reconnect_clients(self, broker_id: int) -> None:
-        """Undo `disconnect_clients`."""
-        self._do(self._cluster.reconnect_clients, broker_id)
-
-    def inject(self, fault: Fault) -> int:
-        """Let a fault hit clients' requests from now on; returns the number to `heal` it by."""
-        return self._do(self._cluster.inject, fault)
-
-    def heal(self, fault_id: int | None = None) -> None:
-        """End one injected fault, or all of them; KeyError if there is none of that number."""
-        self._do(self._cluster.heal, fault_id)
-
-    def create_topic(
-        self,
-        name: str,
-        partitions: int = -1,
-        replication_factor: int = -1,
-        configs: Mapping[str, str] | None = None,
-    ) -> None:
-        """Create a topic at the controller; -1 takes the default. Raises ApiError."""
-        self._do(self._cluster.create_topic, name, partitions, replication_factor, configs)
-
-    def status(self) -> dict[str, Any]:
-        """Return brokers with their state, and partitions with leader, ISR, LEO and HW."""
-        return self._do(self._cluster.status)
-
-    def purgatory(self) -> dict[str, Any]:
-        """Return what is parked where: keys, age, time left, wheel level and bucket."""
-        return self._do(self._cluster.purgatory)
+async def _carried_out(
+    method: Callable[..., Any], cluster: AsyncCluster, args: Any, kwargs: Any
+) -> Any:
+    result = method(cluster, *args, **kwargs)
+    return await result if inspect.isawaitable(result) else result
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
@@ -159,7 +140,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return uvloop's loop where it is installed (extra ``fast``), else asyncio's."""
+    """Return uvloop's loop where it is installed (extra `fast`), else asyncio's."""
     with contextlib.suppress(ImportError):
         import uvloop  # noqa: PLC0415 - an extra
 

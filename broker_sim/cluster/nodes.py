@@ -1,7 +1,6 @@
-"""The nodes of a cluster and what can befall them, whatever time they live in.
+"""The nodes of a cluster: the controller, the brokers, and the links between them.
 
-Holds the controller, the links and the brokers. The real-time cluster puts sockets in front of it;
-the simulator drives it in virtual time.
+Nodes know nothing of sockets: `Listeners` puts them in front of the brokers.
 """
 
 from __future__ import annotations
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker, PurgatoryFactory
 from broker_sim.controller import Controller
+from broker_sim.errors import ApiError, UnknownBrokerError, WrongStateError
 from broker_sim.handlers.faults.fault_injector import FaultInjector
 from broker_sim.log import LogManager
-from broker_sim.runtime.links import CONTROLLER_ID, LinkFault, Links
+from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
 from broker_sim.runtime.process import Handle, Process, ProcessState
 
 if TYPE_CHECKING:
@@ -20,18 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.config import BrokerConfig
+    from broker_sim.controller import CreatableTopic
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import Scheduler
 
-__all__ = ["Node", "Nodes", "UnknownBrokerError", "WrongStateError"]
-
-
-class UnknownBrokerError(LookupError):
-    """There is no broker with that id."""
-
-
-class WrongStateError(RuntimeError):
-    """The verb does not fit the state that the broker is in."""
+__all__ = ["Node", "Nodes"]
 
 
 class Node:
@@ -118,15 +111,33 @@ class Nodes:
         """Return the node, or raise `UnknownBrokerError` naming those that there are."""
         node = self.nodes.get(broker_id)
         if node is None:
-            known = ", ".join(map(str, self.nodes))
-            raise UnknownBrokerError(f"there is no broker {broker_id}; there are {known}")
+            raise UnknownBrokerError(broker_id, self.nodes)
+        return node
+
+    def running(self, broker_id: int) -> Node:
+        """Return the node of a running broker; raises `WrongStateError` for another one."""
+        node = self.node(broker_id)
+        if node.state is not ProcessState.RUNNING:
+            raise WrongStateError(f"broker {broker_id} is {node.state.value}, not running")
+        return node
+
+    def alive(self, broker_id: int) -> Node:
+        """Return the node of a running or paused broker; raises `WrongStateError` for a dead one."""
+        node = self.node(broker_id)
+        if node.state is ProcessState.DEAD:
+            raise WrongStateError(f"broker {broker_id} is dead; no client is connected to it")
+        return node
+
+    def dead(self, broker_id: int) -> Node:
+        """Return the node of a dead broker; raises `WrongStateError` for a live one."""
+        node = self.node(broker_id)
+        if node.state is not ProcessState.DEAD:
+            raise WrongStateError(f"broker {broker_id} is {node.state.value}; kill it first")
         return node
 
     def start(self, broker_id: int) -> Broker:
         """Start a dead broker on the logs that it left; raises `WrongStateError` if it lives."""
-        node = self.node(broker_id)
-        if node.state is not ProcessState.DEAD:
-            raise WrongStateError(f"broker {broker_id} is {node.state.value}; kill it first")
+        node = self.dead(broker_id)
         if self._tick_handle is None:
             self._schedule_tick()
         node.logs.recover()
@@ -154,10 +165,9 @@ class Nodes:
 
     def pause(self, broker_id: int) -> None:
         """Stop the broker's process where it is (SIGSTOP)."""
-        node = self.node(broker_id)
-        if node.process is None or node.state is not ProcessState.RUNNING:
-            raise WrongStateError(f"broker {broker_id} is {node.state.value}, not running")
-        node.process.pause()
+        process = self.running(broker_id).process
+        assert process is not None
+        process.pause()
 
     def resume(self, broker_id: int) -> None:
         """Let a paused broker continue (SIGCONT)."""
@@ -167,7 +177,7 @@ class Nodes:
         node.process.resume()
 
     def kill(self, broker_id: int) -> None:
-        """End the broker's process without a word (SIGKILL); its logs stay."""
+        """Kill the broker's process (SIGKILL). Its logs survive."""
         node = self.node(broker_id)
         if node.broker is None or node.state is ProcessState.DEAD:
             raise WrongStateError(f"broker {broker_id} is dead already")
@@ -184,6 +194,41 @@ class Nodes:
             if other != broker_id:
                 self.links.set_fault(broker_id, other, LinkFault(drop=drop))
                 self.links.set_fault(other, broker_id, LinkFault(drop=drop))
+
+    def set_link(self, source: int, target: int, *, drop: bool, delay_ms: int) -> None:
+        """Cut or slow the link from one broker to another; the defaults mend it."""
+        self.node(source)
+        self.node(target)
+        self.links.set_fault(source, target, LinkFault(drop, delay_ms))
+
+    def create_topic(self, wanted: CreatableTopic) -> int:
+        """Create a topic at the controller; returns the metadata version that has it.
+
+        Raises ApiError.
+        """
+        (result,) = self.controller.create_topics([wanted], validate_only=False)
+        if not result.outcome.ok:
+            raise ApiError(result.outcome.error_code, result.outcome.error_message or "")
+        return self.controller.image.version
+
+    def has_heard_of(self, version: int) -> bool:
+        """Whether all brokers that the controller can reach have metadata of that version."""
+        faults = self.links.faults
+        return all(
+            broker.image.version >= version
+            for broker_id, broker in self.brokers.items()
+            if self.node(broker_id).state is ProcessState.RUNNING
+            and not faults.get((CONTROLLER_ID, broker_id), HEALTHY).drop
+        )
+
+    @property
+    def is_in_sync(self) -> bool:
+        """Whether every partition has a leader and all of its replicas in the ISR."""
+        return all(
+            state.has_leader and len(state.isr) == len(state.replicas)
+            for topic in self.controller.image.topics.values()
+            for state in topic.partitions
+        )
 
     @property
     def is_ready(self) -> bool:

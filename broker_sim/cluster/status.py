@@ -1,119 +1,299 @@
-"""What a cluster looks like at this moment, as plain values: the answers of `status` and `purgatory`."""
+"""One moment of a cluster as frozen values: the answers of `status` and `purgatory`.
+
+`to_json` gives the same as plain dicts and lists; that is what the control port sends.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.errors import UnknownBrokerError, UnknownPartitionError
+from broker_sim.metadata import NO_LEADER
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from broker_sim.cluster.nodes import Nodes
-    from broker_sim.handlers.faults.fault_injector import Fault
+    from purgatory import ParkedOperation
 
-__all__ = ["cluster_status", "purgatory_status"]
+__all__ = ["BrokerStatus", "ClusterStatus", "FaultStatus", "LinkStatus", "PartitionStatus",
+           "PurgatoryStatus", "ReplicaStatus", "TopicStatus", "cluster_status",
+           "purgatory_status"]  # fmt: skip
 
 
-def cluster_status(nodes: Nodes) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """One broker, alive or not."""
+
+    id: int
+    address: str
+    """`host:port` for clients."""
+    state: str
+    """`running`, `paused` or `dead`."""
+    clients_cut_off: bool
+    fenced: bool
+    """Whether the controller has fenced it, or does not know it."""
+    epoch: int
+    """The broker epoch, -1 before its first registration."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """One replica of a partition on a live broker."""
+
+    broker: int
+    log_start_offset: int
+    high_watermark: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """One partition as the controller knows it, and its replicas on live brokers."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    leader_epoch: int
+    isr: tuple[int, ...]
+    assignment: tuple[int, ...]
+    """All brokers that have a replica, the preferred leader first."""
+    replicas: tuple[ReplicaStatus, ...]
+
+    @property
+    def followers(self) -> tuple[int, ...]:
+        """The brokers that have a replica and do not lead, dead ones too."""
+        return tuple(broker for broker in self.assignment if broker != self.leader)
+
+    @property
+    def high_watermark(self) -> int | None:
+        """The leader's high watermark, None without a live leader."""
+        return next((r.high_watermark for r in self.replicas if r.broker == self.leader), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; without a leader `leader` is -1, as in Kafka's answers."""
+        return {
+            "partition": self.partition,
+            "leader": NO_LEADER if self.leader is None else self.leader,
+            "leader_epoch": self.leader_epoch,
+            "isr": list(self.isr),
+            "assignment": list(self.assignment),
+            "replicas": [asdict(replica) for replica in self.replicas],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    """One topic."""
+
+    name: str
+    partitions: tuple[PartitionStatus, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        partitions = [partition.to_json() for partition in self.partitions]
+        return {"name": self.name, "partitions": partitions}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStatus:
+    """A link from one node to another that is cut or slow; the controller is node -1."""
+
+    source: int
+    target: int
+    drop: bool
+    delay_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; the nodes are called `from` and `to`."""
+        return {
+            "from": self.source,
+            "to": self.target,
+            "drop": self.drop,
+            "delay_ms": self.delay_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FaultStatus:
+    """An injected fault that may still hit requests; see `Fault` for the fields."""
+
+    id: int
+    api: str
+    broker: int | None
+    topic: str | None
+    partition: int | None
+    error: str | None
+    lose: str | None
+    delay_ms: int
+    count: int | None
+    """How many more requests it will hit, None without a limit."""
+    hits: int
+    """How many requests it has hit."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """The whole cluster."""
+
+    cluster_id: str
+    brokers: tuple[BrokerStatus, ...]
+    links: tuple[LinkStatus, ...]
+    faults: tuple[FaultStatus, ...]
+    topics: tuple[TopicStatus, ...]
+
+    def broker(self, broker_id: int) -> BrokerStatus:
+        """Return one broker. Raises UnknownBrokerError."""
+        for broker in self.brokers:
+            if broker.id == broker_id:
+                return broker
+        raise UnknownBrokerError(broker_id, [broker.id for broker in self.brokers])
+
+    def topic(self, name: str) -> TopicStatus:
+        """Return one topic. Raises UnknownPartitionError."""
+        for topic in self.topics:
+            if topic.name == name:
+                return topic
+        raise UnknownPartitionError(name, None, [topic.name for topic in self.topics])
+
+    def partition(self, topic: str, partition: int = 0) -> PartitionStatus:
+        """Return one partition. Raises UnknownPartitionError."""
+        partitions = self.topic(topic).partitions
+        if not 0 <= partition < len(partitions):
+            raise UnknownPartitionError(topic, partition, list(range(len(partitions))))
+        return partitions[partition]
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        """Return the leader's id, None without one."""
+        return self.partition(topic, partition).leader
+
+    def isr(self, topic: str, partition: int = 0) -> tuple[int, ...]:
+        """Return the ids of the in-sync replicas."""
+        return self.partition(topic, partition).isr
+
+    def followers(self, topic: str, partition: int = 0) -> tuple[int, ...]:
+        """Return the ids of the replicas that do not lead, dead ones too."""
+        return self.partition(topic, partition).followers
+
+    def high_watermark(self, topic: str, partition: int = 0) -> int | None:
+        """Return the leader's high watermark, None without a live leader."""
+        return self.partition(topic, partition).high_watermark
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "cluster_id": self.cluster_id,
+            "brokers": [asdict(broker) for broker in self.brokers],
+            "links": [link.to_json() for link in self.links],
+            "faults": [fault.to_json() for fault in self.faults],
+            "topics": [topic.to_json() for topic in self.topics],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PurgatoryStatus:
+    """One purgatory of one live broker, and what is parked in it."""
+
+    broker: int
+    name: str
+    """`Produce`, `Fetch`, `DeleteRecords` or `ElectLeader`."""
+    watched: int
+    num_delayed: int
+    completed: int
+    expired: int
+    parked: tuple[ParkedOperation, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        parked = [{**asdict(one), "keys": [str(key) for key in one.keys]} for one in self.parked]
+        return {
+            "name": self.name,
+            "watched": self.watched,
+            "num_delayed": self.num_delayed,
+            "completed": self.completed,
+            "expired": self.expired,
+            "parked": parked,
+        }
+
+
+def cluster_status(nodes: Nodes) -> ClusterStatus:
     """Return brokers with their state, faults, and partitions with their replicas."""
-    image = nodes.controller.image
-    brokers = []
-    for broker_id, node in nodes.nodes.items():
-        registered = image.brokers.get(broker_id)
-        brokers.append(
-            {
-                "id": broker_id,
-                "address": f"{node.address[0]}:{node.address[1]}",
-                "state": node.state.value,
-                "clients_cut_off": node.clients_cut_off,
-                "fenced": registered is None or registered.fenced,
-                "epoch": -1 if registered is None else registered.epoch,
-            }
-        )
-    return {
-        "cluster_id": nodes.cluster_id,
-        "brokers": brokers,
-        "links": [
-            {"from": source, "to": target, "drop": fault.drop, "delay_ms": fault.delay_ms}
+    return ClusterStatus(
+        cluster_id=nodes.cluster_id,
+        brokers=tuple(_broker_status(nodes, broker_id) for broker_id in nodes.nodes),
+        links=tuple(
+            LinkStatus(source, target, fault.drop, fault.delay_ms)
             for (source, target), fault in nodes.links.faults.items()
-        ],
-        "faults": [_fault_status(*item) for item in nodes.faults.faults().items()],
-        "topics": [
-            {
-                "name": topic.name,
-                "partitions": [
-                    _partition_status(nodes, topic.name, number)
-                    for number in range(len(topic.partitions))
-                ],
-            }
-            for topic in image.topics.values()
-        ],
-    }
+        ),
+        faults=tuple(_fault_status(*item) for item in nodes.faults.faults().items()),
+        topics=tuple(_topic_status(nodes, name) for name in nodes.controller.image.topics),
+    )
 
 
-def _fault_status(fault_id: int, fault: Fault) -> dict[str, Any]:
-    return {
-        "id": fault_id,
-        "api": fault.api.name,
-        "broker": fault.broker_id,
-        "topic": fault.topic,
-        "partition": fault.partition,
-        "error": fault.error_code.name if fault.error_code else None,
-        "lose": None if fault.lose is None else fault.lose.value,
-        "delay_ms": fault.delay_ms,
-        "count": fault.remaining,
-    }
+def _broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
+    node = nodes.nodes[broker_id]
+    registered = nodes.controller.image.brokers.get(broker_id)
+    return BrokerStatus(
+        id=broker_id,
+        address=f"{node.address[0]}:{node.address[1]}",
+        state=node.state.value,
+        clients_cut_off=node.clients_cut_off,
+        fenced=registered is None or registered.fenced,
+        epoch=-1 if registered is None else registered.epoch,
+    )
 
 
-def _partition_status(nodes: Nodes, topic: str, number: int) -> dict[str, Any]:
+def _topic_status(nodes: Nodes, name: str) -> TopicStatus:
+    count = len(nodes.controller.image.topics[name].partitions)
+    return TopicStatus(
+        name, tuple(_partition_status(nodes, TopicPartition(name, n)) for n in range(count))
+    )
+
+
+def _partition_status(nodes: Nodes, topic_partition: TopicPartition) -> PartitionStatus:
+    topic, number = topic_partition
     state = nodes.controller.image.topics[topic].partitions[number]
     replicas = []
-    for replica in state.replicas:
-        broker = nodes.brokers.get(replica)
-        partition = None
-        if broker is not None:
-            partition = broker.replica_manager.partitions.get(TopicPartition(topic, number))
+    for broker_id in state.replicas:
+        broker = nodes.brokers.get(broker_id)
+        if broker is None:
+            continue
+        partition = broker.replica_manager.partitions.get(topic_partition)
         if partition is not None:
+            log = partition.log
             replicas.append(
-                {
-                    "broker": replica,
-                    "log_start_offset": partition.log.log_start_offset,
-                    "high_watermark": partition.log.high_watermark,
-                    "log_end_offset": partition.log.log_end_offset,
-                }
+                ReplicaStatus(
+                    broker_id, log.log_start_offset, log.high_watermark, log.log_end_offset
+                )
             )
-    return {
-        "partition": number,
-        "leader": state.leader,
-        "leader_epoch": state.leader_epoch,
-        "isr": list(state.isr),
-        "replicas": replicas,
-    }
+    return PartitionStatus(
+        topic,
+        number,
+        leader=state.leader if state.has_leader else None,
+        leader_epoch=state.leader_epoch,
+        isr=tuple(state.isr),
+        assignment=tuple(state.replicas),
+        replicas=tuple(replicas),
+    )
 
 
-def purgatory_status(nodes: Nodes) -> dict[str, Any]:
-    """Return every purgatory's sizes and the operations that are parked in it."""
-    return {
-        "brokers": [
-            {
-                "id": broker_id,
-                "purgatories": [
-                    {
-                        "name": statistics.name,
-                        "watched": statistics.watched,
-                        "num_delayed": statistics.num_delayed,
-                        "completed": statistics.completed,
-                        "expired": statistics.expired,
-                        "parked": [_plain(asdict(parked)) for parked in purgatory.parked()],
-                    }
-                    for purgatory in broker.purgatories
-                    for statistics in [purgatory.statistics()]
-                ],
-            }
-            for broker_id, broker in nodes.brokers.items()
-        ]
-    }
-
-
-def _plain(parked: dict[str, Any]) -> dict[str, Any]:
-    return {**parked, "keys": [str(key) for key in parked["keys"]]}
+def purgatory_status(nodes: Nodes) -> tuple[PurgatoryStatus, ...]:
+    """Return every purgatory of every live broker, with the operations that are parked in it."""
+    return tuple(
+        PurgatoryStatus(
+            broker_id,
+            statistics.name,
+            statistics.watched,
+            statistics.num_delayed,
+            statistics.completed,
+            statistics.expired,
+            tuple(purgatory.parked()),
+        )
+        for broker_id, broker in nodes.brokers.items()
+        for purgatory in broker.purgatories
+        for statistics in [purgatory.statistics()]
+    )

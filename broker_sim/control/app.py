@@ -1,66 +1,76 @@
-"""The HTTP application: the verbs of `AsyncCluster`, JSON in and out.
+"""The HTTP application: every verb of the cluster at its address, JSON in and out.
 
-An error is ``{"error": "..."}`` with status 400 for a request that makes no sense, 404 for what
-does not exist, 409 for a verb that does not fit the broker's state.
+The fields of a body are the parameters of the verb. The answer is what the verb returns: the
+broker's status for a verb that acts on a broker, and the cluster's for one that returns nothing.
+
+An error is `{"error": "..."}` with status 400 for a request that makes no sense, 404 for what
+does not exist, 409 for a verb that does not fit the broker's state, 501 for a missing extra, and
+504 for a wait that took too long.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from broker_sim.cluster.nodes import UnknownBrokerError, WrongStateError
 from broker_sim.control.bodies import BadRequestError, Body, parse_body
-from broker_sim.control.metrics import CONTENT_TYPE, MetricsUnavailableError, metrics_text
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.handlers.faults.fault_injector import Fault, Loss, parse_api
+from broker_sim.control.verb import verbs_of
+from broker_sim.errors import (
+    ApiError,
+    ClusterTimeoutError,
+    MissingExtraError,
+    UnknownBrokerError,
+    UnknownPartitionError,
+    WrongStateError,
+)
+from broker_sim.handlers.faults import Fault
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Mapping
 
     from aiohttp.typedefs import Handler
 
-    from broker_sim.cluster.async_cluster import AsyncCluster
+    from broker_sim.control.server import ControlledCluster
+    from broker_sim.control.verb import Verb
 
 __all__ = ["serve"]
 
-BROKER_DEFAULT = -1
-LOSSES = tuple(loss.value for loss in Loss)
+METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""What Prometheus expects of an answer that is text."""
 STATUS_OF_ERROR: dict[type[Exception], int] = {
     BadRequestError: 400,
     ApiError: 400,
     UnknownBrokerError: 404,
+    UnknownPartitionError: 404,
     WrongStateError: 409,
-    MetricsUnavailableError: 501,
+    MissingExtraError: 501,
+    ClusterTimeoutError: 504,
     OSError: 409,
 }
 
 
-async def serve(cluster: AsyncCluster, listening: socket.socket) -> web.AppRunner:
-    """Serve the cluster on a socket that listens; ends with the runner's ``cleanup``."""
+async def serve(cluster: ControlledCluster, listening: socket.socket) -> web.AppRunner:
+    """Serve the cluster on a socket that listens; ends with the runner's `cleanup`."""
     runner = web.AppRunner(_build_app(cluster), access_log=None)
     await runner.setup()
     await web.SockSite(runner, listening).start()
     return runner
 
 
-def _build_app(cluster: AsyncCluster) -> web.Application:
-    control = _Control(cluster)
+def _build_app(cluster: ControlledCluster) -> web.Application:
     app = web.Application(middlewares=[_errors_as_json])
-    app.add_routes(
-        [
-            web.get("/status", control.status),
-            web.get("/purgatory", control.purgatory),
-            web.get("/metrics", control.metrics),
-            web.post("/brokers/{id}/{verb}", control.broker),
-            web.post("/links", control.link),
-            web.post("/topics", control.topic),
-            web.post("/inject", control.inject),
-            web.delete("/inject", control.heal),
-            web.delete("/inject/{id}", control.heal),
-        ]
-    )
+    for verb in verbs_of(type(cluster)).values():
+        address = verb.address
+        handler = partial(_carry_out, cluster, verb)
+        app.router.add_route(address.method, address.path, handler)
+        optional = [name for name in _names_in(address.path) if not _is_required(verb, name)]
+        if optional:
+            app.router.add_route(address.method, address.path.partition("/{")[0], handler)
     return app
 
 
@@ -77,133 +87,60 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
         return web.json_response({"error": text}, status=status)
 
 
-class _Control:
-    """The handlers; all run on the cluster's event loop."""
+async def _carry_out(
+    cluster: ControlledCluster, verb: Verb[..., Any], request: web.Request
+) -> web.Response:
+    body = parse_body(await request.read())
+    arguments = _arguments(verb, request.match_info, body)
+    result = getattr(cluster, verb.name)(**arguments)
+    if inspect.isawaitable(result):
+        result = await result
+    if isinstance(result, str):
+        return web.Response(body=result.encode(), headers={"Content-Type": METRICS_CONTENT_TYPE})
+    if result is None:
+        status = cluster.status()
+        result = status.broker(arguments["broker_id"]) if verb.is_for_brokers else status
+    return web.json_response(result.to_json())
 
-    def __init__(self, cluster: AsyncCluster) -> None:
-        self._cluster = cluster
 
-    async def status(self, _: web.Request) -> web.Response:
-        """GET /status."""
-        return web.json_response(self._cluster.status())
-
-    async def purgatory(self, _: web.Request) -> web.Response:
-        """GET /purgatory."""
-        return web.json_response(self._cluster.purgatory())
-
-    async def metrics(self, _: web.Request) -> web.Response:
-        """GET /metrics."""
-        body = metrics_text(self._cluster.nodes)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
-
-    async def broker(self, request: web.Request) -> web.Response:
-        """POST /brokers/{id}/{verb}: answers with the broker's status."""
-        (await _body(request)).end()
-        broker_id = _broker_id(request.match_info["id"])
-        cluster = self._cluster
-        match request.match_info["verb"]:
-            case "pause":
-                cluster.pause(broker_id)
-            case "resume":
-                cluster.resume(broker_id)
-            case "kill":
-                cluster.kill(broker_id)
-            case "start":
-                await cluster.restart(broker_id)
-            case "disconnect":
-                cluster.disconnect(broker_id)
-            case "reconnect":
-                cluster.reconnect(broker_id)
-            case "disconnect-clients":
-                cluster.disconnect_clients(broker_id)
-            case "reconnect-clients":
-                cluster.reconnect_clients(broker_id)
-            case _:
-                raise web.HTTPNotFound
-        return web.json_response(_row_of(cluster.status()["brokers"], broker_id))
-
-    async def link(self, request: web.Request) -> web.Response:
-        """POST /links {"from", "to", "drop", "delay_ms"}: answers with all faulty links."""
-        body = await _body(request)
-        source, target = body.take("from", int), body.take("to", int)
-        drop, delay_ms = body.take("drop", bool, default=False), body.take("delay_ms", int, 0)
-        body.end()
-        if source == target:
-            raise BadRequestError(f"a link goes to another broker, not from {source} to {target}")
-        if delay_ms < 0:
-            raise BadRequestError(f"'delay_ms' must be at least 0, not {delay_ms}")
-        self._cluster.set_link(source, target, drop=drop, delay_ms=delay_ms)
-        return web.json_response({"links": self._cluster.status()["links"]})
-
-    async def topic(self, request: web.Request) -> web.Response:
-        """POST /topics {"name", "partitions", "replication_factor", "configs"}."""
-        body = await _body(request)
-        name = body.take("name", str)
-        partitions = body.take("partitions", int, BROKER_DEFAULT)
-        replication_factor = body.take("replication_factor", int, BROKER_DEFAULT)
-        configs = body.take_texts("configs")
-        body.end()
-        self._cluster.create_topic(name, partitions, replication_factor, configs)
-        topics = self._cluster.status()["topics"]
-        return web.json_response(next(topic for topic in topics if topic["name"] == name))
-
-    async def inject(self, request: web.Request) -> web.Response:
-        """POST /inject {"api", "broker", "topic", "partition", "error", "lose", "delay_ms", "count"}.
-
-        Answers with the fault as /status shows it.
-        """
-        fault_id = self._cluster.inject(_fault(await _body(request)))
-        return web.json_response(_row_of(self._cluster.status()["faults"], fault_id))
-
-    async def heal(self, request: web.Request) -> web.Response:
-        """DELETE /inject/{id}, or /inject for all: answers with the faults that stay."""
-        text = request.match_info.get("id")
-        try:
-            self._cluster.heal(None if text is None else int(text))
-        except (KeyError, ValueError):
-            raise web.HTTPNotFound(reason=f"there is no fault {text}") from None
-        return web.json_response({"faults": self._cluster.status()["faults"]})
+def _arguments(verb: Verb[..., Any], path: Mapping[str, str], body: Body) -> dict[str, Any]:
+    """Return the verb's arguments out of path and body. Raises BadRequestError."""
+    arguments: dict[str, Any] = {}
+    for name in verb.parameters:
+        annotation = verb.annotation(name)
+        if name in path:
+            arguments[name] = _number(name, path[name])
+        elif annotation == "Fault":
+            arguments[name] = _fault(body)
+        elif name not in _names_in(verb.address.path):
+            field = verb.address.fields.get(name, name)
+            value = body.take_parameter(field, annotation, required=_is_required(verb, name))
+            if value is not None:
+                arguments[name] = value
+    body.end()
+    return arguments
 
 
 def _fault(body: Body) -> Fault:
-    api, error, lose = (
-        body.take("api", str),
-        body.take("error", str, ""),
-        body.take("lose", str, ""),
-    )
-    broker_id, topic = body.take_optional("broker", int), body.take_optional("topic", str)
-    partition, delay_ms = body.take_optional("partition", int), body.take("delay_ms", int, 0)
-    remaining = body.take_optional("count", int)
+    fields = inspect.signature(Fault).parameters
+    values = {name: body.take_any(name) for name in fields}
     body.end()
-    if lose not in {"", *LOSSES}:
-        raise BadRequestError(f"'lose' must be {' or '.join(LOSSES)}, not {lose!r}")
-    if error and error not in ErrorCode.__members__:
-        raise BadRequestError(f"there is no error {error!r}; one is NOT_LEADER_OR_FOLLOWER")
     try:
-        return Fault(
-            api=parse_api(api),
-            broker_id=broker_id,
-            topic=topic,
-            partition=partition,
-            error_code=ErrorCode[error or "NONE"],
-            lose=Loss(lose) if lose else None,
-            delay_ms=delay_ms,
-            remaining=remaining,
-        )
-    except ValueError as error_of_fault:
-        raise BadRequestError(str(error_of_fault)) from error_of_fault
+        return Fault(**{name: value for name, value in values.items() if value is not None})
+    except (TypeError, ValueError) as error:
+        raise BadRequestError(str(error)) from error
 
 
-async def _body(request: web.Request) -> Body:
-    return parse_body(await request.read())
+def _names_in(path: str) -> list[str]:
+    return re.findall(r"{(\w+)}", path)
 
 
-def _broker_id(text: str) -> int:
+def _is_required(verb: Verb[..., Any], name: str) -> bool:
+    return verb.parameters[name].default is inspect.Parameter.empty
+
+
+def _number(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise BadRequestError(f"a broker's id is a number, not {text!r}") from None
-
-
-def _row_of(rows: list[dict[str, Any]], number: int) -> dict[str, Any]:
-    return next(row for row in rows if row["id"] == number)
+        raise BadRequestError(f"{name} is a number, not {text!r}") from None

@@ -12,6 +12,8 @@ __all__ = ["BadRequestError", "Body", "parse_body"]
 
 Value = TypeVar("Value", bool, int, str)
 
+_KINDS: dict[str, type] = {"bool": bool, "int": int, "str": str}
+
 
 class BadRequestError(ValueError):
     """The request cannot be understood; the text says what is expected."""
@@ -52,6 +54,33 @@ class Body:
         if value is None or (isinstance(value, kind) and (kind is bool) is isinstance(value, bool)):
             return value
         raise BadRequestError(f"{name!r} must be {kind.__name__}, not {json.dumps(value)}")
+
+    def take_parameter(self, name: str, annotation: str, *, required: bool) -> object:
+        """Return a field for a parameter with that annotation; None if it is absent and may be."""
+        kind = _KINDS.get(annotation.removesuffix(" | None"))
+        if kind is not None:
+            return self.take(name, kind) if required else self.take_optional(name, kind)
+        if annotation.startswith("Mapping[str, str]"):
+            return self.take_texts(name)
+        if annotation.startswith("Mapping[int, list[int]]"):
+            return self.take_assignments(name)
+        raise TypeError(f"no JSON is known for parameter {name!r}: {annotation}")
+
+    def take_any(self, name: str) -> object:
+        """Return a field of any type, None if it is absent."""
+        self._known.append(name)
+        return self._fields.pop(name, None)
+
+    def take_assignments(self, name: str) -> dict[int, list[int]]:
+        """Return a field that maps numbers, which are texts in JSON, to lists of numbers."""
+        self._known.append(name)
+        value = self._fields.pop(name, None) or {}
+        try:
+            return {int(key): [int(item) for item in items] for key, items in value.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise BadRequestError(
+                f"{name!r} must map partitions to lists of brokers, not {json.dumps(value)}"
+            ) from None
 
     def take_texts(self, name: str) -> dict[str, str]:
         """Return a field that maps texts to texts; empty if absent."""

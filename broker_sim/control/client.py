@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ControlClient", "ControlError"]
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
+"""Longer than any verb waits."""
 
 
 class ControlError(Exception):
@@ -35,22 +36,18 @@ class ControlClient:
 
     def get(self, path: str) -> Any:
         """Return what GET answers."""
-        return self._request("GET", path, None)
+        return self.request("GET", path)
 
-    def post(self, path: str, body: Mapping[str, object] | None = None) -> Any:
-        """Return what POST answers."""
-        return self._request("POST", path, json.dumps(body or {}))
-
-    def delete(self, path: str) -> Any:
-        """Return what DELETE answers."""
-        return self._request("DELETE", path, None)
-
-    def _request(self, method: str, path: str, body: str | None) -> Any:
+    def request(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
+        """Return what the cluster answers: decoded JSON, or text. Raises ControlError."""
+        content = json.dumps(body) if body else None
         connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
         try:
-            connection.request(method, path, body, {"Content-Type": "application/json"})
+            connection.request(method, path, content, {"Content-Type": "application/json"})
             response = connection.getresponse()
-            answer = json.loads(response.read())
+            text = response.read().decode()
+            is_json = response.headers.get_content_type() == "application/json"
+            answer = json.loads(text) if is_json else text
         except (OSError, HTTPException, ValueError) as error:
             raise ControlError(
                 f"no cluster answers at http://{self._host}:{self._port} ({error}); "

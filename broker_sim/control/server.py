@@ -10,17 +10,22 @@ import asyncio
 import contextlib
 import socket
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from broker_sim.cluster.async_cluster import AsyncCluster
-
-__all__ = ["ControlServer"]
+__all__ = ["ControlServer", "ControlledCluster"]
 
 LISTEN_BACKLOG = 128
 APP_MODULE = "broker_sim.control.app"
+
+
+class ControlledCluster(Protocol):
+    """A cluster with verbs; see `verb`. Its status has a row for each broker."""
+
+    def status(self) -> Any:
+        """Return the cluster's status."""
 
 
 class ControlServer:
@@ -47,11 +52,11 @@ class ControlServer:
         self._task: asyncio.Task[None] | None = None
         self._runner: web.AppRunner | None = None
 
-    def serve(self, cluster: AsyncCluster) -> None:
+    def serve(self, cluster: ControlledCluster) -> None:
         """Answer requests from now on; returns at once."""
         self._task = asyncio.create_task(self._serve(cluster))
 
-    async def _serve(self, cluster: AsyncCluster) -> None:
+    async def _serve(self, cluster: ControlledCluster) -> None:
         await _until_readable(self._socket)
         # In a thread, so that the brokers go on meanwhile.
         app = await asyncio.to_thread(import_module, APP_MODULE)

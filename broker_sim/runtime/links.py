@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.process import Process, Scheduler
 
-__all__ = ["CONTROLLER_ID", "LinkFault", "Links"]
+__all__ = ["CONTROLLER_ID", "HEALTHY", "LinkFault", "Links"]
 
 CONTROLLER_ID = -1
 """The node id of the active controller on the links."""
@@ -35,7 +35,7 @@ class LinkFault:
     delay_ms: int = 0
 
 
-_HEALTHY = LinkFault()
+HEALTHY = LinkFault()
 
 
 _Message = tuple["Process", "Callable[..., object]", tuple[Any, ...]]
@@ -113,7 +113,7 @@ class Links:
     def set_fault(self, source: int, target: int, fault: LinkFault) -> None:
         """Cut or slow the link from ``source`` to ``target``; a `LinkFault` of defaults mends it."""
         key = (source, target)
-        if fault == _HEALTHY:
+        if fault == HEALTHY:
             self._faults.pop(key, None)
         else:
             self._faults[key] = fault
@@ -130,7 +130,7 @@ class Links:
     def _transmit(self, link: tuple[int, int], message: _Message) -> None:
         delay_ms = 0
         if self._faults:
-            fault = self._faults.get(link, _HEALTHY)
+            fault = self._faults.get(link, HEALTHY)
             if fault.drop:
                 self._held.setdefault(link, deque()).append(message)
                 return

@@ -1,4 +1,7 @@
-"""Real time: the scheduler that runs a cluster on an asyncio event loop."""
+"""The scheduler of a cluster: an asyncio event loop, and its clock.
+
+A loop in virtual time brings a clock of its own along; every other loop has the system's.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,17 @@ if TYPE_CHECKING:
 
     from purgatory import Clock
 
-__all__ = ["AsyncioScheduler"]
+__all__ = ["LoopScheduler"]
 
 
-class AsyncioScheduler:
-    """A `Scheduler` on the running event loop."""
+class LoopScheduler:
+    """A `Scheduler` on an event loop. Thread rule: all but `call_soon_threadsafe` on its thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._clock = SystemClock()
+        self.loop = loop
+        clock: Clock | None = getattr(loop, "clock", None)
+        self.is_virtual = clock is not None
+        self._clock = SystemClock() if clock is None else clock
         # uvloop counts from a reading rounded down to whole milliseconds, asyncio from an exact one.
         self._rounding_ms = 0 if isinstance(loop, asyncio.BaseEventLoop) else 1
         self.call_soon = loop.call_soon
@@ -28,17 +33,17 @@ class AsyncioScheduler:
 
     @property
     def clock(self) -> Clock:
-        """The system's clock."""
+        """The loop's clock."""
         return self._clock
 
     def call_later(
         self, delay_ms: int, callback: Callable[..., object], *args: Any
     ) -> asyncio.TimerHandle:
-        """Run ``callback(*args)`` once ``delay_ms`` milliseconds are over, never before."""
+        """Run `callback(*args)` once `delay_ms` milliseconds are over, never before."""
         if delay_ms > 0:
             delay_ms += self._rounding_ms
-        return self._loop.call_later(delay_ms / 1000, callback, *args)
+        return self.loop.call_later(delay_ms / 1000, callback, *args)
 
     def report_error(self, message: str, error: Exception) -> None:
-        """Log the error with its traceback, as asyncio does with an error in a callback."""
-        self._loop.call_exception_handler({"message": message, "exception": error})
+        """Give the error to the loop: a real one logs it, a virtual one fails the run."""
+        self.loop.call_exception_handler({"message": message, "exception": error})

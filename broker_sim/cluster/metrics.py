@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.errors import MissingExtraError
 from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
@@ -20,25 +21,20 @@ if TYPE_CHECKING:
 
     Family = CounterMetricFamily | GaugeMetricFamily
 
-__all__ = ["CONTENT_TYPE", "MetricsUnavailableError", "metrics_text"]
+__all__ = ["metrics_text"]
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PURGATORY = "kafka_server_delayedoperationpurgatory"
 REPLICA_MANAGER = "kafka_server_replicamanager"
 CONTROLLER = "kafka_controller_kafkacontroller"
 
 
-class MetricsUnavailableError(RuntimeError):
-    """prometheus-client is not installed."""
-
-
-def metrics_text(nodes: Nodes) -> bytes:
-    """Return all metrics as of now; dead brokers have none. Raises MetricsUnavailableError."""
+def metrics_text(nodes: Nodes) -> str:
+    """Return all metrics as of now; dead brokers have none. Raises MissingExtraError."""
     try:
         from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - an extra
         from prometheus_client.registry import Collector  # noqa: PLC0415
     except ImportError as error:
-        raise MetricsUnavailableError(
+        raise MissingExtraError(
             "metrics need prometheus-client: pip install 'broker-sim[metrics]'"
         ) from error
 
@@ -50,7 +46,7 @@ def metrics_text(nodes: Nodes) -> bytes:
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(NodesCollector())
-    return generate_latest(registry)
+    return generate_latest(registry).decode()
 
 
 def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:

@@ -1,0 +1,91 @@
+"""The brokers' listening sockets: bound at the start, opened when a broker has metadata.
+
+A broker refuses clients until it has caught up with the metadata, as Kafka's does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from broker_sim.network import SocketServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from broker_sim.broker.broker import Broker
+
+__all__ = ["Listeners"]
+
+
+class Listeners:
+    """One `SocketServer` for each live broker; all of it runs on the event loop.
+
+    `ports` says where each broker listens, 0 takes any free port, which it then keeps for later
+    lives. `on_accepting` is called when a broker accepts clients.
+    """
+
+    def __init__(
+        self, host: str, ports: Mapping[int, int], on_accepting: Callable[[], object]
+    ) -> None:
+        self._host = host
+        self._on_accepting = on_accepting
+        self._servers: dict[int, SocketServer] = {}
+        self._has_metadata: dict[int, asyncio.Event] = {}
+        self._openings: dict[int, asyncio.Task[None]] = {}
+        self.ports = dict(ports)
+
+    def bind(self, broker_id: int) -> None:
+        """Take the broker's port. Raises OSError with an advice when it is in use."""
+        server = SocketServer(self._host, self.ports[broker_id])
+        self._servers[broker_id] = server
+        self.ports[broker_id] = server.port
+
+    def serve(self, broker: Broker) -> None:
+        """Accept the broker's clients as soon as it has metadata; returns at once."""
+        broker_id = broker.broker_id
+        self._has_metadata[broker_id] = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._openings[broker_id] = loop.create_task(self._open(broker), name=f"open-{broker_id}")
+
+    async def _open(self, broker: Broker) -> None:
+        await self._has_metadata[broker.broker_id].wait()
+        await self._servers[broker.broker_id].start(broker.process, broker, broker.config)
+        self._on_accepting()
+
+    def on_image(self, brokers: Iterable[Broker]) -> None:
+        """Look which brokers have caught up; to be called when one has applied new metadata."""
+        for broker in brokers:
+            if broker.has_caught_up and broker.broker_id in self._has_metadata:
+                self._has_metadata[broker.broker_id].set()
+
+    def is_accepting(self, broker_id: int) -> bool:
+        """Whether clients can connect. Raises what kept the broker from listening."""
+        opening = self._openings.get(broker_id)
+        if opening is None or not opening.done():
+            return False
+        opening.result()
+        return True
+
+    def hold_clients(self, broker_id: int) -> None:
+        """Let nothing pass between the broker and its clients until `release_clients`."""
+        self._servers[broker_id].hold_clients()
+
+    def release_clients(self, broker_id: int) -> None:
+        """Let pass what has waited, and all that follows."""
+        self._servers[broker_id].release_clients()
+
+    def close(self, broker_id: int) -> None:
+        """Stop listening and break all connections of the broker."""
+        opening = self._openings.pop(broker_id, None)
+        if opening is not None:
+            opening.cancel()
+        self._has_metadata.pop(broker_id, None)
+        server = self._servers.pop(broker_id, None)
+        if server is not None:
+            server.close()
+
+    def close_all(self) -> None:
+        """Give all ports back."""
+        for broker_id in list(self._servers):
+            self.close(broker_id)

@@ -1,0 +1,239 @@
+"""The verbs of a cluster: the only list of what can be done to it.
+
+`AsyncCluster` carries them out; `Cluster` and `VirtualCluster` are made from this list, and so are
+the control port and `broker-sim ctl`. A new verb is one method here and its tests: the method, its
+parameters and its docstring are all that the other faces need. `broker-sim ctl` imports this module
+for its help, so what is slow to import is imported where it is used.
+
+Every method runs on the cluster's event loop. Errors: UnknownBrokerError and UnknownPartitionError
+for what does not exist, WrongStateError for a verb that does not fit, ApiError for what a Kafka
+controller would refuse, ClusterTimeoutError for a wait that takes too long.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.control.verb import Face, verb, waiting_verb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker_sim.cluster.listeners import Listeners
+    from broker_sim.cluster.nodes import Nodes
+    from broker_sim.cluster.status import ClusterStatus, PurgatoryStatus, TopicStatus
+    from broker_sim.handlers.faults import Fault, InjectedFault
+
+__all__ = ["Verbs"]
+
+BROKER_DEFAULT = -1
+
+
+class Verbs(Face):
+    """What can be done to a running cluster."""
+
+    listeners: Listeners
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes of the cluster. Raises WrongStateError when it does not run."""
+        raise NotImplementedError
+
+    # -- brokers --------------------------------------------------------------------------------
+
+    @verb()
+    def pause(self, broker_id: int) -> None:
+        """Stop the broker's process where it is, as SIGSTOP does."""
+        self.nodes.pause(broker_id)
+
+    @verb()
+    def resume(self, broker_id: int) -> None:
+        """Let a paused broker continue, as SIGCONT does."""
+        self.nodes.resume(broker_id)
+
+    @verb()
+    def kill(self, broker_id: int) -> None:
+        """Kill the broker's process, as SIGKILL does. Its log survives."""
+        self.nodes.kill(broker_id)
+        self.listeners.close(broker_id)
+
+    @waiting_verb()
+    async def stop(self, broker_id: int) -> None:
+        """Shut the broker down in order, as SIGTERM does: it hands over its leaderships first."""
+        await self.nodes.stop(broker_id)
+        self.listeners.close(broker_id)
+
+    @waiting_verb()
+    async def start(self, broker_id: int, *, wait: bool = True) -> None:
+        """Start a broker that was killed or stopped, on its port and its log.
+
+        Waits until clients can connect, which is when the controller has taken the broker back:
+        after a kill not before its old session has ended (`broker.session.timeout.ms`). With
+        `wait=False` returns at once.
+        """
+        self.nodes.dead(broker_id)
+        self._start(broker_id)
+        if wait:
+            await self._until(
+                lambda: self.listeners.is_accepting(broker_id),
+                f"broker {broker_id} to accept clients",
+            )
+
+    @waiting_verb()
+    async def roll(self) -> None:
+        """Restart all brokers one after the other, each when the last one is back in every ISR.
+
+        Raises WrongStateError unless every broker is running.
+        """
+        for broker_id in self.nodes.nodes:
+            self.nodes.running(broker_id)
+        for broker_id in self.nodes.nodes:
+            await self.nodes.stop(broker_id)
+            self.listeners.close(broker_id)
+            self._start(broker_id)
+            await self._until(
+                lambda broker_id=broker_id: (  # type: ignore[misc]
+                    self.listeners.is_accepting(broker_id) and self.nodes.is_in_sync
+                ),
+                f"broker {broker_id} to be back in every ISR",
+            )
+
+    @verb()
+    def disconnect(self, broker_id: int) -> None:
+        """Cut the broker off from the other nodes. Clients still reach it."""
+        self.nodes.isolate(broker_id)
+
+    @verb()
+    def reconnect(self, broker_id: int) -> None:
+        """Undo `disconnect`."""
+        self.nodes.isolate(broker_id, drop=False)
+
+    @verb()
+    def disconnect_clients(self, broker_id: int) -> None:
+        """Cut the broker off from its clients. The other nodes still reach it.
+
+        Connections stay and new ones are made, but what either side sends waits until
+        `reconnect_clients`, and is lost when the broker dies before.
+        """
+        self.nodes.alive(broker_id).clients_cut_off = True
+        self.listeners.hold_clients(broker_id)
+
+    @verb()
+    def reconnect_clients(self, broker_id: int) -> None:
+        """Undo `disconnect_clients`."""
+        self.nodes.alive(broker_id).clients_cut_off = False
+        self.listeners.release_clients(broker_id)
+
+    @verb(path="/links", fields={"source": "from", "target": "to"})
+    def set_link(self, source: int, target: int, *, drop: bool = False, delay_ms: int = 0) -> None:
+        """Cut or slow the link from one broker to another. Without options mend it.
+
+        A cut link holds back what is sent until it is mended, as TCP does.
+        """
+        self.nodes.set_link(source, target, drop=drop, delay_ms=delay_ms)
+
+    # -- requests of clients ----------------------------------------------------------------------
+
+    @verb(path="/inject")
+    def inject(self, fault: Fault) -> InjectedFault:
+        """Let a fault hit requests of clients from now on; returns a handle to it."""
+        if fault.broker is not None:
+            self.nodes.node(fault.broker)
+        return self.nodes.faults.inject(fault)
+
+    @verb("DELETE", "/inject/{fault_id}")
+    def heal(self, fault_id: int | None = None) -> None:
+        """Remove one injected fault, or all of them. LookupError if there is none of that id."""
+        self.nodes.faults.heal(fault_id)
+
+    # -- topics ---------------------------------------------------------------------------------
+
+    @waiting_verb(path="/topics")
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int = BROKER_DEFAULT,
+        replication_factor: int = BROKER_DEFAULT,
+        configs: Mapping[str, str] | None = None,
+        *,
+        assignments: Mapping[int, list[int]] | None = None,
+    ) -> TopicStatus:
+        """Create a topic; returns when every running broker that can be reached knows it.
+
+        -1 takes the brokers' default (`num.partitions`, `default.replication.factor`).
+        `assignments` gives the brokers of each partition instead, the preferred leader first.
+        """
+        from broker_sim.controller import CreatableTopic  # noqa: PLC0415 - see module docstring
+
+        wanted = CreatableTopic(
+            name, partitions, replication_factor, tuple((assignments or {}).items()), configs or {}
+        )
+        version = self.nodes.create_topic(wanted)
+        await self._until(
+            lambda: self.nodes.has_heard_of(version), f"the brokers to hear of topic {name}"
+        )
+        return self.status().topic(name)
+
+    @waiting_verb()
+    async def transfer_leadership(self, topic: str, partition: int, to: int) -> None:
+        """Make another in-sync replica the leader; returns when it leads.
+
+        The leader epoch rises by one, as with every election. Does nothing if it leads already.
+        """
+        version = self.nodes.transfer_leadership(topic, partition, to)
+        await self._until(
+            lambda: self.nodes.has_heard_of(version), f"broker {to} to lead {topic}-{partition}"
+        )
+
+    # -- what can be seen -------------------------------------------------------------------------
+
+    @verb("GET", "/status")
+    def status(self) -> ClusterStatus:
+        """Return brokers with their state, and partitions with leader, ISR, LEO and HW."""
+        from broker_sim.cluster.status import cluster_status  # noqa: PLC0415 - see module docstring
+
+        return cluster_status(self.nodes)
+
+    @verb("GET", "/purgatory")
+    def purgatory(self) -> tuple[PurgatoryStatus, ...]:
+        """Return what is parked where: keys, age, time left, wheel level and bucket."""
+        from broker_sim.cluster.status import purgatory_status  # noqa: PLC0415
+
+        return purgatory_status(self.nodes)
+
+    @verb("GET", "/metrics")
+    def metrics(self) -> str:
+        """Return Kafka's metrics in the text format of Prometheus; needs the extra `metrics`.
+
+        Raises MissingExtraError without it.
+        """
+        from broker_sim.cluster.metrics import metrics_text  # noqa: PLC0415
+
+        return metrics_text(self.nodes)
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        """Return the id of the partition's leader, None without one."""
+        return self.status().leader(topic, partition)
+
+    def followers(self, topic: str, partition: int = 0) -> tuple[int, ...]:
+        """Return the ids of the replicas that do not lead, dead ones too."""
+        return self.status().followers(topic, partition)
+
+    def isr(self, topic: str, partition: int = 0) -> tuple[int, ...]:
+        """Return the ids of the in-sync replicas."""
+        return self.status().isr(topic, partition)
+
+    def high_watermark(self, topic: str, partition: int = 0) -> int | None:
+        """Return the leader's high watermark, None without a live leader."""
+        return self.status().high_watermark(topic, partition)
+
+    # -- what the verbs share ---------------------------------------------------------------------
+
+    def _start(self, broker_id: int) -> None:
+        """Bind first, so that a port that is taken by now leaves the broker dead."""
+        self.listeners.bind(broker_id)
+        self.listeners.serve(self.nodes.start(broker_id))
+
+    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for a condition on the metadata of the brokers. Raises ClusterTimeoutError."""
+        raise NotImplementedError

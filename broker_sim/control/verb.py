@@ -1,0 +1,149 @@
+"""How a verb of a cluster is declared once and appears on every face, HTTP and command line too.
+
+A verb is a method marked with `verb` (ends at once) or `waiting_verb` (a coroutine). It is written
+once, in `Verbs`; each face decides in `bind_verb` how a call reaches the cluster: directly on the
+cluster's event loop, from another thread, or by stepping a virtual loop. On a blocking face a
+waiting verb is an ordinary method that returns when the wait is over.
+
+`address` says where the verb is served over HTTP. Kafka has no counterpart.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Self,
+    TypeVar,
+    overload,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+__all__ = ["AsyncFace", "BlockingFace", "Face", "HttpAddress", "Verb", "WaitingVerb", "verb",
+           "verbs_of", "waiting_verb"]  # fmt: skip
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class HttpAddress(NamedTuple):
+    """Where a verb is served. `{name}` in the path stands for a parameter of the verb."""
+
+    method: str
+    path: str
+    fields: Mapping[str, str] = {}
+    """The fields of the JSON body that are called otherwise than the parameters."""
+
+
+class Face:
+    """Something that has the verbs of a cluster."""
+
+    def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what calls the verb's method on the cluster with the caller's arguments."""
+        raise NotImplementedError
+
+
+class AsyncFace(Face):
+    """A face on the cluster's own event loop: waiting verbs are awaited."""
+
+
+class BlockingFace(Face):
+    """A face for code that is not asynchronous: waiting verbs return when the wait is over."""
+
+
+class Verb(Generic[P, T]):
+    """A verb that ends at once."""
+
+    waits: ClassVar[bool] = False
+
+    def __init__(self, method: Callable[..., Any], address: HttpAddress | None = None) -> None:
+        self.method = method
+        self._address = address
+        self.__doc__ = method.__doc__
+        self.__wrapped__ = method  # so that `help` and `inspect.signature` show the parameters
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, face: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, face: Face, owner: type) -> Callable[P, T]: ...
+    def __get__(self, face: Face | None, owner: type) -> Self | Callable[P, T]:
+        return self if face is None else face.bind_verb(self.method)
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """The parameters that a caller gives, in order; their annotations are texts."""
+        parameters = dict(inspect.signature(self.method).parameters)
+        del parameters["self"]
+        return parameters
+
+    def annotation(self, name: str) -> str:
+        """Return the annotation of a parameter as it is written."""
+        return str(self.parameters[name].annotation)
+
+    @property
+    def word(self) -> str:
+        """The verb on the command line and in paths: its name with dashes."""
+        return self.name.replace("_", "-")
+
+    @property
+    def is_for_brokers(self) -> bool:
+        """Whether the first parameter is a broker's id."""
+        return next(iter(self.parameters), None) == "broker_id"
+
+    @property
+    def address(self) -> HttpAddress:
+        """Where it is served: under its broker, or under its own word, unless it says otherwise."""
+        if self._address is not None:
+            return self._address
+        path = f"/brokers/{{broker_id}}/{self.word}" if self.is_for_brokers else f"/{self.word}"
+        return HttpAddress("POST", path)
+
+
+class WaitingVerb(Verb[P, T]):
+    """A verb that is a coroutine on the cluster's event loop."""
+
+    waits = True
+
+    @overload  # type: ignore[override]
+    def __get__(self, face: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, face: AsyncFace, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def __get__(self, face: BlockingFace, owner: type) -> Callable[P, T]: ...
+    def __get__(self, face: Face | None, owner: type) -> Any:
+        return self if face is None else face.bind_verb(self.method)
+
+
+def verb(
+    method: str = "POST", path: str | None = None, fields: Mapping[str, str] | None = None
+) -> Callable[[Callable[Concatenate[Any, P], T]], Verb[P, T]]:
+    """Mark a method as a verb that ends at once."""
+    address = None if path is None else HttpAddress(method, path, fields or {})
+    return lambda function: Verb(function, address)
+
+
+def waiting_verb(
+    method: str = "POST", path: str | None = None
+) -> Callable[[Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]], WaitingVerb[P, T]]:
+    """Mark a coroutine as a verb that waits."""
+    address = None if path is None else HttpAddress(method, path)
+    return lambda function: WaitingVerb(function, address)
+
+
+def verbs_of(face: type) -> dict[str, Verb[..., Any]]:
+    """Return all verbs of a class by name, in the order in which they are written."""
+    found: dict[str, Verb[..., Any]] = {}
+    for base in reversed(face.__mro__):
+        found |= {name: item for name, item in vars(base).items() if isinstance(item, Verb)}
+    return found

@@ -1,0 +1,112 @@
+"""Makes the purgatories of brokers: on which timer they are, and who observes them.
+
+In real time a purgatory has a `SystemTimer` and, as in Kafka, a thread
+`ExpirationReaper-<broker>-<purgatory>` that hands expired operations to the broker's process. In
+virtual time there are no threads: the event loop drives a `LoopTimer`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from purgatory import DelayedOperationPurgatory, LoopTimer, SystemTimer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim.runtime.process import Process
+    from broker_sim.runtime.scheduler import LoopScheduler
+    from purgatory import DelayedOperation, PurgatoryObserver
+
+__all__ = ["ObserverFactory", "OperationObserver", "PurgatoryFactory"]
+
+
+class OperationObserver(Protocol):
+    """A `PurgatoryObserver` that also gets to know its purgatory."""
+
+    def attach(self, purgatory: DelayedOperationPurgatory[Any]) -> None:
+        """Learn which purgatory is observed; called once, before anything else."""
+
+    def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+        """An operation is tried for the first time."""
+
+    def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+        """It has to wait."""
+
+    def completed(self, operation: DelayedOperation, by: str, /) -> None:
+        """It was completed before its time."""
+
+    def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
+        """Its time was over."""
+
+    def cancelled(self, operation: DelayedOperation, /) -> None:
+        """It was dropped."""
+
+
+class ObserverFactory(Protocol):
+    """Makes the observers of one kind, such as those of the trace."""
+
+    def observer(self, purgatory: str, broker_id: int) -> OperationObserver:
+        """Return the observer of that purgatory on that broker, for one life of it."""
+
+
+class PurgatoryFactory:
+    """Makes the purgatories of one cluster; each is observed by one observer of each factory."""
+
+    def __init__(self, scheduler: LoopScheduler, observers: Sequence[ObserverFactory] = ()) -> None:
+        self._scheduler = scheduler
+        self._observers = observers
+
+    def __call__(
+        self, name: str, broker_id: int, process: Process, purge_interval: int
+    ) -> DelayedOperationPurgatory[Any]:
+        """Return a purgatory whose expired operations run in the broker's process."""
+        observers = [factory.observer(name, broker_id) for factory in self._observers]
+        purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(
+            name,
+            self._timer(name, process),
+            broker_id=broker_id,
+            purge_interval=purge_interval,
+            observer=_as_one(observers),
+        )
+        for observer in observers:
+            observer.attach(purgatory)
+        return purgatory
+
+    def _timer(self, name: str, process: Process) -> SystemTimer:
+        if self._scheduler.is_virtual:
+            return LoopTimer(name, self._scheduler.loop, process.clock, run=process.deliver)
+        return SystemTimer(name, process.clock, process)
+
+
+def _as_one(observers: Sequence[OperationObserver]) -> PurgatoryObserver | None:
+    if not observers:
+        return None
+    return observers[0] if len(observers) == 1 else _Observers(observers)
+
+
+class _Observers:
+    """Several observers, told one after the other."""
+
+    def __init__(self, observers: Sequence[OperationObserver]) -> None:
+        self._observers = observers
+
+    def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+        for observer in self._observers:
+            observer.tried(operation, keys)
+
+    def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+        for observer in self._observers:
+            observer.parked(operation, keys)
+
+    def completed(self, operation: DelayedOperation, by: str, /) -> None:
+        for observer in self._observers:
+            observer.completed(operation, by)
+
+    def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
+        for observer in self._observers:
+            observer.expired(operation, lateness_ms)
+
+    def cancelled(self, operation: DelayedOperation, /) -> None:
+        for observer in self._observers:
+            observer.cancelled(operation)
