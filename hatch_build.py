@@ -22,7 +22,7 @@ PACKAGES = ("broker_sim", "purgatory")
 # call each other are compiled together: only among them is a call native.
 MODULES = (
     "broker_sim.broker.broker",
-    "broker_sim.broker.links",
+    "broker_sim.broker.leader_link",
     "broker_sim.handlers.context",
     "broker_sim.handlers.data.fetch",
     "broker_sim.handlers.data.produce",

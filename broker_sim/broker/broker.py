@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker_sim.broker.controller_link import ControllerLink
+from broker_sim.broker.leader_link import LeaderLink
 from broker_sim.broker.lifecycle import BrokerLifecycle
-from broker_sim.broker.links import ControllerLink, LeaderLink
 from broker_sim.config import effective_topic_config
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers import ApiTable, RequestContext
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping, Sequence
 
-    from broker_sim.broker.links import ReplicaServer
+    from broker_sim.broker.leader_link import ReplicaServer
     from broker_sim.config import BrokerConfig, TopicConfig
     from broker_sim.controller import Controller
     from broker_sim.handlers.faults.fault_injector import FaultInjector

@@ -1,8 +1,8 @@
-"""A broker's ways to the other nodes: to a leader that it follows, and to the controller."""
+"""The link from a broker to the active controller; mirrors `NodeToControllerChannelManager`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.controller.requests import IsrMember, PartitionAlteration
 from broker_sim.errors import ApiError, ErrorCode
@@ -10,81 +10,15 @@ from broker_sim.replica import IsrDecision
 from broker_sim.runtime.links import CONTROLLER_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from broker_sim.controller import Controller
-    from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.replica import FetchParams, FetchPartition, FetchPartitionData, IsrProposal
+    from broker_sim.replica import IsrProposal
     from broker_sim.runtime.links import Links
 
-__all__ = ["ControllerLink", "LeaderLink", "ReplicaServer"]
+__all__ = ["ControllerLink"]
 
 Result = TypeVar("Result")
-
-
-class ReplicaServer(Protocol):
-    """What a leader does for its followers."""
-
-    def serve_fetch(
-        self,
-        params: FetchParams,
-        infos: Sequence[tuple[TopicPartition, FetchPartition]],
-        respond: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None],
-    ) -> None:
-        """Serve a follower's fetch, now or when there is data."""
-
-    def serve_log_bounds(
-        self,
-        topic_partition: TopicPartition,
-        current_leader_epoch: int,
-        respond: Callable[[tuple[ErrorCode, int, int]], None],
-    ) -> None:
-        """Tell a follower where the log begins and ends."""
-
-
-class LeaderLink:
-    """The `LeaderEndpoint` over links; mirrors ``RemoteLeaderEndPoint``."""
-
-    def __init__(self, broker_id: int, links: Links, brokers: Mapping[int, ReplicaServer]) -> None:
-        self._broker_id = broker_id
-        self._links = links
-        self._brokers = brokers
-
-    def fetch(
-        self,
-        leader_id: int,
-        params: FetchParams,
-        infos: Sequence[tuple[TopicPartition, FetchPartition]],
-        on_response: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None],
-        on_failure: Callable[[], None],
-    ) -> None:
-        """Send a fetch to the leader's broker."""
-        self._links.call(
-            self._broker_id,
-            leader_id,
-            lambda respond: self._brokers[leader_id].serve_fetch(params, infos, respond),
-            on_response,
-            on_failure,
-        )
-
-    def fetch_log_bounds(
-        self,
-        leader_id: int,
-        topic_partition: TopicPartition,
-        current_leader_epoch: int,
-        on_response: Callable[[ErrorCode, int, int], None],
-        on_failure: Callable[[], None],
-    ) -> None:
-        """Ask for the leader's log start and end offset."""
-
-        def serve(respond: Callable[[tuple[ErrorCode, int, int]], None]) -> None:
-            self._brokers[leader_id].serve_log_bounds(
-                topic_partition, current_leader_epoch, respond
-            )
-
-        self._links.call(
-            self._broker_id, leader_id, serve, lambda bounds: on_response(*bounds), on_failure
-        )
 
 
 class ControllerLink:
