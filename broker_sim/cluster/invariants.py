@@ -1,4 +1,4 @@
-"""What must hold after every step of a simulated cluster, whatever befalls it."""
+"""What must hold after every step of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["InvariantChecker", "InvariantViolationError"]
 
 
 class InvariantViolationError(AssertionError):
-    """The cluster did what no cluster may do; the text says what and where."""
+    """An invariant does not hold; the text says which and where."""
 
 
 class InvariantChecker:
@@ -24,7 +24,6 @@ class InvariantChecker:
     * the high watermark never goes back on a leader, within one leader epoch
     * log start <= last stable offset <= high watermark <= log end
     * two leaders of the same epoch do not exist
-    * an operation ends once
     """
 
     def __init__(self, nodes: Nodes) -> None:
@@ -79,7 +78,3 @@ class InvariantChecker:
                     f"leader {broker.broker_id} is beyond the log end {follower.log_end_offset} "
                     f"of broker {member}, which is in its ISR"
                 )
-
-    def operation_ended_twice(self, purgatory: str, operation_id: int) -> None:
-        """Raise: an operation must end once."""
-        raise InvariantViolationError(f"operation {operation_id} of {purgatory} ended twice")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.cluster.invariants import InvariantViolationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from purgatory import Clock, DelayedOperation, PurgatoryObserver
+    from purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
 
-__all__ = ["BothObservers", "OperationWatch", "SimulationTrace"]
+__all__ = ["OperationWatch", "OperationWatches", "SimulationTrace"]
 
 KEPT_EVENTS = 200
 
@@ -44,76 +46,53 @@ class SimulationTrace:
         return self._hash.hexdigest()
 
 
-class OperationWatch:
-    """A `PurgatoryObserver` that records each step and counts how operations end."""
+class OperationWatches:
+    """Makes the observers that write the steps of all operations into one trace."""
 
-    def __init__(
-        self,
-        purgatory: str,
-        broker_id: int,
-        trace: SimulationTrace,
-        on_end: Callable[[str, int], None],
-    ) -> None:
-        self._label = f"{broker_id}/{purgatory}"
+    def __init__(self, trace: SimulationTrace) -> None:
         self._trace = trace
-        self._on_end = on_end
-        self.open: set[int] = set()
+
+    def observer(self, purgatory: str, broker_id: int) -> OperationWatch:
+        """Return the observer of a purgatory."""
+        return OperationWatch(f"{broker_id}/{purgatory}", self._trace)
+
+
+class OperationWatch:
+    """Records each step of the operations of one purgatory, and that each of them ends once."""
+
+    def __init__(self, label: str, trace: SimulationTrace) -> None:
+        self._label = label
+        self._trace = trace
+        self._open: set[int] = set()
+
+    def attach(self, purgatory: DelayedOperationPurgatory[Any]) -> None:
+        """Do nothing: nothing is asked of the purgatory."""
 
     def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """Take note that an operation is tried for the first time."""
-        self.open.add(operation.operation_id)
+        """Record that an operation is tried for the first time."""
+        self._open.add(operation.operation_id)
         self._trace.record(self._label, operation.operation_id, "tried", *keys)
 
     def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """Take note that it has to wait."""
+        """Record that it has to wait."""
         self._trace.record(self._label, operation.operation_id, "parked", len(keys))
 
     def completed(self, operation: DelayedOperation, by: str, /) -> None:
-        """Take note that it was completed."""
+        """Record that it was completed."""
         self._end(operation, "completed", by)
 
     def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
-        """Take note that its time was over."""
+        """Record that its time was over."""
         self._end(operation, "expired", str(lateness_ms))
 
     def cancelled(self, operation: DelayedOperation, /) -> None:
-        """Take note that it was dropped."""
+        """Record that it was dropped."""
         self._end(operation, "cancelled", "")
 
     def _end(self, operation: DelayedOperation, how: str, detail: str) -> None:
         self._trace.record(self._label, operation.operation_id, how, detail)
-        if operation.operation_id not in self.open:
-            self._on_end(self._label, operation.operation_id)
-        self.open.discard(operation.operation_id)
-
-
-class BothObservers:
-    """A `PurgatoryObserver` that is two, told one after the other."""
-
-    def __init__(self, first: PurgatoryObserver, second: PurgatoryObserver) -> None:
-        self._both = (first, second)
-
-    def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """Pass it on."""
-        for observer in self._both:
-            observer.tried(operation, keys)
-
-    def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """Pass it on."""
-        for observer in self._both:
-            observer.parked(operation, keys)
-
-    def completed(self, operation: DelayedOperation, by: str, /) -> None:
-        """Pass it on."""
-        for observer in self._both:
-            observer.completed(operation, by)
-
-    def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
-        """Pass it on."""
-        for observer in self._both:
-            observer.expired(operation, lateness_ms)
-
-    def cancelled(self, operation: DelayedOperation, /) -> None:
-        """Pass it on."""
-        for observer in self._both:
-            observer.cancelled(operation)
+        if operation.operation_id not in self._open:
+            raise InvariantViolationError(
+                f"operation {operation.operation_id} of {self._label} ended twice"
+            )
+        self._open.discard(operation.operation_id)

@@ -1,25 +1,25 @@
-"""A client in virtual time: sends encoded requests over links and takes encoded responses.
+"""A client in virtual time: sends requests over the virtual network and takes their responses.
 
-Its bytes go through the same `Connection`, codec and handlers as those of a real client.
+Its bytes go through the same sockets, codec and handlers as those of a real client.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
-from broker_sim.cluster.virtual_transport import VirtualTransport
-from broker_sim.network import Connection
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from broker_sim.cluster.nodes import Nodes
-    from broker_sim.runtime.process import Process
+    from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
 __all__ = ["PendingResponse", "VirtualClient"]
+
+LENGTH_BYTES = 4
 
 
 class PendingResponse:
@@ -54,62 +54,76 @@ class PendingResponse:
         assert self.received_ms is not None, "not answered yet"
         return self.received_ms - self.sent_ms
 
+    def finish(self, now_ms: int, response: Any, *, disconnected: bool = False) -> None:
+        """End the wait; called once."""
+        self.received_ms = now_ms
+        self.response = response
+        self.disconnected = disconnected
+        if self.on_done is not None:
+            self.on_done(self)
 
-class _ClientConnection:
-    """One connection to one life of one broker."""
 
-    def __init__(self, client: VirtualClient, broker_id: int, nodes: Nodes) -> None:
-        node = nodes.node(broker_id)
-        assert node.broker is not None
-        assert node.process is not None
-        self.waiting: deque[PendingResponse] = deque()
+class _ClientConnection(asyncio.Protocol):
+    """One connection to one life of one broker; what is sent before it is made waits."""
+
+    def __init__(self, loop: VirtualEventLoop) -> None:
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
+        self._received = bytearray()
+        self._waiting: deque[PendingResponse] = deque()
         self.is_open = True
-        self._client = client
-        self._server = Connection(
-            node.process,
-            node.broker,
-            node.config.socket_request_max_bytes,
-            lambda _: None,
-            lambda _: None,
-        )
-        links, client_id = nodes.links, client.node_id
-        self._server.connection_made(
-            VirtualTransport(
-                lambda data: links.send(broker_id, client_id, self._on_response, data),
-                lambda: links.send(broker_id, client_id, self.on_close),
+
+    def send(self, request: bytes, pending: PendingResponse | None) -> None:
+        """Send a request; `pending` takes its response, None stands for one without."""
+        if pending is not None:
+            self._waiting.append(pending)
+        if self._transport is None:
+            self._unsent.append(request)
+        else:
+            self._transport.write(request)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send what has waited for the connection."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.writelines(self._unsent)
+        self._unsent.clear()
+
+    def data_received(self, data: bytes) -> None:
+        """Take responses, also parts of one and several at once."""
+        received = self._received
+        received += data
+        while len(received) >= LENGTH_BYTES:
+            end = LENGTH_BYTES + int.from_bytes(received[:LENGTH_BYTES], "big")
+            if len(received) < end:
+                return
+            frame = bytes(received[LENGTH_BYTES:end])
+            del received[:end]
+            pending = self._waiting.popleft()
+            _, response = decode_response(
+                pending.api_key, pending.api_version, memoryview(frame)
             )
-        )
+            pending.finish(self._loop.clock.now_ms(), response)
 
-        def send(data: bytes) -> None:
-            links.send(client_id, broker_id, self._server.data_received, data)
-
-        self.send = send
-
-    def _on_response(self, data: bytes) -> None:
-        if not self.is_open:
-            return
-        pending = self.waiting.popleft()
-        _, pending.response = decode_response(
-            pending.api_key, pending.api_version, memoryview(data)[4:]
-        )
-        self._client.finish(pending)
-
-    def on_close(self) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """End all waits: the broker has closed, died, or refused."""
         self.is_open = False
-        while self.waiting:
-            pending = self.waiting.popleft()
-            pending.disconnected = True
-            self._client.finish(pending)
+        while self._waiting:
+            pending = self._waiting.popleft()
+            pending.finish(self._loop.clock.now_ms(), None, disconnected=True)
 
 
 class VirtualClient:
     """A client with one connection to each broker; requests on a connection are pipelined."""
 
-    def __init__(self, node_id: int, process: Process, nodes: Nodes) -> None:
-        self.node_id = node_id
-        self._process = process
-        self._nodes = nodes
-        self._connections: dict[int, tuple[object, _ClientConnection]] = {}
+    def __init__(
+        self, client_id: int, loop: VirtualEventLoop, addresses: Mapping[int, tuple[str, int]]
+    ) -> None:
+        self.host = f"client-{client_id}"
+        """Its name in the faults of the virtual network."""
+        self._loop = loop
+        self._addresses = addresses
+        self._connections: dict[int, _ClientConnection] = {}
         self._correlation_id = 0
 
     def send(
@@ -121,43 +135,30 @@ class VirtualClient:
     ) -> PendingResponse:
         """Send a request; the answer comes while the cluster is stepped.
 
-        A dead broker answers with ``disconnected``, as a refused connection does.
+        A dead broker answers with `disconnected`: it refuses the connection.
         """
+        now_ms = self._loop.clock.now_ms()
         api_key = ApiKey(cast("int", message.API_KEY))
-        pending = PendingResponse(api_key, version, self._process.clock.now_ms(), on_done)
-        connection = self._connection(broker_id)
-        if connection is None:
-            pending.disconnected = True
-            self._process.call_soon(self.finish, pending)
-            return pending
+        pending = PendingResponse(api_key, version, now_ms, on_done)
         self._correlation_id += 1
-        header = RequestHeader(api_key, version, self._correlation_id, f"virtual-{self.node_id}")
-        expects_answer = not (api_key is ApiKey.PRODUCE and message.acks == 0)
-        if expects_answer:
-            connection.waiting.append(pending)
-        else:
-            self._process.call_soon(self.finish, pending)
-        connection.send(b"".join(encode_request(header, message)))
+        header = RequestHeader(api_key, version, self._correlation_id, self.host)
+        is_answered = not (api_key is ApiKey.PRODUCE and message.acks == 0)
+        request = b"".join(encode_request(header, message))
+        self._connection(broker_id).send(request, pending if is_answered else None)
+        if not is_answered:
+            self._loop.call_soon(pending.finish, now_ms, None)
         return pending
 
-    def finish(self, pending: PendingResponse) -> None:
-        """Take note that a request has ended."""
-        pending.received_ms = self._process.clock.now_ms()
-        if pending.on_done is not None:
-            pending.on_done(pending)
+    def _connection(self, broker_id: int) -> _ClientConnection:
+        connection = self._connections.get(broker_id)
+        if connection is None or not connection.is_open:
+            connection = self._connections[broker_id] = _ClientConnection(self._loop)
+            with self._loop.network.on_host(self.host):
+                self._loop.create_task(self._connect(broker_id, connection))
+        return connection
 
-    def _connection(self, broker_id: int) -> _ClientConnection | None:
-        broker = self._nodes.node(broker_id).broker
-        if broker is None:
-            return None
-        known = self._connections.get(broker_id)
-        if known is None or known[0] is not broker or not known[1].is_open:
-            known = (broker, _ClientConnection(self, broker_id, self._nodes))
-            self._connections[broker_id] = known
-        return known[1]
-
-    def on_broker_death(self, broker_id: int) -> None:
-        """Learn that a broker's process has ended: its connections break."""
-        known = self._connections.pop(broker_id, None)
-        if known is not None:
-            self._process.call_soon(known[1].on_close)
+    async def _connect(self, broker_id: int, connection: _ClientConnection) -> None:
+        try:
+            await self._loop.create_connection(lambda: connection, *self._addresses[broker_id])
+        except OSError as error:
+            connection.connection_lost(error)

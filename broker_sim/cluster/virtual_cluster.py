@@ -1,9 +1,9 @@
-"""A cluster in virtual time: the brokers of `broker_sim.broker`, stepped by one deterministic loop.
+"""A cluster in virtual time: an `AsyncCluster` on a virtual event loop, stepped from outside.
 
     cluster = VirtualCluster(brokers=3, seed=7)
     cluster.create_topic("t", partitions=1, replication_factor=3)
     cluster.pause(2)
-    pending = cluster.client().send(1, produce_request, version=9)
+    pending = cluster.client().send(1, produce_request(("t", 0)), version=9)
     cluster.run_until(lambda: pending.done)
 
 Thirty seconds of waiting pass in the time that their events take. All chance comes from the seed:
@@ -13,46 +13,50 @@ invariants are checked; a violation raises `SimulationError`, which names the se
 
 from __future__ import annotations
 
+import inspect
 import random
+from contextlib import contextmanager
+from functools import wraps
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.invariants import InvariantChecker
-from broker_sim.cluster.nodes import Nodes
-from broker_sim.cluster.status import cluster_status, purgatory_status
-from broker_sim.cluster.trace_digest import BothObservers, OperationWatch, SimulationTrace
+from broker_sim.cluster.trace_digest import OperationWatches, SimulationTrace
+from broker_sim.cluster.verbs import Verbs
 from broker_sim.cluster.virtual_client import VirtualClient
-from broker_sim.cluster.virtual_scheduler import VirtualScheduler
-from broker_sim.config import BrokerConfig
-from broker_sim.controller import CreatableTopic
-from broker_sim.errors import ApiError
-from broker_sim.runtime.links import LinkFault
-from broker_sim.runtime.process import Process
-from purgatory import DelayedOperationPurgatory, SystemTimer
+from broker_sim.control.verb import BlockingFace, verbs_of
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Iterator, Mapping
 
+    from broker_sim.cluster.nodes import Nodes
     from broker_sim.trace.trace import Trace
-    from purgatory import PurgatoryObserver, VirtualClock
 
 __all__ = ["SimulationError", "VirtualCluster"]
 
+T = TypeVar("T")
+
 FIRST_CLIENT_ID = 1_000
-FIRST_PORT = 19_092
-MAX_STEPS = 1_000_000
+NS_PER_MS = 1_000_000
+QUERIES = frozenset(
+    name for name, verb in verbs_of(Verbs).items() if verb.address.method == "GET"
+)
+"""Verbs that change nothing, and so are no events of the run."""
 
 
 class SimulationError(AssertionError):
     """A simulated run failed; the text names the seed that repeats it, and the last events."""
 
 
-class VirtualCluster:
-    """Brokers 1 to ``brokers`` in virtual time; single-threaded.
+class VirtualCluster(Verbs, BlockingFace):
+    """Brokers 1 to `brokers` in virtual time. Single-threaded; it runs from the start.
 
-    ``max_latency_ms`` > 0 gives every message between nodes a random delay up to it;
-    ``latency_ms(source, target)`` says it message by message instead. ``trace_to`` gets the life of
-    every delayed operation; it has to be made with the same ``clock``, and closed by its owner.
+    It has the verbs of every cluster; those that wait let virtual time pass. `max_latency_ms` > 0
+    gives every message, between nodes and from and to clients, a random delay up to it;
+    `latency_ms(source, target)` says it message by message instead. `trace` gets the life of every
+    delayed operation; its owner closes it. The other arguments are those of `AsyncCluster`.
     """
 
     def __init__(
@@ -61,184 +65,99 @@ class VirtualCluster:
         *,
         seed: int = 0,
         configs: Mapping[str, str] | None = None,
+        broker_configs: Mapping[int, Mapping[str, str]] | None = None,
         max_latency_ms: int = 0,
         latency_ms: Callable[[int, int], int] | None = None,
         check_invariants: bool = True,
-        clock: VirtualClock | None = None,
-        trace_to: Trace | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self.seed = seed
-        self.random = random.Random(seed)
-        self.scheduler = VirtualScheduler(clock)
+        self.random = random.Random(f"{seed}/run")
+        self.scheduler = VirtualScheduler(seed)
+        self.loop = self.scheduler.loop
         self.trace = SimulationTrace(self.scheduler.clock)
-        self._trace_to = trace_to
         self._max_latency_ms = max_latency_ms
         self._client_ids = count(FIRST_CLIENT_ID)
-        self._clients: list[VirtualClient] = []
-        config = BrokerConfig.from_mapping(configs or {})
-        ids = range(1, brokers + 1)
-        self.nodes = Nodes(
-            self.scheduler,
-            dict.fromkeys(ids, config),
-            {broker_id: ("127.0.0.1", FIRST_PORT + broker_id) for broker_id in ids},
-            cluster_id=f"virtual-{seed}",
-            rng=self.random,
-            make_purgatory=self._make_purgatory,
-            latency_ms=self._random_latency_ms if max_latency_ms else latency_ms,
+        self._latency_random = self.loop.stream("links")
+        if max_latency_ms:
+            self.loop.network.latency_ms = (0, max_latency_ms)
+            latency_ms = self._draw_latency_ms
+        self.inside = AsyncCluster(
+            brokers, configs=configs, broker_configs=broker_configs, seed=seed, trace=trace
         )
-        self._invariants = InvariantChecker(self.nodes)
-        self._check_invariants = check_invariants
-        for broker_id in ids:
-            self.nodes.start(broker_id)
-        self.run_until(lambda: self.nodes.is_ready)
+        """The same cluster for code that runs on its loop, in callbacks and coroutines."""
+        watches = OperationWatches(self.trace)
+        self.inside.observers.append(watches)
+        self.inside.latency_ms = latency_ms
+        self.wait_for(self.inside.open())
+        if check_invariants:
+            self.loop.after_step = InvariantChecker(self.nodes).check
 
-    def _random_latency_ms(self, source: int, target: int) -> int:  # noqa: ARG002 - all links are alike
-        return self.random.randint(0, self._max_latency_ms)
+    def _draw_latency_ms(self, source: int, target: int) -> int:  # noqa: ARG002 - all links are alike
+        return self._latency_random.randint(0, self._max_latency_ms)
 
-    def _make_purgatory(
-        self, name: str, broker_id: int, process: Process, purge_interval: int
-    ) -> DelayedOperationPurgatory[Any]:
-        timer = SystemTimer(name, self.scheduler.clock, process)
-        observer: PurgatoryObserver = OperationWatch(name, broker_id, self.trace, self._ended_twice)
-        tracer = None if self._trace_to is None else self._trace_to.observer(name, broker_id)
-        if tracer is not None:
-            observer = BothObservers(observer, tracer)
-        purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(
-            name,
-            timer,
-            broker_id=broker_id,
-            purge_interval=purge_interval,
-            reaper_enabled=False,
-            observer=observer,
-        )
-        if tracer is not None:
-            tracer.attach(purgatory)
-        self.scheduler.add_purgatory(timer, purgatory)
-        return purgatory
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes of the cluster."""
+        return self.inside.nodes
 
-    def _ended_twice(self, purgatory: str, operation_id: int) -> None:
-        self._invariants.operation_ended_twice(purgatory, operation_id)
+    def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the method so that a wait in it lets virtual time pass."""
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if method.__name__ not in QUERIES:
+                self.trace.record(method.__name__, *args, *kwargs.values())
+            result = method(self.inside, *args, **kwargs)
+            return self.wait_for(result) if inspect.iscoroutine(result) else result
+
+        return call
 
     # -- time -----------------------------------------------------------------------------------
 
     @property
     def now_ms(self) -> int:
-        """The virtual time."""
+        """The virtual time in milliseconds since the cluster was made."""
         return self.scheduler.clock.now_ms()
 
     def step(self) -> bool:
         """Let one thing happen; False if nothing is left to happen."""
-        try:
-            went_on = self.scheduler.step()
-            if self._check_invariants:
-                self._invariants.check()
-        except AssertionError as error:
-            events = "\n".join(self.trace.recent)
-            raise SimulationError(f"seed {self.seed}: {error}\nlast events:\n{events}") from error
-        return went_on
+        with self._failures_name_the_seed():
+            return self.loop.step()
 
     def run_until(self, condition: Callable[[], bool], timeout_ms: int = 120_000) -> None:
-        """Step until the condition holds; raises `SimulationError` after ``timeout_ms`` virtual ms."""
-        deadline_ms = self.now_ms + timeout_ms
-        for _ in range(MAX_STEPS):
-            if condition():
-                return
-            due_ms = self.scheduler.next_due_ms()
-            if due_ms is None or due_ms > deadline_ms:
-                break
-            self.step()
-        events = "\n".join(self.trace.recent)
-        raise SimulationError(
-            f"seed {self.seed}: not reached by {self.now_ms} ms of virtual time\n"
-            f"last events:\n{events}"
-        )
+        """Step until the condition holds; raises `SimulationError` after `timeout_ms` virtual ms."""
+        with self._failures_name_the_seed():
+            end_ns = self.loop.clock.now_ns + timeout_ms * NS_PER_MS
+            assert self.loop.run_until(condition, end_ns), "not reached in time"
 
     def advance(self, duration_ms: int) -> None:
-        """Let ``duration_ms`` pass with everything that is due in it."""
-        end_ms = self.now_ms + duration_ms
-        while (due_ms := self.scheduler.next_due_ms()) is not None and due_ms <= end_ms:
-            self.step()
-        self.scheduler.advance_to(end_ms)
+        """Let `duration_ms` pass with everything that is due in it."""
+        with self._failures_name_the_seed():
+            self.scheduler.advance_to(self.now_ms + duration_ms)
 
-    # -- faults ---------------------------------------------------------------------------------
+    def wait_for(self, coroutine: Coroutine[Any, Any, T], timeout_ms: int = 120_000) -> T:
+        """Run a coroutine on the cluster's loop, and return its result."""
+        task = self.loop.create_task(coroutine)
+        self.run_until(task.done, timeout_ms)
+        return task.result()
 
-    def pause(self, broker_id: int) -> None:
-        """Stop the broker's process where it is (SIGSTOP)."""
-        self.trace.record("pause", broker_id)
-        self.nodes.pause(broker_id)
+    @contextmanager
+    def _failures_name_the_seed(self) -> Iterator[None]:
+        try:
+            yield
+        except SimulationError:
+            raise
+        except Exception as error:
+            events = "\n".join(self.trace.recent)
+            raise SimulationError(
+                f"seed {self.seed}, at {self.now_ms} ms of virtual time: {error}\n"
+                f"last events:\n{events}"
+            ) from error
 
-    def resume(self, broker_id: int) -> None:
-        """Let a paused broker continue (SIGCONT)."""
-        self.trace.record("resume", broker_id)
-        self.nodes.resume(broker_id)
-
-    def kill(self, broker_id: int) -> None:
-        """End the broker's process without a word (SIGKILL); its logs stay."""
-        self.trace.record("kill", broker_id)
-        broker = self.nodes.brokers.get(broker_id)
-        self.nodes.kill(broker_id)
-        for purgatory in () if broker is None else broker.purgatories:
-            self.scheduler.remove_purgatory(purgatory)
-        for client in self._clients:
-            client.on_broker_death(broker_id)
-
-    def start(self, broker_id: int) -> None:
-        """Start a killed broker again."""
-        self.trace.record("start", broker_id)
-        self.nodes.start(broker_id)
-
-    def set_link(self, source: int, target: int, *, drop: bool = False, delay_ms: int = 0) -> None:
-        """Cut or slow the link from one node to another; without arguments mend it."""
-        self.trace.record("link", source, target, drop, delay_ms)
-        self.nodes.links.set_fault(source, target, LinkFault(drop, delay_ms))
-
-    def disconnect(self, broker_id: int) -> None:
-        """Cut the broker off from the other nodes; clients still reach it."""
-        self.trace.record("disconnect", broker_id)
-        self.nodes.isolate(broker_id)
-
-    def reconnect(self, broker_id: int) -> None:
-        """Undo `disconnect`."""
-        self.trace.record("reconnect", broker_id)
-        self.nodes.isolate(broker_id, drop=False)
-
-    # -- clients and views ------------------------------------------------------------------------
+    # -- clients --------------------------------------------------------------------------------
 
     def client(self) -> VirtualClient:
-        """Return a new client."""
-        node_id = next(self._client_ids)
-        process = Process(f"client-{node_id}", self.scheduler)
-        self.nodes.links.attach(node_id, process)
-        client = VirtualClient(node_id, process, self.nodes)
-        self._clients.append(client)
-        return client
-
-    def create_topic(
-        self,
-        name: str,
-        partitions: int = 1,
-        replication_factor: int = 3,
-        configs: Mapping[str, str] | None = None,
-        assignments: Mapping[int, list[int]] | None = None,
-    ) -> None:
-        """Create a topic and wait until its replicas have heard of it and fetch."""
-        wanted = CreatableTopic(
-            name,
-            -1 if assignments else partitions,
-            -1 if assignments else replication_factor,
-            tuple((assignments or {}).items()),
-            dict(configs or {}),
-        )
-        (result,) = self.nodes.controller.create_topics([wanted], validate_only=False)
-        if not result.outcome.ok:
-            raise ApiError(result.outcome.error_code, result.outcome.error_message or "")
-        version = self.nodes.controller.image.version
-        self.run_until(lambda: all(b.image.version >= version for b in self.nodes.brokers.values()))
-
-    def status(self) -> dict[str, Any]:
-        """Return brokers with their state, and partitions with leader, ISR, LEO and HW."""
-        return cluster_status(self.nodes)
-
-    def purgatory(self) -> dict[str, Any]:
-        """Return what is parked where."""
-        return purgatory_status(self.nodes)
+        """Return a new client with a host of its own."""
+        addresses = {broker_id: node.address for broker_id, node in self.nodes.nodes.items()}
+        return VirtualClient(next(self._client_ids), self.loop, addresses)
