@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.controller.requests import IsrMember, PartitionAlteration
 from broker_sim.errors import ApiError, ErrorCode
@@ -12,40 +12,21 @@ from broker_sim.runtime.links import CONTROLLER_ID
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from broker_sim.broker.broker import Broker
     from broker_sim.controller import Controller
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica import FetchParams, FetchPartition, FetchPartitionData, IsrProposal
     from broker_sim.runtime.links import Links
 
-__all__ = ["ControllerLink", "LeaderLink", "ReplicaServer"]
+__all__ = ["ControllerLink", "LeaderLink"]
 
 Result = TypeVar("Result")
 
 
-class ReplicaServer(Protocol):
-    """What a leader does for its followers."""
-
-    def serve_fetch(
-        self,
-        params: FetchParams,
-        infos: Sequence[tuple[TopicPartition, FetchPartition]],
-        respond: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None],
-    ) -> None:
-        """Serve a follower's fetch, now or when there is data."""
-
-    def serve_log_bounds(
-        self,
-        topic_partition: TopicPartition,
-        current_leader_epoch: int,
-        respond: Callable[[tuple[ErrorCode, int, int]], None],
-    ) -> None:
-        """Tell a follower where the log begins and ends."""
-
-
 class LeaderLink:
-    """The `LeaderEndpoint` over links; mirrors ``RemoteLeaderEndPoint``."""
+    """The `LeaderEndpoint` over links; mirrors `RemoteLeaderEndPoint`."""
 
-    def __init__(self, broker_id: int, links: Links, brokers: Mapping[int, ReplicaServer]) -> None:
+    def __init__(self, broker_id: int, links: Links, brokers: Mapping[int, Broker]) -> None:
         self._broker_id = broker_id
         self._links = links
         self._brokers = brokers
@@ -62,7 +43,9 @@ class LeaderLink:
         self._links.call(
             self._broker_id,
             leader_id,
-            lambda respond: self._brokers[leader_id].serve_fetch(params, infos, respond),
+            lambda on_result: self._brokers[leader_id].replica_server.serve_fetch(
+                params, infos, on_result
+            ),
             on_response,
             on_failure,
         )
@@ -77,9 +60,9 @@ class LeaderLink:
     ) -> None:
         """Ask for the leader's log start and end offset."""
 
-        def serve(respond: Callable[[tuple[ErrorCode, int, int]], None]) -> None:
-            self._brokers[leader_id].serve_log_bounds(
-                topic_partition, current_leader_epoch, respond
+        def serve(on_result: Callable[[tuple[ErrorCode, int, int]], None]) -> None:
+            self._brokers[leader_id].replica_server.serve_log_bounds(
+                topic_partition, current_leader_epoch, on_result
             )
 
         self._links.call(
@@ -105,11 +88,11 @@ class ControllerLink:
     def call(
         self, verb: Callable[[Controller], Result], on_result: Callable[[Result], None]
     ) -> None:
-        """Run ``verb(controller)`` at the controller and ``on_result`` back here."""
+        """Run `verb(controller)` at the controller and `on_result` back here."""
         self._links.call(
             self._broker_id,
             CONTROLLER_ID,
-            lambda respond: respond(verb(self._controller)),
+            lambda send_result: send_result(verb(self._controller)),
             on_result,
             lambda: None,
         )
