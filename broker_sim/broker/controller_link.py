@@ -39,11 +39,11 @@ class ControllerLink:
     def call(
         self, verb: Callable[[Controller], Result], on_result: Callable[[Result], None]
     ) -> None:
-        """Run ``verb(controller)`` at the controller and ``on_result`` back here."""
+        """Run `verb(controller)` at the controller and `on_result` back here."""
         self._links.call(
             self._broker_id,
             CONTROLLER_ID,
-            lambda respond: respond(verb(self._controller)),
+            lambda send_result: send_result(verb(self._controller)),
             on_result,
             lambda: None,
         )
