@@ -112,7 +112,7 @@ class _VerbCommand(click.Command):
             ctl.show(ctl.ask(self._verb, turn), partial(print_answer, self._verb.name, turn))
 
 
-def _parameters(verb: Verb[..., Any]) -> tuple[str | None, Sequence[click.Parameter]]:
+def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[click.Parameter]]:
     """Return the parameters, and which of them may be given several times."""
     repeated: str | None = None
     parameters: list[click.Parameter] = []

@@ -145,6 +145,7 @@ async def _run(options: _Options) -> None:
         trace = _open_trace(options.trace_path, trace_topic, options.seed)
         if trace is not None:
             stack.enter_context(trace)
+        control = ControlServer(options.control_port, options.control_host)
         cluster = AsyncCluster(
             options.brokers,
             configs=options.configs,
@@ -153,16 +154,14 @@ async def _run(options: _Options) -> None:
             ports=range(options.port, options.port + options.brokers) if options.port else None,
             seed=options.seed,
             trace=trace,
+            control=control,
         )
         await stack.enter_async_context(cluster)
         for topic in options.topics:
-            cluster.create_topic(*topic)
+            await cluster.create_topic(*topic)
         if trace_topic is not None:
             trace_topic.open(cluster.nodes)
-        control = ControlServer(options.control_port, options.control_host)
-        stack.push_async_callback(control.close)
-        control.serve(cluster)
-        _print_ready(cluster, control)
+        _print_ready(cluster)
         gc.freeze()
         gc.enable()
         # Not at the first event: that may come in the middle of what somebody measures.
@@ -184,10 +183,10 @@ def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) ->
     )
 
 
-def _print_ready(cluster: AsyncCluster, control: ControlServer) -> None:
+def _print_ready(cluster: AsyncCluster) -> None:
     ready = {
         "bootstrap_servers": cluster.bootstrap_servers,
-        "control": control.url,
+        "control": cluster.control_url,
         "pid": os.getpid(),
     }
     sys.stdout.write(f"{json.dumps(ready)}\n")

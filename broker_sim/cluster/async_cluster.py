@@ -41,7 +41,8 @@ class AsyncCluster(Verbs, AsyncFace):
     single ones. Brokers listen on `host` and on `ports`, one for each (any free ones unless given);
     clients are told `advertised_host` where it is not `host`. `seed` makes ids and random choices
     the same every time. `trace` gets the life of every delayed operation; close it after the
-    cluster. `control` serves the control port: True on any free port, a number on that one.
+    cluster. `control` serves the control port: True on any free port, a number on that one, a
+    `ControlServer` as it was made.
 
     Raises ConfigError for a bad configuration, ValueError for other bad arguments, and OSError for a
     port in use when the cluster is opened. Thread rule: use it on its event loop's thread only.
@@ -58,7 +59,7 @@ class AsyncCluster(Verbs, AsyncFace):
         ports: Sequence[int] | None = None,
         seed: int | None = None,
         trace: Trace | None = None,
-        control: bool | int = False,
+        control: bool | int | ControlServer = False,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a cluster needs at least one broker, not {brokers}")
@@ -73,7 +74,7 @@ class AsyncCluster(Verbs, AsyncFace):
             for broker_id in range(1, brokers + 1)
         }
         self._rng = random.Random(seed)
-        self._control_port = None if control is False else 0 if control is True else control
+        self._wanted_control = control
         self._control: ControlServer | None = None
         self._nodes: Nodes | None = None
         self._was_opened = False
@@ -127,10 +128,8 @@ class AsyncCluster(Verbs, AsyncFace):
         for broker_id in self._configs:
             self.listeners.serve(self._nodes.start(broker_id))
         await self._until(lambda: self._is_ready, "the brokers to start")
-        if self._control_port is not None:
-            from broker_sim.control.server import ControlServer  # noqa: PLC0415 - seldom asked for
-
-            self._control = ControlServer(self._control_port)
+        if self._wanted_control is not False:
+            self._control = _control_server(self._wanted_control)
             self._control.serve(self)
 
     @property
@@ -191,3 +190,11 @@ class AsyncCluster(Verbs, AsyncFace):
     def address(self, broker_id: int) -> tuple[str, int]:
         """Return host and port of one broker. Raises UnknownBrokerError."""
         return self.nodes.node(broker_id).address
+
+
+def _control_server(wanted: bool | int | ControlServer) -> ControlServer:
+    from broker_sim.control.server import ControlServer  # noqa: PLC0415 - seldom asked for
+
+    if isinstance(wanted, ControlServer):
+        return wanted
+    return ControlServer(0 if wanted is True else wanted)

@@ -94,6 +94,9 @@ class RandomRun:
             **self._outcomes,
         )
 
+    def _later(self, delay_ms: int, callback: Callable[..., object], *args: object) -> None:
+        self.cluster.scheduler.call_later(delay_ms, callback, *args)
+
     # -- load -----------------------------------------------------------------------------------
 
     def _producer_loop(self) -> None:
@@ -119,7 +122,7 @@ class RandomRun:
 
         def done(number: int, value: bytes, pending: PendingResponse) -> None:
             self._count(number, value, pending)
-            self.cluster.scheduler.call_later(self._rng.randint(0, 200), send)
+            self._later(self._rng.randint(0, 200), send)
 
         send()
 
@@ -163,7 +166,7 @@ class RandomRun:
                     offsets[number] = max(offsets[number], answer.high_watermark)
                 elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     offsets[number] = 0
-            self.cluster.scheduler.call_later(self._rng.randint(1, 300), poll)
+            self._later(self._rng.randint(1, 300), poll)
 
         poll()
 
@@ -181,31 +184,34 @@ class RandomRun:
             begin, end = self._rng.choice(self._kinds_of_fault())
             begin(broker_id)
             self._faults += 1
-            self.cluster.scheduler.call_later(
+            self._later(
                 self._rng.choice([50, 1_000, 4_000, 12_000]), recover, end, broker_id
             )
 
         def recover(end: Callable[[int], None], broker_id: int) -> None:
             end(broker_id)
-            self.cluster.scheduler.call_later(100, await_whole)
+            self._later(100, await_whole)
 
         def await_whole() -> None:
             # The next broker may fall only when the last one is back in every ISR.
             if self._is_whole():
-                self.cluster.scheduler.call_later(self._rng.randint(0, 2_000), strike)
+                self._later(self._rng.randint(0, 2_000), strike)
             elif self._running:
-                self.cluster.scheduler.call_later(100, await_whole)
+                self._later(100, await_whole)
 
-        self.cluster.scheduler.call_later(self._rng.randint(0, 3_000), strike)
+        self._later(self._rng.randint(0, 3_000), strike)
 
     def _kinds_of_fault(self) -> list[tuple[Callable[[int], None], Callable[[int], None]]]:
         cluster = self.cluster
         return [
             (cluster.pause, cluster.resume),
-            (cluster.kill, cluster.start),
+            (cluster.kill, self._start),
             (cluster.disconnect, cluster.reconnect),
             (lambda b: self._slow(b, 400), lambda b: self._slow(b, 0)),
         ]
+
+    def _start(self, broker_id: int) -> None:
+        self.cluster.loop.create_task(self.cluster.inside.start(broker_id, wait=False))
 
     def _slow(self, broker_id: int, delay_ms: int) -> None:
         for other in range(1, BROKERS + 1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ class Body:
     def take_assignments(self, name: str) -> dict[int, list[int]]:
         """Return a field that maps numbers, which are texts in JSON, to lists of numbers."""
         self._known.append(name)
-        value = self._fields.pop(name, None) or {}
+        value: Any = self._fields.pop(name, None) or {}
         try:
             return {int(key): [int(item) for item in items] for key, items in value.items()}
         except (AttributeError, TypeError, ValueError):

@@ -47,7 +47,7 @@ class ControlClient:
             response = connection.getresponse()
             text = response.read().decode()
             is_json = response.headers.get_content_type() == "application/json"
-            answer = json.loads(text) if is_json else text
+            answer: Any = json.loads(text) if is_json else text
         except (OSError, HTTPException, ValueError) as error:
             raise ControlError(
                 f"no cluster answers at http://{self._host}:{self._port} ({error}); "

@@ -167,7 +167,7 @@ def _burst(cluster: RunningCluster) -> None:
 def _with_paused_follower(cluster: RunningCluster) -> None:
     control = ControlClient(cluster.control)
     producers = [_producer(cluster, "all") for _ in range(8)]
-    control.post(f"/brokers/{PAUSED}/pause")
+    control.request("POST", f"/brokers/{PAUSED}/pause")
     ends_ms = now_ms() + PAUSE_MS
     while now_ms() < ends_ms:
         for number, producer in enumerate(producers):
@@ -175,7 +175,7 @@ def _with_paused_follower(cluster: RunningCluster) -> None:
             producer.poll(0)
         _delete_records(cluster, wait=False)
         pause_ms(100)
-    control.post(f"/brokers/{PAUSED}/resume")
+    control.request("POST", f"/brokers/{PAUSED}/resume")
     for producer in producers:
         producer.flush(ANSWER_TIMEOUT_S)
 

@@ -167,7 +167,7 @@ class SimulatorUnderTest:
 
     def start(self, broker: int) -> None:
         """Start it again on its logs."""
-        self._cluster.restart(broker)
+        self._cluster.start(broker, wait=False)
 
     def disconnect(self, broker: int) -> None:
         """Cut its links."""

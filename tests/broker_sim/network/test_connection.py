@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_sim.cluster.virtual_scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 from broker_sim.network import Connection
 from broker_sim.network.open_connections import OpenConnections
 from broker_sim.protocol.errors import ProtocolError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.cluster.virtual_scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 from broker_sim.runtime.links import LinkFault, Links
 from broker_sim.runtime.process import Process
 

@@ -7,7 +7,7 @@ import pytest
 import uvloop
 
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.scheduler import AsyncioScheduler
+from broker_sim.runtime.scheduler import LoopScheduler
 
 
 def test_an_unexpected_error_goes_to_the_loops_exception_handler_with_its_traceback():
@@ -15,7 +15,7 @@ def test_an_unexpected_error_goes_to_the_loops_exception_handler_with_its_traceb
         contexts = []
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: contexts.append(context))
-        process = Process("broker-1", AsyncioScheduler(loop))
+        process = Process("broker-1", LoopScheduler(loop))
         process.pause()
         process.deliver(lambda: 1 / 0)
         process.resume()
@@ -31,7 +31,7 @@ def test_an_unexpected_error_goes_to_the_loops_exception_handler_with_its_traceb
 def test_no_delay_ends_before_its_full_length_has_passed(new_loop):
     async def main():
         loop = asyncio.get_running_loop()
-        scheduler = AsyncioScheduler(loop)
+        scheduler = LoopScheduler(loop)
         lateness = []
         for _ in range(100):
             over = loop.create_future()
