@@ -43,7 +43,7 @@ class ControllerLink:
         self._links.call(
             self._broker_id,
             CONTROLLER_ID,
-            lambda respond: respond(verb(self._controller)),
+            lambda send_result: send_result(verb(self._controller)),
             on_result,
             lambda: None,
         )

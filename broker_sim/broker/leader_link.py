@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from broker_sim.broker.broker import Broker
     from broker_sim.errors import ErrorCode
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica import FetchParams, FetchPartition, FetchPartitionData
     from broker_sim.runtime.links import Links
 
-__all__ = ["LeaderLink", "ReplicaServer"]
-
-
-class ReplicaServer(Protocol):
-    """What a leader does for its followers."""
-
-    def serve_fetch(
-        self,
-        params: FetchParams,
-        infos: Sequence[tuple[TopicPartition, FetchPartition]],
-        respond: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None],
-    ) -> None:
-        """Serve a follower's fetch, now or when there is data."""
-
-    def serve_log_bounds(
-        self,
-        topic_partition: TopicPartition,
-        current_leader_epoch: int,
-        respond: Callable[[tuple[ErrorCode, int, int]], None],
-    ) -> None:
-        """Tell a follower where the log begins and ends."""
+__all__ = ["LeaderLink"]
 
 
 class LeaderLink:
     """The `LeaderEndpoint` over links."""
 
-    def __init__(self, broker_id: int, links: Links, brokers: Mapping[int, ReplicaServer]) -> None:
+    def __init__(self, broker_id: int, links: Links, brokers: Mapping[int, Broker]) -> None:
         self._broker_id = broker_id
         self._links = links
         self._brokers = brokers
@@ -55,7 +36,9 @@ class LeaderLink:
         self._links.call(
             self._broker_id,
             leader_id,
-            lambda respond: self._brokers[leader_id].serve_fetch(params, infos, respond),
+            lambda on_result: self._brokers[leader_id].replica_server.serve_fetch(
+                params, infos, on_result
+            ),
             on_response,
             on_failure,
         )
@@ -70,9 +53,9 @@ class LeaderLink:
     ) -> None:
         """Ask for the leader's log start and end offset."""
 
-        def serve(respond: Callable[[tuple[ErrorCode, int, int]], None]) -> None:
-            self._brokers[leader_id].serve_log_bounds(
-                topic_partition, current_leader_epoch, respond
+        def serve(on_result: Callable[[tuple[ErrorCode, int, int]], None]) -> None:
+            self._brokers[leader_id].replica_server.serve_log_bounds(
+                topic_partition, current_leader_epoch, on_result
             )
 
         self._links.call(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.controller import Controller
-    from broker_sim.handlers.context import Services
+    from broker_sim.handlers.context import BrokerServices
 
 __all__ = ["alter_configs_of"]
 
@@ -39,7 +39,7 @@ Changes = list[tuple[ConfigResource, Change]]
 
 
 def alter_configs_of(
-    services: Services,
+    broker: BrokerServices,
     resources: Sequence[Resource],
     change_of: Callable[[ConfigResourceType, Resource], Change],
     verb: Callable[[Controller, Changes[Change]], Sequence[tuple[ConfigResource, Outcome]]],
@@ -57,7 +57,7 @@ def alter_configs_of(
     for resource in resources:
         try:
             _check_named_once(named[_key(resource)])
-            target = _target(services.broker_id, resource)
+            target = _target(broker.broker_id, resource)
             changes.append((target, change_of(target.type, resource)))
         except ApiError as error:
             outcomes[_key(resource)] = Outcome(error.error_code, error.error_message)
@@ -70,7 +70,7 @@ def alter_configs_of(
         on_results([result(resource, outcomes[_key(resource)]) for resource in resources])
 
     if changes:
-        services.controller.call(lambda controller: verb(controller, changes), answer)
+        broker.controller.call(lambda controller: verb(controller, changes), answer)
     else:
         answer(())
 
