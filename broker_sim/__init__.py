@@ -1,7 +1,7 @@
 """A mini Kafka cluster in Python whose waiting is that of a real one.
 
 `Cluster` runs it in real time in a thread of its own, `AsyncCluster` on your event loop,
-`VirtualCluster` in virtual time. They are imported when they are first asked for.
+`VirtualCluster` in virtual time. All names are imported when they are first asked for.
 """
 
 from importlib import import_module
@@ -10,18 +10,91 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from broker_sim.cluster.async_cluster import AsyncCluster
     from broker_sim.cluster.cluster import Cluster
-    from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.cluster.status import (
+        BrokerStatus,
+        ClusterStatus,
+        FaultStatus,
+        LinkStatus,
+        PartitionStatus,
+        PurgatoryStatus,
+        ReplicaStatus,
+        TopicStatus,
+    )
+    from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
+    from broker_sim.errors import (
+        ApiError,
+        ClusterTimeoutError,
+        ConfigError,
+        ErrorCode,
+        MissingExtraError,
+        UnknownBrokerError,
+        UnknownPartitionError,
+        WrongStateError,
+    )
+    from broker_sim.handlers.faults import Fault, InjectedFault
+    from broker_sim.trace import Trace
+    from purgatory import ParkedOperation
 
     compiled: bool
-    """Whether the hot modules are native; see hatch_build.py. It makes no difference but in speed."""
+    """Whether the hot modules are native. Both builds behave the same; only the speed differs."""
 
-__all__ = ["AsyncCluster", "Cluster", "VirtualCluster", "compiled"]
+__all__ = [
+    "ApiError",
+    "AsyncCluster",
+    "BrokerStatus",
+    "Cluster",
+    "ClusterStatus",
+    "ClusterTimeoutError",
+    "ConfigError",
+    "ErrorCode",
+    "Fault",
+    "FaultStatus",
+    "InjectedFault",
+    "LinkStatus",
+    "MissingExtraError",
+    "ParkedOperation",
+    "PartitionStatus",
+    "PurgatoryStatus",
+    "ReplicaStatus",
+    "SimulationError",
+    "TopicStatus",
+    "Trace",
+    "UnknownBrokerError",
+    "UnknownPartitionError",
+    "VirtualCluster",
+    "WrongStateError",
+    "compiled",
+]
 
-_HOMES = {
-    "AsyncCluster": "broker_sim.cluster.async_cluster",
-    "Cluster": "broker_sim.cluster.cluster",
-    "VirtualCluster": "broker_sim.cluster.virtual_cluster",
+_MODULES = {
+    "broker_sim.cluster.async_cluster": ("AsyncCluster",),
+    "broker_sim.cluster.cluster": ("Cluster",),
+    "broker_sim.cluster.status": (
+        "BrokerStatus",
+        "ClusterStatus",
+        "FaultStatus",
+        "LinkStatus",
+        "PartitionStatus",
+        "PurgatoryStatus",
+        "ReplicaStatus",
+        "TopicStatus",
+    ),
+    "broker_sim.cluster.virtual_cluster": ("SimulationError", "VirtualCluster"),
+    "broker_sim.errors": (
+        "ApiError",
+        "ClusterTimeoutError",
+        "ConfigError",
+        "ErrorCode",
+        "MissingExtraError",
+        "UnknownBrokerError",
+        "UnknownPartitionError",
+        "WrongStateError",
+    ),
+    "broker_sim.handlers.faults": ("Fault", "InjectedFault"),
+    "broker_sim.trace": ("Trace",),
+    "purgatory": ("ParkedOperation",),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -151,8 +151,7 @@ class VirtualCluster(Verbs, BlockingFace):
         except Exception as error:
             events = "\n".join(self.trace.recent)
             raise SimulationError(
-                f"seed {self.seed}, at {self.now_ms} ms of virtual time: {error}\n"
-                f"last events:\n{events}"
+                f"seed {self.seed}: {error}\nat {self.now_ms} ms of virtual time; last events:\n{events}"
             ) from error
 
     # -- clients --------------------------------------------------------------------------------

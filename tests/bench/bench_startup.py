@@ -1,6 +1,6 @@
 """How long three brokers take to be ready, and what memory they hold when idle.
 
-In the process: `Cluster().start()` in a Python that has imported it, the first time and again.
+In the process: `Cluster().open()` in a Python that has imported it, the first time and again.
 """
 
 import json
@@ -33,14 +33,14 @@ from broker_sim.cluster import Cluster
 times_ms = []
 for _ in range(%d):
     start = time.perf_counter()
-    cluster = Cluster(brokers=3).start()
+    cluster = Cluster(brokers=3).open()
     times_ms.append((time.perf_counter() - start) * 1e3)
-    cluster.stop()
+    cluster.close()
 print(json.dumps(times_ms))
 """
 READY = "process start to ready"
 CPU = "processor time until ready"
-FIRST, AGAIN = "Cluster().start(), first", "Cluster().start(), again"
+FIRST, AGAIN = "Cluster().open(), first", "Cluster().start(), again"
 MEMORY = "resident memory, idle"
 
 

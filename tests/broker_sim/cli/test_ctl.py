@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from broker_sim.cli import main
+from broker_sim.cluster.status import LinkStatus
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def ctl(control_url, monkeypatch, capsys):
 
 def test_several_brokers_change_their_state_at_once(ctl, cluster):
     assert ctl("pause", "2", "3") == (0, "pause broker 2: paused\npause broker 3: paused\n", "")
-    assert [broker["state"] for broker in cluster.status()["brokers"]] == [
+    assert [broker.state for broker in cluster.status().brokers] == [
         "running",
         "paused",
         "paused",
@@ -42,24 +43,24 @@ def test_what_the_cluster_refuses_is_one_line(ctl):
 
 
 def test_a_link_is_cut_slowed_and_mended(ctl, cluster):
-    assert ctl("link", "1", "2", "--drop")[1] == "the link from 1 to 2 is cut\n"
-    assert cluster.status()["links"] == [{"from": 1, "to": 2, "drop": True, "delay_ms": 0}]
-    assert ctl("link", "1", "2", "--delay-ms", "5")[1] == "the link from 1 to 2 is slower by 5 ms\n"
-    assert cluster.status()["links"] == [{"from": 1, "to": 2, "drop": False, "delay_ms": 5}]
-    assert ctl("link", "1", "2")[1] == "the link from 1 to 2 is whole\n"
-    assert cluster.status()["links"] == []
+    assert ctl("set-link", "1", "2", "--drop")[1] == "the link from 1 to 2 is cut\n"
+    assert cluster.status().links == (LinkStatus(1, 2, drop=True, delay_ms=0),)
+    assert ctl("set-link", "1", "2", "--delay-ms", "5")[1] == "the link from 1 to 2 is slower by 5 ms\n"
+    assert cluster.status().links == (LinkStatus(1, 2, drop=False, delay_ms=5),)
+    assert ctl("set-link", "1", "2")[1] == "the link from 1 to 2 is whole\n"
+    assert cluster.status().links == ()
 
 
 def test_a_broker_is_cut_off_and_back(ctl, cluster):
     assert ctl("disconnect", "3")[0] == 0
-    assert len(cluster.status()["links"]) == 6
+    assert len(cluster.status().links) == 6
     assert ctl("reconnect", "3")[0] == 0
-    assert cluster.status()["links"] == []
+    assert cluster.status().links == ()
 
 
 def test_clients_are_cut_off_and_let_in_again(ctl, cluster):
     def cut_off():
-        return [broker["id"] for broker in cluster.status()["brokers"] if broker["clients_cut_off"]]
+        return [broker.id for broker in cluster.status().brokers if broker.clients_cut_off]
 
     assert ctl("disconnect-clients", "3")[0] == 0
     assert cut_off() == [3]
@@ -74,7 +75,7 @@ def test_clients_of_a_dead_broker_cannot_be_cut_off_and_a_restarted_one_has_clie
     refused = "broker-sim: broker 3 is dead; no client is connected to it\n"
     assert ctl("disconnect-clients", "3") == (1, "", refused)
     assert ctl("start", "3")[0] == 0
-    assert not cluster.status()["brokers"][2]["clients_cut_off"]
+    assert not cluster.status().broker(3).clients_cut_off
 
 
 def test_faults_are_injected_and_healed(ctl):

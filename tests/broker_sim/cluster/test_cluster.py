@@ -13,9 +13,15 @@ import pytest
 
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.cluster import Cluster
-from broker_sim.cluster.nodes import UnknownBrokerError, WrongStateError
+
 from broker_sim.cluster.requests import produce_request
-from broker_sim.errors import ApiError, ConfigError, ErrorCode
+from broker_sim.errors import (
+    ApiError,
+    ConfigError,
+    ErrorCode,
+    UnknownBrokerError,
+    WrongStateError,
+)
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 
@@ -79,8 +85,8 @@ def connect_when_listening(address):
 def create_on_all(cluster, topic):
     """Create a topic on all three brokers, and return when they have it."""
     for _ in range(6_000):
-        topics = {found["name"]: found["partitions"] for found in cluster.status()["topics"]}
-        if topic in topics and len(topics[topic][0]["replicas"]) == 3:
+        topics = {found.name: found.partitions for found in cluster.status().topics}
+        if topic in topics and len(topics[topic][0].replicas) == 3:
             return
         if topic not in topics:
             # On a machine that stands still a session has ended, and comes back.
@@ -104,13 +110,13 @@ def test_metadata_names_all_brokers_where_they_listen(cluster, client):
 
 
 def test_an_acknowledged_record_is_on_all_replicas(cluster):
-    leader = cluster.status()["topics"][0]["partitions"][0]["leader"]
+    leader = cluster.leader("topic")
     client = Client(cluster.address(leader))
     answer = client.request(produce_request(("topic", 0)), 9).responses[0].partition_responses[0]
     client.close()
     assert answer.error_code == ErrorCode.NONE
-    replicas = cluster.status()["topics"][0]["partitions"][0]["replicas"]
-    assert {replica["log_end_offset"] for replica in replicas} == {answer.base_offset + 1}
+    replicas = cluster.status().partition("topic").replicas
+    assert {replica.log_end_offset for replica in replicas} == {answer.base_offset + 1}
 
 
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0_with_its_own_range(client):
@@ -201,7 +207,7 @@ def test_a_killed_broker_breaks_its_connections_and_comes_back_on_its_port(forge
     client.close()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address, timeout=60)
-    cluster.restart(3)
+    cluster.start(3, wait=False)
     again = connect_when_listening(address)
     metadata = again.request(messages.MetadataRequest(topics=None), 12)
     assert [topic.name for topic in metadata.topics] == ["topic"], "it knows all from its first day"
@@ -217,7 +223,7 @@ def cut_off_before_it_listens(cluster):
     cluster.kill(3)
     # Without the controller's metadata it does not listen, however long the next lines take.
     cluster.disconnect(3)
-    cluster.restart(3)
+    cluster.start(3, wait=False)
     cluster.disconnect_clients(3)
     with pytest.raises(ConnectionRefusedError):
         Client(cluster.address(3))
@@ -241,7 +247,7 @@ def test_a_broker_that_is_cut_off_from_its_clients_answers_when_they_are_back(
         cluster.reconnect_clients(3)
         answered = client.answer(everything, 12)
     assert {"topic", "later"} == {topic.name for topic in answered.topics}, "it was read only now"
-    assert not cluster.status()["brokers"][2]["clients_cut_off"]
+    assert not cluster.status().broker(3).clients_cut_off
 
 
 def test_a_broker_that_may_have_clients_again_before_it_listens_answers_them(forgetful_cluster):
@@ -254,7 +260,7 @@ def test_a_broker_that_may_have_clients_again_before_it_listens_answers_them(for
 def test_a_cut_off_ends_with_the_broker(forgetful_cluster):
     forgetful_cluster.disconnect_clients(3)
     forgetful_cluster.kill(3)
-    forgetful_cluster.restart(3)
+    forgetful_cluster.start(3, wait=False)
     with closing(connect_when_listening(forgetful_cluster.address(3))) as client:
         assert client.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
 
@@ -264,7 +270,7 @@ def test_a_cut_off_ends_with_the_broker(forgetful_cluster):
     [
         ("pause", 9, UnknownBrokerError),
         ("resume", 1, WrongStateError),
-        ("restart", 1, WrongStateError),
+        ("start", 1, WrongStateError),
     ],
 )
 def test_a_verb_that_does_not_fit_is_refused_with_the_reason(cluster, verb, broker_id, error):
@@ -290,7 +296,7 @@ def test_a_port_in_use_is_told_with_what_to_do_and_leaves_nothing_behind():
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}.*--port"):
-            Cluster(brokers=2, ports=[0, port]).start()
+            Cluster(brokers=2, ports=[0, port]).open()
 
 
 def test_an_async_cluster_lives_on_the_loop_of_its_caller():
@@ -311,10 +317,10 @@ def test_an_async_cluster_lives_on_the_loop_of_its_caller():
 
 def test_stopping_gives_the_ports_back_and_ends_all_threads():
     before = set(threading.enumerate())
-    cluster = Cluster(brokers=2).start()
+    cluster = Cluster(brokers=2).open()
     address = cluster.address(1)
-    cluster.stop()
-    cluster.stop()
+    cluster.close()
+    cluster.close()
     assert not (set(threading.enumerate()) - before)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address, timeout=60)
@@ -324,17 +330,17 @@ def test_a_cluster_is_started_only_once():
     cluster = Cluster(brokers=1)
     with cluster:
         with pytest.raises(RuntimeError, match="already"):
-            cluster.start()
-        assert cluster.status()["brokers"][0]["state"] == "running"
+            cluster.open()
+        assert cluster.status().broker(1).state == "running"
     with pytest.raises(RuntimeError, match="only once"):
-        cluster.start()
+        cluster.open()
 
 
 def test_an_async_cluster_that_is_started_twice_goes_on_serving():
     async def main():
         async with AsyncCluster(brokers=1) as cluster:
             with pytest.raises(RuntimeError, match="only once"):
-                await cluster.start()
+                await cluster.open()
             _, writer = await asyncio.open_connection(*cluster.address(1))
             writer.close()
 
@@ -343,7 +349,7 @@ def test_an_async_cluster_that_is_started_twice_goes_on_serving():
 
 def test_verbs_of_a_cluster_that_does_not_run_are_refused_and_do_not_hang():
     cluster = Cluster(brokers=1)
-    cluster.stop()
+    cluster.close()
     with pytest.raises(RuntimeError, match="does not run"):
         cluster.status()
     with cluster:
@@ -351,7 +357,7 @@ def test_verbs_of_a_cluster_that_does_not_run_are_refused_and_do_not_hang():
     with pytest.raises(RuntimeError, match="does not run"):
         cluster.pause(1)
     with pytest.raises(RuntimeError, match="does not run"):
-        cluster.restart(1)
+        cluster.start(1, wait=False)
 
 
 def test_an_interrupt_while_it_starts_leaves_no_thread_behind(monkeypatch):
@@ -365,5 +371,5 @@ def test_an_interrupt_while_it_starts_leaves_no_thread_behind(monkeypatch):
     cluster = Cluster(brokers=1)
     monkeypatch.setattr(concurrent.futures.Future, "result", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        cluster.start()
+        cluster.open()
     assert not (set(threading.enumerate()) - before)

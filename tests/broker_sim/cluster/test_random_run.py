@@ -32,7 +32,7 @@ def test_the_same_seed_gives_the_same_trace_and_another_one_another():
 
 def test_a_failing_run_names_its_seed_and_its_last_events():
     cluster = VirtualCluster(seed=77)
-    cluster.create_topic("t")
+    cluster.create_topic("t", 1, 3)
     leader = cluster.nodes.controller.image.topics["t"].partitions[0].leader
     (partition,) = cluster.nodes.brokers[leader].replica_manager.partitions.values()
     partition.log.high_watermark = 5

@@ -27,7 +27,7 @@ def test_a_restarted_broker_throws_the_logs_of_topics_away_that_were_deleted_mea
     logs = cluster.nodes.nodes[3].logs
     cluster.kill(3)
     cluster.nodes.controller.delete_topics(["topic"])
-    cluster.start(3)
+    cluster.start(3, wait=False)
     assert logs.get(KEY, deleted) is not None
     cluster.run_until(lambda: cluster.nodes.brokers[3].has_caught_up)
     assert logs.get(KEY, deleted) is None
@@ -69,8 +69,8 @@ def test_a_dead_broker_refuses_and_a_restarted_one_has_what_was_acknowledged(clu
 def _traced(path, seed):
     """Let an acks=all time out in virtual time; return the digest of the run."""
     clock = VirtualClock(wall_start_ms=1_700_000_000_000)
-    with Trace(path, run_id=f"seed-{seed}", clock=clock) as trace:
-        cluster = VirtualCluster(seed=seed, clock=clock, trace_to=trace)
+    with Trace(path, run_id=f"seed-{seed}") as trace:
+        cluster = VirtualCluster(seed=seed, trace=trace)
         cluster.create_topic("topic", assignments={0: [1, 2, 3]})
         cluster.pause(3)
         request = produce_request(("topic", 0), timeout_ms=700)
