@@ -39,9 +39,5 @@ def test_purgatories_are_empty_again_after_clients_left_their_requests_parked():
 
 def parked(simulator, purgatory, topic):
     """Return the operations parked on the topic's partition at the first broker."""
-    (found,) = (
-        one
-        for one in simulator.purgatory()["brokers"][0]["purgatories"]
-        if one["name"] == purgatory
-    )
-    return [one for one in found["parked"] if f"{topic.name}-0" in one["keys"]]
+    (found,) = (one for one in simulator.purgatory() if (one.broker, one.name) == (1, purgatory))
+    return [one for one in found.parked if f"{topic.name}-0" in map(str, one.keys)]
