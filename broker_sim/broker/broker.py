@@ -161,6 +161,11 @@ class Broker:
             ),
             PeriodicTask(
                 self.process,
+                config.log_flush_start_offset_checkpoint_interval_ms,
+                self._logs.checkpoint_log_start_offsets,
+            ),
+            PeriodicTask(
+                self.process,
                 config.log_retention_check_interval_ms,
                 self._logs.delete_old_segments,
             ),
