@@ -135,6 +135,10 @@ class Broker:
                 config.replica_high_watermark_checkpoint_interval_ms,
                 self.replica_manager.checkpoint_high_watermarks,
             ),
+            (
+                config.log_flush_start_offset_checkpoint_interval_ms,
+                self._logs.checkpoint_log_start_offsets,
+            ),
             (config.log_retention_check_interval_ms, self._logs.delete_old_segments),
             (
                 config.producer_id_expiration_check_interval_ms,

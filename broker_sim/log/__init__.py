@@ -1,4 +1,4 @@
-"""The log of a partition: batches, watermarks, leader epochs, producers, retention."""
+"""The log of a partition: segments, offsets, leader epochs, producers, retention."""
 
 from broker_sim.log.append_info import (
     AppendOrigin,

@@ -1,4 +1,4 @@
-"""What appends and reads of a log return; mirrors ``LogAppendInfo``, ``FetchDataInfo`` and friends."""
+"""Results of appends and reads of a log; mirrors `LogAppendInfo`, `FetchDataInfo` and their errors."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from broker_sim.log.producer_state_entry import BatchMetadata
+    from broker_sim.protocol.record_batch import BatchHeader
+
 __all__ = [
     "EMPTY_APPEND",
+    "EMPTY_FETCH",
     "AppendOrigin",
     "FetchDataInfo",
     "LogAppendInfo",
@@ -24,7 +29,7 @@ __all__ = [
 
 
 class AppendOrigin(StrEnum):
-    """Who appends; only a client's batches go through every check."""
+    """Who appends; only a client's batches are checked completely."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -32,84 +37,79 @@ class AppendOrigin(StrEnum):
 
 
 class LogAppendInfo:
-    """What one append did; to be read only.
+    """What one append does.
 
-    ``log_append_time_ms`` is -1 for CreateTime; of a duplicate it is the time stamp of the batch
-    that is in the log already, and the offsets are those of that batch.
+    `log_append_time_ms` is -1 for CreateTime. A duplicate has the offsets of the batch that is in
+    the log already, and that batch's timestamp as its `log_append_time_ms`, as in Kafka.
     """
 
     __slots__ = (
         "first_offset",
-        "is_duplicate",
         "last_offset",
         "log_append_time_ms",
         "log_start_offset",
         "max_timestamp",
-        "records_count",
         "valid_bytes",
     )
 
     def __init__(
-        self,
-        first_offset: int,
-        last_offset: int,
-        max_timestamp: int,
-        log_append_time_ms: int,
-        log_start_offset: int,
-        records_count: int,
-        valid_bytes: int,
-        is_duplicate: bool,
+        self, first_offset: int, last_offset: int, max_timestamp: int, valid_bytes: int
     ) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
         self.max_timestamp = max_timestamp
-        self.log_append_time_ms = log_append_time_ms
-        self.log_start_offset = log_start_offset
-        self.records_count = records_count
         self.valid_bytes = valid_bytes
-        self.is_duplicate = is_duplicate
+        self.log_append_time_ms = NO_TIMESTAMP
+        self.log_start_offset = -1
+
+    @classmethod
+    def of_duplicate(cls, batch: BatchMetadata, retry: LogAppendInfo) -> LogAppendInfo:
+        """Return the answer to a producer's retry of `batch`, which is in the log already."""
+        info = cls(batch.first_offset, batch.last_offset, batch.timestamp, retry.valid_bytes)
+        info.log_append_time_ms = batch.timestamp
+        info.log_start_offset = retry.log_start_offset
+        return info
+
+    @classmethod
+    def of_replicated(cls, headers: Sequence[BatchHeader]) -> LogAppendInfo:
+        """Return what a follower appends: one batch or more, in the order of their offsets."""
+        return cls(
+            headers[0].base_offset,
+            headers[-1].last_offset,
+            max([header.max_timestamp for header in headers]),
+            sum([header.size_bytes for header in headers]),
+        )
 
 
-EMPTY_APPEND: Final = LogAppendInfo(-1, -1, -1, -1, -1, 0, 0, False)
-"""The answer to an append without one whole batch."""
+EMPTY_APPEND: Final = LogAppendInfo(-1, -1, NO_TIMESTAMP, 0)
+"""The result of an append without one whole batch."""
 
 
 class FetchDataInfo:
-    """Records read: whole batches by reference, the last one possibly cut; to be read only.
+    """Records read: whole batches by reference, the last one possibly cut; for reading only.
 
-    ``position`` is the read's start as bytes since the log's begin, ``end_offset`` the offset after
-    the last batch of which anything was read. ``first_entry_incomplete`` says that the limit was
-    smaller than the first batch.
+    `first_entry_incomplete` says that the limit was smaller than the first batch.
     """
 
-    __slots__ = (
-        "end_offset",
-        "fetch_offset",
-        "first_entry_incomplete",
-        "position",
-        "records",
-        "size_bytes",
-    )
+    __slots__ = ("first_entry_incomplete", "records", "size_bytes")
 
     def __init__(
         self,
         records: Sequence[bytes | memoryview],
         size_bytes: int,
-        fetch_offset: int,
-        position: int,
-        end_offset: int,
         first_entry_incomplete: bool = False,
     ) -> None:
         self.records = records
         self.size_bytes = size_bytes
-        self.fetch_offset = fetch_offset
-        self.position = position
-        self.end_offset = end_offset
         self.first_entry_incomplete = first_entry_incomplete
 
 
+EMPTY_FETCH: Final = FetchDataInfo((), 0)
+"""The result of a read without any bytes."""
+
+
 class TimestampAndOffset(NamedTuple):
-    """The answer to a look-up by time; ``leader_epoch`` is -1 where none is known."""
+    """The result of a look-up by time; `leader_epoch` is -1 where it is unknown."""
 
     timestamp: int
     offset: int
@@ -124,7 +124,7 @@ class RecordError(NamedTuple):
 
 
 class RecordValidationError(ApiError):
-    """A batch is refused because of the records named in ``record_errors``."""
+    """A batch was refused because of the records in `record_errors`."""
 
     def __init__(
         self, error_code: ErrorCode, message: str, record_errors: tuple[RecordError, ...]
@@ -134,7 +134,7 @@ class RecordValidationError(ApiError):
 
 
 class UnexpectedAppendOffsetError(ApiError):
-    """A follower was given a batch that begins before the end of its log."""
+    """A follower received a batch that begins before the end of its log."""
 
     def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
@@ -143,7 +143,7 @@ class UnexpectedAppendOffsetError(ApiError):
 
 
 class OffsetsOutOfOrderError(ApiError):
-    """A follower was given batches whose offsets do not increase."""
+    """A follower received batches whose offsets do not increase."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)

@@ -1,10 +1,11 @@
-"""Where each leader epoch begins in the log; mirrors ``LeaderEpochFileCache`` (KIP-101, KIP-279).
+"""Where each leader epoch begins in the log; mirrors `LeaderEpochFileCache` (KIP-101, KIP-279).
 
     epoch   start offset          An epoch ends where the next one starts, the newest at the
       0          0                log end. `end_offset_for(1, leo)` with epochs 0 and 2 known
       2        100                answers (0, 100): the largest epoch up to 1 ends at 100.
 
-Deliberate difference: the cache is its own checkpoint, so nothing of it is lost with the process.
+Deliberate difference: there is no checkpoint file; the entries survive a kill of the broker as the
+log does.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class LeaderEpochCache:
         self._epochs: list[int] = []
         self._start_offsets: list[int] = []
         self.latest_epoch: int | None = None
-        """The newest epoch, or None; to be read only."""
+        """The newest epoch, or None; for reading only."""
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
@@ -47,9 +48,9 @@ class LeaderEpochCache:
         return EpochEntry(self._epochs[0], self._start_offsets[0]) if self._epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that ``epoch`` starts at ``start_offset``; entries in conflict with that are dropped.
+        """Add that `epoch` starts at `start_offset`; entries that contradict it are dropped.
 
-        The start of the newest epoch moves only backwards. Raises ValueError below zero.
+        The start of the newest epoch can only move backwards. Raises ValueError below zero.
         """
         epochs, starts = self._epochs, self._start_offsets
         if epoch == self.latest_epoch and start_offset >= starts[-1]:
@@ -67,8 +68,8 @@ class LeaderEpochCache:
     def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return the largest known epoch up to the requested one and the offset where it ends.
 
-        (-1, -1) if the requested epoch is unknown and newer than all, or undefined; the requested
-        epoch itself and the first start offset if it is older than all.
+        Returns (-1, -1) if the requested epoch is undefined or newer than all entries; the requested
+        epoch itself and the first start offset if it is older than all entries.
         """
         if requested_epoch == UNDEFINED_EPOCH or not self._epochs:
             return (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
@@ -81,19 +82,19 @@ class LeaderEpochCache:
         return (floor_epoch, self._start_offsets[higher])
 
     def epoch_for_offset(self, offset: int) -> int | None:
-        """Return the epoch in which the record at ``offset`` was written, or None if unknown."""
+        """Return the epoch in which the record at `offset` was written, or None if unknown."""
         index = bisect_right(self._start_offsets, offset) - 1
         return self._epochs[index] if index >= 0 else None
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Drop the epochs that start at or after ``end_offset``; below zero nothing happens."""
+        """Drop the epochs that start at or after `end_offset`; do nothing below zero."""
         if end_offset >= 0:
             keep = bisect_left(self._start_offsets, end_offset)
             del self._epochs[keep:], self._start_offsets[keep:]
             self.latest_epoch = self._epochs[-1] if self._epochs else None
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Drop the epochs that end at or before ``start_offset``; the one around it starts there."""
+        """Drop the epochs that end at or before `start_offset`; the epoch that holds it starts there."""
         covering = bisect_right(self._start_offsets, start_offset) - 1
         if covering >= 0:
             del self._epochs[:covering], self._start_offsets[:covering]

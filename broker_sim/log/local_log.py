@@ -1,11 +1,11 @@
-"""The segments of a log in their order; mirrors ``LocalLog`` and ``LogSegments``."""
+"""The segments of a log in the order of their offsets; mirrors `LocalLog` and `LogSegments`."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from broker_sim.log.append_info import FetchDataInfo
+from broker_sim.log.append_info import EMPTY_FETCH, FetchDataInfo
 from broker_sim.log.segment import LogSegment
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = ["LocalLog"]
 
 
 class LocalLog:
-    """At least one segment; the last, active one takes the appends."""
+    """At least one segment; appends go to the last one, the active segment."""
 
     __slots__ = ("_base_offsets", "_segments", "active_segment", "log_end_offset")
 
@@ -29,7 +29,7 @@ class LocalLog:
 
     @property
     def segments(self) -> Sequence[LogSegment]:
-        """The segments, the oldest first; to be read only."""
+        """The segments, the oldest first; for reading only."""
         return self._segments
 
     @property
@@ -38,12 +38,12 @@ class LocalLog:
         return self.active_segment.end_position - self._segments[0].start_position
 
     def append(self, batch: bytes, end_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Add a batch to the active segment; the log then ends at ``end_offset``."""
+        """Add a batch to the active segment; the log then ends at `end_offset`."""
         self.active_segment.append(batch, end_offset, max_timestamp, now_ms)
         self.log_end_offset = end_offset
 
-    def roll(self, base_offset: int, now_ms: int) -> LogSegment:
-        """Begin a new active segment and return it; an empty one of the same base is replaced."""
+    def roll(self, base_offset: int, now_ms: int) -> None:
+        """Begin a new active segment; it replaces an empty one of the same base offset."""
         end_position = self.active_segment.end_position
         if not self.active_segment and self.active_segment.base_offset == base_offset:
             self._segments.pop()
@@ -51,14 +51,13 @@ class LocalLog:
         self.active_segment = LogSegment(base_offset, end_position, now_ms)
         self._segments.append(self.active_segment)
         self._base_offsets.append(base_offset)
-        return self.active_segment
 
     def read(
         self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool
     ) -> FetchDataInfo:
         """Return a slice of one segment, as `LogSegment.read`; empty at or above the upper bound.
 
-        ``start_offset`` is at or after the first segment's base.
+        `start_offset` is at or after the first segment's base.
         """
         if start_offset < upper_bound_offset:
             if start_offset >= self.active_segment.base_offset:
@@ -69,10 +68,10 @@ class LocalLog:
                 data = segment.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
                 if data is not None:
                     return data
-        return FetchDataInfo((), 0, start_offset, self.position(start_offset), start_offset)
+        return EMPTY_FETCH
 
     def position(self, offset: int) -> int:
-        """Return the bytes, since the log's begin, before the batch that holds ``offset``."""
+        """Return the bytes before the batch that holds `offset`, deleted segments included."""
         active = self.active_segment
         if offset >= self.log_end_offset:
             return active.end_position
@@ -81,21 +80,21 @@ class LocalLog:
         return self._segments[self._floor(offset)].position(offset)
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
-        """Yield all batches from the one that holds ``offset`` on."""
+        """Yield all batches from the one that holds `offset` on."""
         for segment in self._segments[self._floor(offset) :]:
             yield from segment.batches_from(offset)
 
     def first_of_timestamp(
         self, timestamp: int, offset: int
     ) -> Iterator[tuple[BatchHeader, bytes]]:
-        """Yield the batches as new as ``timestamp`` of the first segment that has such a batch."""
+        """Yield the batches at or after `timestamp` of the first segment that has one."""
         for segment in self._segments:
             if segment.largest_timestamp >= timestamp:
                 yield from segment.batches_since(timestamp, offset)
                 return
 
     def truncate_to(self, offset: int, now_ms: int) -> list[LogSegment]:
-        """Drop the batches that end after ``offset``; return the segments that are gone."""
+        """Drop the batches that end after `offset`; return the deleted segments."""
         keep = bisect_right(self._base_offsets, offset)
         removed = self._segments[keep:]
         del self._segments[keep:], self._base_offsets[keep:]
@@ -105,17 +104,17 @@ class LocalLog:
         return removed
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
-        """Drop everything; the next batch goes to ``offset``."""
+        """Drop everything; the next batch goes to `offset`."""
         self.active_segment = LogSegment(offset, 0, now_ms)
         self._segments = [self.active_segment]
         self._base_offsets = [offset]
         self.log_end_offset = offset
 
     def remove_oldest(self, count: int) -> None:
-        """Drop the ``count`` oldest segments, not the active one."""
+        """Drop the `count` oldest segments; the active one must stay."""
         assert count < len(self._segments)
         del self._segments[:count], self._base_offsets[:count]
 
     def _floor(self, offset: int) -> int:
-        """Return the index of the last segment that begins at or before ``offset``."""
+        """Return the index of the last segment that begins at or before `offset`."""
         return max(bisect_right(self._base_offsets, offset) - 1, 0)

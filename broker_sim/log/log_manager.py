@@ -1,7 +1,7 @@
-"""The logs of one broker: its disk; mirrors ``kafka.log.LogManager``.
+"""The logs of one broker; mirrors `LogManager`.
 
-It outlives the broker's process: a restarted broker finds its logs here again, as it would in its
-log directory after SIGKILL, with the high watermarks of the last checkpoint.
+A log manager outlives the broker's process, as a log directory does: a restarted broker finds its
+logs here again, with the high watermarks and log starts of the last checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["LogManager"]
 
 
 class LogManager:
-    """Logs by partition, each belonging to a topic id."""
+    """Logs by partition; each belongs to one topic id."""
 
     def __init__(self, clock: Clock, producer_id_expiration_ms: int) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class LogManager:
     def get_or_create(
         self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig
     ) -> PartitionLog:
-        """Return the partition's log; one of an older topic of the same name is thrown away."""
+        """Return the partition's log; a log of an older topic of the same name is replaced."""
         found = self._logs.get(topic_partition)
         if found is not None and found[0] == topic_id:
             return found[1]
@@ -50,19 +50,24 @@ class LogManager:
         return found[1] if found is not None and found[0] == topic_id else None
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Throw a log away; nothing happens if there is none."""
+        """Delete the partition's log if there is one."""
         self._logs.pop(topic_partition, None)
 
     def delete_strays(self, is_hosted: Callable[[TopicPartition, bytes], bool]) -> None:
-        """Throw away the logs that the first metadata of a new life no longer places here."""
+        """Delete the logs that a restarted broker no longer hosts, by its first metadata."""
         for topic_partition, (topic_id, _) in list(self._logs.items()):
             if not is_hosted(topic_partition, topic_id):
                 self.delete(topic_partition)
 
     def recover(self) -> None:
-        """Begin a new life after a kill: what was only in memory is lost or built anew."""
+        """Open all logs again after the broker was killed."""
         for _, log in self._logs.values():
             log.recover()
+
+    def checkpoint_log_start_offsets(self) -> None:
+        """Checkpoint the log start of every log, so that deleted records stay deleted after a kill."""
+        for _, log in self._logs.values():
+            log.checkpoint_log_start_offset()
 
     def delete_old_segments(self) -> None:
         """Apply the retention by time and size to every log."""
@@ -70,6 +75,7 @@ class LogManager:
             log.delete_old_segments()
 
     def remove_expired_producers(self) -> None:
-        """Forget producers that have written nothing for ``producer.id.expiration.ms``."""
+        """Forget producers that have written nothing for `producer.id.expiration.ms`."""
+        now_ms = self._clock.wall_clock_ms()
         for _, log in self._logs.values():
-            log.remove_expired_producers()
+            log.producer_state.remove_expired_producers(now_ms)

@@ -1,4 +1,4 @@
-"""Offsets by time, for ListOffsets; mirrors ``UnifiedLog.fetchOffsetByTimestamp``."""
+"""Offsets by time, for ListOffsets; mirrors `UnifiedLog.fetchOffsetByTimestamp`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LATEST_TIERED_TIMESTAMP: Final = -5
 def fetch_offset_by_timestamp(
     local_log: LocalLog, epochs: LeaderEpochCache, log_start_offset: int, timestamp: int
 ) -> TimestampAndOffset | None:
-    """Return what `PartitionLog.fetch_offset_by_timestamp` says."""
+    """Return the record or end that `PartitionLog.fetch_offset_by_timestamp` describes."""
     if timestamp in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
         earliest = epochs.earliest_entry
         is_known = earliest is not None and earliest.start_offset <= log_start_offset
@@ -54,7 +54,7 @@ def fetch_offset_by_timestamp(
 
 
 def _newest_record(local_log: LocalLog) -> TimestampAndOffset | None:
-    """Find the first record with the largest time stamp of all."""
+    """Return the first record with the largest timestamp of the log."""
     newest = max(local_log.segments, key=lambda segment: segment.max_timestamp)
     timestamp = newest.max_timestamp
     if timestamp == NO_TIMESTAMP:

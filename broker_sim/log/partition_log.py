@@ -1,17 +1,21 @@
-"""The log of one partition, in memory; mirrors ``UnifiedLog``.
+"""The log of one partition, in memory; mirrors `UnifiedLog`.
 
-A batch is checked by its header and CRC, gets its offset and leader epoch in the one copy that is
-made of it, and is from then on handed out by reference.
+    log start offset ≤ last stable offset ≤ high watermark ≤ log end offset
 
-The object is the partition's "disk" as well: it outlives the broker's process.
+             deleted │ decided │ undecided │ not on all replicas │
+    ─────────────────┼─────────┼───────────┼─────────────────────┼──────▶ offsets
+              log start   last stable   high watermark        log end
 
-    the process is killed          `recover`: watermarks from their checkpoints, producers from
-                                   their last snapshot and the batches behind it
-    the machine loses its power    `lose_unflushed` first: nothing behind `flush_point` survives
-    the broker shuts down          `close`, then `recover`
+As in Kafka, the parts of a log are objects of their own: `LocalLog` has the segments, and with them
+the log end offset, `LeaderEpochCache` the leader epochs, `ProducerStateManager` the producers and
+transactions. The log itself has the offsets in between and keeps its parts in step.
 
-Deliberate differences: all of a broker's state lives on one scheduler, so there is no lock; tiered
-storage and compaction are left out.
+The object outlives the broker's process, as files on a disk do. After a kill, `recover` takes the
+high watermark and the log start from their last checkpoints, and the producers from their last
+snapshot and the batches that follow it.
+
+Deliberate differences: all of a broker's state lives on one scheduler, so there is no lock; there is
+no flush, because there is no disk that could lose data; tiered storage and compaction are left out.
 """
 
 from __future__ import annotations
@@ -26,16 +30,19 @@ from broker_sim.log.append_info import (
     LogAppendInfo,
     TimestampAndOffset,
 )
-from broker_sim.log.log_offsets import LogOffsets
+from broker_sim.log.leader_epoch_cache import LeaderEpochCache
+from broker_sim.log.local_log import LocalLog
 from broker_sim.log.offset_lookup import fetch_offset_by_timestamp
-from broker_sim.log.retention import count_deletable, deletion_rules
+from broker_sim.log.producer_state_manager import ProducerStateManager
+from broker_sim.log.retention import delete_old_segments
 from broker_sim.log.validator import LogValidator, read_replicated_batches
-from broker_sim.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader
+from broker_sim.protocol.record_batch import NO_PRODUCER_ID, BatchHeader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Sequence
 
     from broker_sim.config import TopicConfig
+    from broker_sim.log.segment import LogSegment
     from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
@@ -46,8 +53,11 @@ DEFAULT_PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
 _CLIENT: Final = AppendOrigin.CLIENT
 
 
-class PartitionLog(LogOffsets):
-    """Appends, reads, truncation and deletion; every method runs on the broker's scheduler."""
+class PartitionLog:
+    """Appends, reads, truncation and deletion; every method runs on the broker's scheduler.
+
+    The offsets are for reading; only the methods move them.
+    """
 
     def __init__(
         self,
@@ -57,9 +67,23 @@ class PartitionLog(LogOffsets):
         *,
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
     ) -> None:
-        super().__init__(topic_partition, clock.wall_clock_ms(), producer_id_expiration_ms)
+        self.topic_partition = topic_partition
+        self.log_start_offset = 0
+        self.high_watermark = 0
+        self.leader_epoch_cache = LeaderEpochCache()
+        self.producer_state = ProducerStateManager(topic_partition, producer_id_expiration_ms)
         self._clock = clock
+        self._local_log = LocalLog(clock.wall_clock_ms())
+        self._checkpointed_high_watermark = 0
+        self._checkpointed_log_start_offset = 0
         self.update_config(config)
+
+    def __repr__(self) -> str:
+        return (
+            f"PartitionLog({self.topic_partition}, log_start_offset={self.log_start_offset}, "
+            f"last_stable_offset={self.last_stable_offset}, "
+            f"high_watermark={self.high_watermark}, log_end_offset={self.log_end_offset})"
+        )
 
     def update_config(self, config: TopicConfig) -> None:
         """Take a changed configuration of the topic; it holds from the next append on."""
@@ -67,6 +91,64 @@ class PartitionLog(LogOffsets):
         self._validator = LogValidator(self.topic_partition, config)
         self._segment_size_bytes = config.segment_size_bytes
         self._segment_ms = config.segment_ms
+
+    # -- offsets --------------------------------------------------------------------------------
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._local_log.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset below which every transaction is decided and replicated."""
+        first_unstable = self.producer_state.first_unstable_offset
+        if first_unstable is None or first_unstable >= self.high_watermark:
+            return self.high_watermark
+        return max(first_unstable, self.log_start_offset)
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set the high watermark, clamped into [log start, log end]; return it."""
+        end_offset = self._local_log.log_end_offset
+        high_watermark = min(max(offset, self.log_start_offset), end_offset)
+        self.high_watermark = high_watermark
+        self.producer_state.on_high_watermark_updated(high_watermark)
+        return high_watermark
+
+    def maybe_increment_high_watermark(self, offset: int) -> bool:
+        """Move the high watermark to `offset` if that is forward; return whether it moved.
+
+        Raises ValueError beyond the log's end.
+        """
+        if offset <= self.high_watermark:
+            return False
+        if offset > self._local_log.log_end_offset:
+            raise ValueError(
+                f"High watermark {offset} of {self.topic_partition} would exceed the log end "
+                f"offset {self.log_end_offset}"
+            )
+        self.update_high_watermark(offset)
+        return True
+
+    def maybe_increment_log_start_offset(self, offset: int) -> bool:
+        """Delete the records before `offset`; return whether there were any.
+
+        Their segments go with the next `delete_old_segments`. Raises OFFSET_OUT_OF_RANGE above
+        the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition "
+                f"{self.topic_partition} since it is larger than the high watermark "
+                f"{self.high_watermark}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.leader_epoch_cache.truncate_from_start(offset)
+        self.producer_state.on_log_start_offset_incremented(offset)
+        return True
 
     # -- appending ------------------------------------------------------------------------------
 
@@ -80,7 +162,7 @@ class PartitionLog(LogOffsets):
     ) -> LogAppendInfo:
         """Append one batch at the log's end in that epoch; a producer's retry is not appended again.
 
-        ``transaction_version`` is that of an end transaction marker.
+        `transaction_version` is that of an end transaction marker.
         Raises `ApiError` and leaves the records as they were: what `LogValidator.validate` raises,
         RECORD_LIST_TOO_LARGE for more than a segment, and by the producer's state
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE or
@@ -91,29 +173,22 @@ class PartitionLog(LogOffsets):
         header = valid.header
         base_offset = self._local_log.log_end_offset
         last_offset = base_offset + header.last_offset_delta
-        max_timestamp = valid.max_timestamp
+        info = LogAppendInfo(base_offset, last_offset, valid.max_timestamp, header.size_bytes)
+        info.log_start_offset = self.log_start_offset
+        if valid.log_append_time:
+            info.log_append_time_ms = now_ms
         # As in Kafka, epoch and segment begin here even if the producer's state refuses the batch.
         self.leader_epoch_cache.assign(leader_epoch, base_offset)
-        self._check_fits_segment(header.size_bytes)
-        self._maybe_roll(header.size_bytes, base_offset, last_offset, max_timestamp, now_ms)
+        self._maybe_roll(info, now_ms)
         if header.producer_id != NO_PRODUCER_ID:
             if origin == _CLIENT:
-                duplicate = self._find_duplicate(header)
+                duplicate = self.producer_state.find_duplicate_batch(header)
                 if duplicate is not None:
-                    return duplicate
+                    return LogAppendInfo.of_duplicate(duplicate, info)
             self.producer_state.check(valid.batch, header, base_offset, origin, transaction_version)
         batch = valid.place(base_offset, leader_epoch)
-        self._append(batch, header, base_offset, max_timestamp, now_ms)
-        return LogAppendInfo(
-            base_offset,
-            last_offset,
-            max_timestamp,
-            now_ms if valid.log_append_time else NO_TIMESTAMP,
-            self.log_start_offset,
-            header.records_count,
-            len(batch),
-            False,
-        )
+        self._append(batch, header, base_offset, valid.max_timestamp, now_ms)
+        return info
 
     def append_as_follower(
         self,
@@ -122,8 +197,8 @@ class PartitionLog(LogOffsets):
     ) -> LogAppendInfo:
         """Append batches with the offsets and epochs that the leader gave them.
 
-        Each buffer begins with a whole batch; a part of one at its end is left out, and so is
-        everything from the first batch on that is newer than ``leader_epoch``, the fetch's epoch.
+        Each buffer begins with a whole batch. An incomplete batch at its end is left out, and so is
+        everything from the first batch on that is newer than `leader_epoch`, the fetch's epoch.
         A batch that is `bytes` of its own is kept without a copy.
         Raises `ApiError` and leaves the log as it was: CORRUPT_MESSAGE, RECORD_LIST_TOO_LARGE,
         INVALID_RECORD for another format or a malformed transaction marker,
@@ -139,61 +214,17 @@ class PartitionLog(LogOffsets):
         if not batches:
             return EMPTY_APPEND
         now_ms = self._clock.wall_clock_ms()
-        first_offset, last_offset = batches[0][0].base_offset, batches[-1][0].last_offset
-        max_timestamp, size, records_count = NO_TIMESTAMP, 0, 0
-        for header, batch in batches:
-            max_timestamp = max(max_timestamp, header.max_timestamp)
-            size += len(batch)
-            records_count += header.records_count
-        self._check_fits_segment(size)
-        self._maybe_roll(size, first_offset, last_offset, max_timestamp, now_ms)
+        info = LogAppendInfo.of_replicated([header for header, _ in batches])
+        info.log_start_offset = self.log_start_offset
+        self._maybe_roll(info, now_ms)
         for header, batch in batches:
             if header.partition_leader_epoch >= 0:
                 self.leader_epoch_cache.assign(header.partition_leader_epoch, header.base_offset)
             self._append(batch, header, header.base_offset, header.max_timestamp, now_ms)
-        return LogAppendInfo(
-            first_offset,
-            last_offset,
-            max_timestamp,
-            NO_TIMESTAMP,
-            self.log_start_offset,
-            records_count,
-            size,
-            False,
-        )
-
-    def _check_fits_segment(self, size: int) -> None:
-        if size > self._segment_size_bytes:
-            raise ApiError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes in append to partition "
-                f"{self.topic_partition}, which exceeds the maximum configured segment size of "
-                f"{self._segment_size_bytes}.",
-            )
-
-    def _find_duplicate(self, header: BatchHeader) -> LogAppendInfo | None:
-        """Answer a retry with the batch that is in the log, as Kafka does with its time stamp too."""
-        batch = self.producer_state.find_duplicate_batch(header)
-        if batch is None:
-            return None
-        return LogAppendInfo(
-            batch.first_offset,
-            batch.last_offset,
-            batch.timestamp,
-            batch.timestamp,
-            self.log_start_offset,
-            header.records_count,
-            header.size_bytes,
-            True,
-        )
+        return info
 
     def _append(
-        self,
-        batch: bytes,
-        header: BatchHeader,
-        base_offset: int,
-        max_timestamp: int,
-        now_ms: int,
+        self, batch: bytes, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int
     ) -> None:
         end_offset = base_offset + header.last_offset_delta + 1
         self._local_log.append(batch, end_offset, max_timestamp, now_ms)
@@ -201,28 +232,29 @@ class PartitionLog(LogOffsets):
             self.producer_state.update(batch, header, base_offset, max_timestamp)
         self.producer_state.map_end_offset = end_offset
 
-    def _maybe_roll(
-        self, size: int, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int
-    ) -> None:
-        """Begin a new segment where an append, which is never divided, does not belong to this one."""
-        segment = self._local_log.active_segment
-        if segment.should_roll(
-            size, last_offset, max_timestamp, now_ms, self._segment_size_bytes, self._segment_ms
-        ):
-            self.roll(base_offset)
+    def _maybe_roll(self, append: LogAppendInfo, now_ms: int) -> None:
+        """Begin a new segment if the append, which is never divided, does not belong to this one.
+
+        Raises RECORD_LIST_TOO_LARGE for an append that no segment can hold.
+        """
+        max_bytes = self._segment_size_bytes
+        if append.valid_bytes > max_bytes:
+            raise ApiError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {append.valid_bytes} bytes in append to partition "
+                f"{self.topic_partition}, which exceeds the maximum configured segment size of "
+                f"{max_bytes}.",
+            )
+        if self._local_log.active_segment.should_roll(append, now_ms, max_bytes, self._segment_ms):
+            self.roll(append.first_offset)
 
     def roll(self, base_offset: int | None = None) -> None:
-        """Begin a new segment; what is before it goes to disk with a snapshot of the producers."""
+        """Begin a new segment, at the log's end by default, with a snapshot of the producers."""
         if base_offset is None:
             base_offset = self.log_end_offset
         self._local_log.roll(base_offset, self._clock.wall_clock_ms())
         self.producer_state.map_end_offset = base_offset
         self.producer_state.take_snapshot()
-        self.flush_point = max(self.flush_point, base_offset)
-
-    def remove_expired_producers(self) -> None:
-        """Forget the producers that were silent for ``producer.id.expiration.ms``."""
-        self.producer_state.remove_expired_producers(self._clock.wall_clock_ms())
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -234,11 +266,11 @@ class PartitionLog(LogOffsets):
         upper_bound_offset: int | None = None,
         min_one_message: bool = False,
     ) -> FetchDataInfo:
-        """Return the bytes from the batch that holds ``start_offset`` on, as from a file.
+        """Return the bytes from the batch that holds `start_offset` on, as from a file.
 
-        At most ``max_bytes``, so that the last batch may be cut, but with ``min_one_message`` the
-        first one whole; of one segment only; nothing from the batch that holds
-        ``upper_bound_offset`` (default: the log's end) on. Nothing is copied.
+        The bytes are of one segment, at most `max_bytes`, so the last batch may be cut; with
+        `min_one_message` the first batch comes whole. The read ends before the batch that holds
+        `upper_bound_offset` (default: the log's end). Nothing is copied.
         Raises OFFSET_OUT_OF_RANGE before the log's start and after its end.
         """
         end_offset = self._local_log.log_end_offset
@@ -253,6 +285,23 @@ class PartitionLog(LogOffsets):
             upper_bound_offset = end_offset
         return self._local_log.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
 
+    @property
+    def segments(self) -> Sequence[LogSegment]:
+        """The segments, the oldest first; for reading only."""
+        return self._local_log.segments
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all batches in the log."""
+        return self._local_log.size_bytes
+
+    def position(self, offset: int) -> int:
+        """Return the bytes before the batch that holds `offset`, deleted segments included.
+
+        The difference of two positions is the number of bytes between two offsets.
+        """
+        return self._local_log.position(offset)
+
     def collect_aborted_transactions(
         self, start_offset: int, upper_bound_offset: int
     ) -> list[AbortedTxn]:
@@ -262,7 +311,7 @@ class PartitionLog(LogOffsets):
     def fetch_offset_by_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """Return the first record at or after a time (ms), or what a special time stands for.
 
-        -1 the log's end, -2 and -4 its start, -3 the record with the largest time stamp, -5
+        -1 the log's end, -2 and -4 its start, -3 the record with the largest timestamp, -5
         nothing (there are no tiers). None if no record is that new. Only the batch that may hold
         the record is decompressed; raises `ApiError` as `iter_records`.
         """
@@ -273,9 +322,9 @@ class PartitionLog(LogOffsets):
     # -- truncation and deletion ----------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop the batch that holds ``offset`` and all that follow; True if there were any.
+        """Drop the batch that holds `offset` and all that follow; return whether there were any.
 
-        The log then ends at ``offset``. Raises ValueError below zero.
+        The log then ends at `offset`. Raises ValueError below zero.
         """
         if offset < 0:
             raise ValueError(f"Cannot truncate {self.topic_partition} to offset {offset}")
@@ -289,37 +338,24 @@ class PartitionLog(LogOffsets):
             self.producer_state.remove_snapshot(segment.base_offset)
         self.leader_epoch_cache.truncate_from_end(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
-        self.flush_point = min(self.flush_point, offset)
         self._rebuild_producer_state()
         self.update_high_watermark(self.high_watermark)
         return True
 
-    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
-        """Drop everything and go on at ``offset``; the high watermark follows."""
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything and continue at `offset`, which becomes start, high watermark and end."""
         self._local_log.truncate_fully_and_start_at(offset, self._clock.wall_clock_ms())
         self.leader_epoch_cache.clear()
         self.producer_state.truncate_fully_and_start_at(offset)
-        self.log_start_offset = offset if log_start_offset is None else log_start_offset
-        self.flush_point = offset
+        self.log_start_offset = offset
         self.update_high_watermark(offset)
 
     def delete_old_segments(self) -> int:
-        """Delete whole segments below the log start, and by size and age; return how many.
+        """Delete the segments that `retention` names; return their number."""
+        return delete_old_segments(self, self._clock.wall_clock_ms())
 
-        The log start moves to the first segment that stays. With the policy ``compact`` alone only
-        what is below the log start goes.
-        """
-        count = 0
-        for rule in deletion_rules(self, self.config, self._clock.wall_clock_ms()):
-            deletable = count_deletable(
-                self.segments, self.high_watermark, self.log_end_offset, rule
-            )
-            if deletable:
-                self._delete_oldest(deletable)
-            count += deletable
-        return count
-
-    def _delete_oldest(self, count: int) -> None:
+    def delete_oldest_segments(self, count: int) -> None:
+        """Delete that many segments, the active one too; the log start moves behind them."""
         if count == len(self.segments):
             self.roll()
         self.maybe_increment_log_start_offset(self.segments[count].base_offset)
@@ -327,30 +363,23 @@ class PartitionLog(LogOffsets):
             self.producer_state.remove_snapshot(segment.base_offset)
         self._local_log.remove_oldest(count)
 
-    # -- what survives --------------------------------------------------------------------------
+    # -- checkpoints and recovery ---------------------------------------------------------------
 
-    def flush(self) -> None:
-        """Write everything to disk, so that a loss of power spares it."""
-        self.flush_point = self.log_end_offset
+    def checkpoint_high_watermark(self) -> None:
+        """Keep the high watermark for `recover`; Kafka's `replication-offset-checkpoint`."""
+        self._checkpointed_high_watermark = self.high_watermark
 
-    def close(self) -> None:
-        """Shut down cleanly: flush, take a snapshot of the producers, write the checkpoints."""
-        self.flush()
-        self.producer_state.take_snapshot()
-        self.checkpoint_high_watermark()
-        self.checkpoint_log_start_offset()
-
-    def lose_unflushed(self) -> None:
-        """Lose what was not flushed, as the machine does without power; `recover` must follow."""
-        flushed = self.flush_point
-        for segment in self._local_log.truncate_to(flushed, self._clock.wall_clock_ms()):
-            self.producer_state.remove_snapshot(segment.base_offset)
+    def checkpoint_log_start_offset(self) -> None:
+        """Keep the log start for `recover`; Kafka's `log-start-offset-checkpoint`."""
+        self._checkpointed_log_start_offset = self.log_start_offset
 
     def recover(self) -> None:
-        """Open the log again after its process has gone, however it went; mirrors ``LogLoader``."""
-        self.log_start_offset = max(
-            self._checkpointed_log_start_offset, self.segments[0].base_offset
-        )
+        """Open the log again after its broker was killed; mirrors `LogLoader`."""
+        log_start_offset = self._checkpointed_log_start_offset
+        if self.log_end_offset < log_start_offset:
+            self.truncate_fully_and_start_at(log_start_offset)
+            return
+        self.log_start_offset = max(log_start_offset, self.segments[0].base_offset)
         self.leader_epoch_cache.truncate_from_end(self.log_end_offset)
         self.leader_epoch_cache.truncate_from_start(self.log_start_offset)
         self.producer_state.forget()
@@ -362,8 +391,5 @@ class PartitionLog(LogOffsets):
             self.log_start_offset,
             self.log_end_offset,
             self._clock.wall_clock_ms(),
-            self._batches_from,
+            self._local_log.batches_from,
         )
-
-    def _batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
-        return self._local_log.batches_from(max(offset, self.log_start_offset))

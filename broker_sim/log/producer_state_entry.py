@@ -1,4 +1,4 @@
-"""What a log knows of one producer; mirrors ``ProducerStateEntry`` and ``BatchMetadata``."""
+"""What a log knows of one producer; mirrors `ProducerStateEntry` and `BatchMetadata`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["NUM_BATCHES_TO_RETAIN", "BatchMetadata", "ProducerStateEntry"]
 
 NUM_BATCHES_TO_RETAIN: Final = 5
-"""As many batches as an idempotent producer may have in flight, so that each retry is known."""
+"""An idempotent producer has at most five batches in flight, so every retry is recognised."""
 
 
 class BatchMetadata(NamedTuple):
-    """A batch that the producer has written, for telling a retry from a gap."""
+    """A batch that the producer has written; it tells a retry from a gap."""
 
     last_sequence: int
     last_offset: int
@@ -56,6 +56,7 @@ class ProducerStateEntry:
     def __init__(
         self,
         producer_id: int,
+        *,
         producer_epoch: int = NO_PRODUCER_EPOCH,
         coordinator_epoch: int = -1,
         last_timestamp: int = NO_TIMESTAMP,
@@ -78,11 +79,11 @@ class ProducerStateEntry:
         """Return an independent entry of the same content."""
         return ProducerStateEntry(
             self.producer_id,
-            self.producer_epoch,
-            self.coordinator_epoch,
-            self.last_timestamp,
-            self.current_txn_first_offset,
-            self.batch_metadata,
+            producer_epoch=self.producer_epoch,
+            coordinator_epoch=self.coordinator_epoch,
+            last_timestamp=self.last_timestamp,
+            current_txn_first_offset=self.current_txn_first_offset,
+            batch_metadata=self.batch_metadata,
         )
 
     def for_snapshot(self) -> ProducerStateEntry:
@@ -104,22 +105,20 @@ class ProducerStateEntry:
                 return batch
         return None
 
-    def add_batch(
-        self, producer_epoch: int, last_sequence: int, last_offset: int, delta: int, timestamp: int
-    ) -> None:
-        """Note a written batch; a new epoch forgets the batches of the one before."""
+    def add_batch(self, producer_epoch: int, batch: BatchMetadata) -> None:
+        """Remember a written batch; a new epoch forgets the batches of the epoch before."""
         self.update_epoch(producer_epoch)
-        self.batch_metadata.append(BatchMetadata(last_sequence, last_offset, delta, timestamp))
-        self.last_timestamp = timestamp
+        self.batch_metadata.append(batch)
+        self.last_timestamp = batch.timestamp
 
     def update_epoch(self, producer_epoch: int) -> None:
-        """Take the epoch; a change of it forgets the batches of the one before."""
+        """Set the epoch; a new epoch forgets the batches of the epoch before."""
         if self.producer_epoch != producer_epoch:
             self.batch_metadata.clear()
             self.producer_epoch = producer_epoch
 
     def end_transaction(self, producer_epoch: int, coordinator_epoch: int, timestamp: int) -> None:
-        """Note the marker that ended the producer's transaction."""
+        """Remember the marker that ended the producer's transaction."""
         self.update_epoch(producer_epoch)
         self.coordinator_epoch = coordinator_epoch
         self.current_txn_first_offset = None

@@ -1,21 +1,21 @@
-"""The producers of one log; mirrors ``ProducerStateManager`` and ``ProducerAppendInfo``.
+"""The producers of one log; mirrors `ProducerStateManager` and `ProducerAppendInfo`.
 
-It tells an idempotent producer's retry (answered with the offsets of the batch in the log) from a
-gap (refused), fences older epochs, and follows transactions from their first record to their
-marker, which gives the last stable offset.
+For idempotent producers it recognises a retry (answered with the offsets of the batch in the log),
+refuses a gap, and fences older epochs. It follows each transaction from its first record to its
+marker; the last stable offset comes from that.
 
     batch's epoch      its first sequence              answer
     < current          any                             INVALID_PRODUCER_EPOCH
-    > current          0                               taken, a new epoch begins
+    > current          0                               appended, a new epoch begins
     > current          other                           OUT_OF_ORDER_SEQUENCE_NUMBER
-    = current          last + 1 (0 after 2^31 - 1)     taken
+    = current          last + 1 (0 after 2^31 - 1)     appended
     = current          one of the last five batches    duplicate
     = current          other                           OUT_OF_ORDER_SEQUENCE_NUMBER
-    producer unknown   any                             taken
+    producer unknown   any                             appended
 
-Deliberate differences: an append is checked first and applied afterwards, instead of being applied
-to a copy that is thrown away; snapshots and the index of aborted transactions are in memory; the
-verification of transactions with their coordinator (KIP-890) is not here.
+Deliberate differences: a batch is checked first and applied afterwards, where Kafka applies it to a
+copy of the entry; snapshots and the index of aborted transactions are in memory; transactions are
+not verified with their coordinator (KIP-890).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CLIENT: Final = AppendOrigin.CLIENT
 
 
 class ProducerStateManager:
-    """State by producer id, the open transactions, and snapshots to rebuild both from."""
+    """Entries by producer id, the open transactions, and snapshots from which both are rebuilt."""
 
     __slots__ = (
         "_ongoing_txns",
@@ -75,7 +75,7 @@ class ProducerStateManager:
 
     @property
     def active_producers(self) -> Mapping[int, ProducerStateEntry]:
-        """The entries by producer id; to be read only."""
+        """The entries by producer id; for reading only."""
         return self._producers
 
     @property
@@ -86,7 +86,7 @@ class ProducerStateManager:
     # -- appending ------------------------------------------------------------------------------
 
     def find_duplicate_batch(self, header: BatchHeader) -> BatchMetadata | None:
-        """Return the batch in the log of which ``header`` is a retry, or None."""
+        """Return the batch in the log that `header` repeats, or None."""
         entry = self._producers.get(header.producer_id)
         return None if entry is None else entry.find_duplicate_batch(header)
 
@@ -98,7 +98,7 @@ class ProducerStateManager:
         origin: str,
         transaction_version: int = 0,
     ) -> None:
-        """Raise an `ApiError` if the producer may not write the batch at ``offset``.
+        """Raise an `ApiError` if the producer may not write the batch at `offset`.
 
         INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER (clients only), INVALID_TXN_STATE; for
         a transaction's marker INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
@@ -187,14 +187,15 @@ class ProducerStateManager:
         )
 
     def update(self, batch: bytes, header: BatchHeader, base_offset: int, timestamp: int) -> None:
-        """Take note of a producer's batch in the log at ``base_offset`` with that max timestamp."""
+        """Apply a producer's batch that is now in the log, at `base_offset` with that timestamp."""
         entry = self._entry(header.producer_id)
         if header.is_control:
             self._end_transaction(batch, header, entry, base_offset, timestamp)
             return
         delta = header.last_offset_delta
         entry.add_batch(
-            header.producer_epoch, header.last_sequence, base_offset + delta, delta, timestamp
+            header.producer_epoch,
+            BatchMetadata(header.last_sequence, base_offset + delta, delta, timestamp),
         )
         if header.is_transactional and entry.current_txn_first_offset is None:
             entry.current_txn_first_offset = base_offset
@@ -236,12 +237,12 @@ class ProducerStateManager:
         return self._transaction_index.collect(start_offset, end_offset)
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
-        """Forget the ended transactions whose marker is below the high watermark."""
+        """Forget the ended transactions whose markers are below the high watermark."""
         if self._unreplicated_txns:
             self._remove_unreplicated_txns(high_watermark)
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
-        """Forget what was deleted; the producers themselves stay until they expire."""
+        """Forget the transactions of deleted records; the producers stay until they expire."""
         self._transaction_index.truncate_from_start(log_start_offset)
         self._remove_unreplicated_txns(log_start_offset)
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
@@ -262,7 +263,10 @@ class ProducerStateManager:
     # -- expiry, snapshots, truncation ----------------------------------------------------------
 
     def remove_expired_producers(self, now_ms: int) -> None:
-        """Forget the producers silent for ``producer.id.expiration.ms``, but for open transactions."""
+        """Forget the producers that wrote nothing for `producer.id.expiration.ms`.
+
+        A producer with an open transaction does not expire.
+        """
         for entry in list(self._producers.values()):
             if self._is_expired(now_ms, entry):
                 del self._producers[entry.producer_id]
@@ -274,14 +278,14 @@ class ProducerStateManager:
         )
 
     def take_snapshot(self) -> None:
-        """Keep the producers as they are at `map_end_offset`; of their batches only the last."""
+        """Save the producers as they are at `map_end_offset`, each with its last batch only."""
         if self.map_end_offset > max(self._snapshots, default=0):
             self._snapshots[self.map_end_offset] = [
                 entry.for_snapshot() for entry in self._producers.values()
             ]
 
     def remove_snapshot(self, offset: int) -> None:
-        """Drop the snapshot that belongs to a deleted segment."""
+        """Delete the snapshot of a deleted segment."""
         self._snapshots.pop(offset, None)
 
     def truncate_and_reload(
@@ -291,10 +295,10 @@ class ProducerStateManager:
         now_ms: int,
         batches_from: Callable[[int], Iterable[tuple[BatchHeader, bytes]]],
     ) -> None:
-        """Make the state that of a log that is now [start, end): a snapshot and what follows it.
+        """Rebuild the state of a log that is now [start, end) from a snapshot and later batches.
 
-        ``batches_from(offset)`` gives the log's batches from an offset on. If the state is that
-        of the log's end already only what was deleted at its start is forgotten.
+        `batches_from(offset)` returns the log's batches from an offset on. If the state is that of
+        the log's end already, only the transactions before the log's start are forgotten.
         """
         self._snapshots = {
             offset: entries
@@ -307,13 +311,13 @@ class ProducerStateManager:
             self._transaction_index.truncate_to(log_end_offset)
         else:
             self._load_snapshot(log_start_offset, now_ms)
-            for header, batch in batches_from(self.map_end_offset):
+            for header, batch in batches_from(max(self.map_end_offset, log_start_offset)):
                 if header.producer_id != NO_PRODUCER_ID:
                     self.update(batch, header, header.base_offset, header.max_timestamp)
         self.map_end_offset = log_end_offset
 
     def forget(self) -> None:
-        """Lose what a process loses: everything but the snapshots."""
+        """Forget all but the snapshots, as a killed broker does."""
         self._producers.clear()
         self._ongoing_txns.clear()
         self._unreplicated_txns.clear()
@@ -337,7 +341,7 @@ class ProducerStateManager:
         self._update_first_unstable_offset()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Forget everything, snapshots too; the log goes on at ``offset``."""
+        """Forget everything, the snapshots too; the log continues at `offset`."""
         self.forget()
         self._snapshots.clear()
         self._transaction_index.clear()

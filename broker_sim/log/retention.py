@@ -1,11 +1,12 @@
-"""Which segments may go, and why; mirrors the ``delete…BreachedSegments`` of ``UnifiedLog``.
+"""Which segments are deleted, and why; mirrors `UnifiedLog.deleteOldSegments`.
 
-    start   all its records are below the log start offset
-    size    the log without it still has ``retention.bytes``
-    age     its newest record is older than ``retention.ms``
+    start   all records of the segment are below the log start offset
+    size    the log without the segment still has `retention.bytes`
+    age     the newest record of the segment is older than `retention.ms`
 
-Each rule takes segments from the oldest on and ends at the first that stays. None takes a segment
-with records at or above the high watermark, so that the log start never passes it.
+With `cleanup.policy=compact` alone, only the first rule holds. Each rule takes segments from the
+oldest on and ends at the first that stays. No rule takes a segment with records at or above the high
+watermark, so that the log start never passes it.
 """
 
 from __future__ import annotations
@@ -13,21 +14,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from broker_sim.config import TopicConfig
-    from broker_sim.log.log_offsets import LogOffsets
+    from broker_sim.log.partition_log import PartitionLog
     from broker_sim.log.segment import LogSegment
 
-__all__ = ["DeletionRule", "count_deletable", "deletion_rules"]
+__all__ = ["delete_old_segments"]
 
 
 DeletionRule: TypeAlias = "Callable[[LogSegment, int | None], bool]"
-"""Whether a segment may go, given the offset at which the next one begins (None: there is none)."""
+"""Whether a segment may be deleted; the second argument is the next segment's base offset, if any."""
 
 
-def deletion_rules(log: LogOffsets, config: TopicConfig, now_ms: int) -> Iterator[DeletionRule]:
-    """Yield the rules in Kafka's order; each is to be applied before the next one is asked for."""
+def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
+    """Delete what the rules allow; return the number of deleted segments.
+
+    The log start moves to the first segment that stays.
+    """
+    count = 0
+    for rule in _deletion_rules(log, log.config, now_ms):
+        deletable = _count_deletable(log, rule)
+        if deletable:
+            log.delete_oldest_segments(deletable)
+        count += deletable
+    return count
+
+
+def _deletion_rules(log: PartitionLog, config: TopicConfig, now_ms: int) -> Iterator[DeletionRule]:
+    """Yield the rules in Kafka's order. Apply each before asking for the next one."""
 
     def is_below_log_start(_segment: LogSegment, next_base_offset: int | None) -> bool:
         return next_base_offset is not None and next_base_offset <= log.log_start_offset
@@ -50,16 +65,15 @@ def deletion_rules(log: LogOffsets, config: TopicConfig, now_ms: int) -> Iterato
         yield lambda segment, _next: now_ms - segment.largest_timestamp > config.retention_ms
 
 
-def count_deletable(
-    segments: Sequence[LogSegment], high_watermark: int, log_end_offset: int, rule: DeletionRule
-) -> int:
-    """Return how many of the oldest segments may go by ``rule``; never an empty last one."""
+def _count_deletable(log: PartitionLog, rule: DeletionRule) -> int:
+    """Return how many of the oldest segments `rule` allows to delete; never an empty last one."""
+    segments = log.segments
     for index, segment in enumerate(segments):
         is_last = index + 1 == len(segments)
         next_base_offset = None if is_last else segments[index + 1].base_offset
-        end_offset = log_end_offset if next_base_offset is None else next_base_offset
+        end_offset = log.log_end_offset if next_base_offset is None else next_base_offset
         if (
-            high_watermark < end_offset
+            log.high_watermark < end_offset
             or not rule(segment, next_base_offset)
             or (is_last and not segment)
         ):

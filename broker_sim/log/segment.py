@@ -1,14 +1,14 @@
-"""A stretch of the log and its indexes; mirrors ``LogSegment`` with its offset and time index.
+"""A segment of the log and its indexes; mirrors `LogSegment` with its offset and time index.
 
-A segment holds its batches as immutable bytes and three rising arrays, one entry per batch:
+A segment holds its batches as immutable bytes, and three sorted arrays with one entry per batch:
 
     end_offsets      offset after the batch          -> which batch holds an offset
-    positions        bytes before the batch, counted from the begin of the log, plus the end
-    max_timestamps   largest time stamp so far       -> first batch as new as a given time
+    positions        bytes of the log before the batch; one more entry for the segment's end
+    max_timestamps   largest timestamp so far        -> first batch at or after a time
 
-so that every look-up is a bisection and none touches a record.
+Every look-up is a bisection of an array and reads no record.
 
-Deliberate difference: Kafka's indexes are sparse (an entry per 4 KB) and scan the rest.
+Deliberate difference: Kafka's indexes are sparse (one entry per 4 KB); it scans from there.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log.append_info import FetchDataInfo
+from broker_sim.log.append_info import EMPTY_FETCH, FetchDataInfo
 from broker_sim.protocol.record_batch import NO_TIMESTAMP, BatchHeader, parse_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from broker_sim.log.append_info import LogAppendInfo
 
 __all__ = ["LogSegment"]
 
@@ -30,7 +32,7 @@ _MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 class LogSegment:
-    """Batches from ``base_offset`` on."""
+    """Batches from `base_offset` on."""
 
     __slots__ = (
         "_batches",
@@ -73,17 +75,17 @@ class LogSegment:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest time stamp of any batch, -1 without one."""
+        """The largest timestamp of any batch, -1 if there is none."""
         return self._max_timestamps[-1] if self._max_timestamps else NO_TIMESTAMP
 
     @property
     def largest_timestamp(self) -> int:
-        """The time by which retention judges: of the records, else of the last write."""
+        """The time by which retention goes: the largest timestamp, or else that of the last append."""
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self.last_modified_ms
 
     def append(self, batch: bytes, end_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Add one batch whose last record is at ``end_offset - 1``."""
+        """Add one batch whose last record is at `end_offset - 1`."""
         positions, timestamps = self._positions, self._max_timestamps
         if not timestamps:
             self._rolling_based_timestamp = max_timestamp
@@ -96,38 +98,32 @@ class LogSegment:
         self.last_modified_ms = now_ms
 
     def should_roll(
-        self,
-        batch_bytes: int,
-        last_offset: int,
-        max_timestamp: int,
-        now_ms: int,
-        max_bytes: int,
-        max_age_ms: int,
+        self, append: LogAppendInfo, now_ms: int, max_bytes: int, max_age_ms: int
     ) -> bool:
-        """Whether the next batch belongs into a new segment: by size, by age, or by offset range.
+        """Whether the append needs a new segment: because of size, offset range, or age.
 
-        The age is measured in the records' own time, from the first batch to the new one, where
-        they have one.
+        The age is the time between the timestamps of the first batch and the new one. Without
+        timestamps it is the age of the segment.
         """
         if not self._batches:
             return False
-        size = self._positions[-1] - self._positions[0]
-        if size + batch_bytes > max_bytes:
+        size_bytes = self._positions[-1] - self._positions[0]
+        if size_bytes + append.valid_bytes > max_bytes:
             return True
-        if last_offset - self.base_offset > _MAX_RELATIVE_OFFSET:
+        if append.last_offset - self.base_offset > _MAX_RELATIVE_OFFSET:
             return True
         first = self._rolling_based_timestamp
-        waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
-        return waited_ms > max_age_ms
+        age_ms = append.max_timestamp - first if first >= 0 else now_ms - self.created_ms
+        return age_ms > max_age_ms
 
     def read(
         self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool
     ) -> FetchDataInfo | None:
-        """Return a slice of the segment, or None if nothing here ends after ``start_offset``.
+        """Return a slice of the segment, or None if nothing here ends after `start_offset`.
 
-        It begins with the batch that holds ``start_offset``, has at most ``max_bytes`` (but the
-        whole first batch with ``min_one_message``) and stops before the batch that holds
-        ``upper_bound_offset``. Raises UNKNOWN_SERVER_ERROR for a negative ``max_bytes``.
+        It begins with the batch that holds `start_offset`, has at most `max_bytes` (but the
+        whole first batch with `min_one_message`) and stops before the batch that holds
+        `upper_bound_offset`. Raises UNKNOWN_SERVER_ERROR for a negative `max_bytes`.
         """
         if max_bytes < 0:
             raise ApiError(
@@ -143,26 +139,23 @@ class LogSegment:
         first_size = positions[first + 1] - start
         size = min(available, max(first_size, max_bytes) if min_one_message else max_bytes)
         if size <= 0:
-            return FetchDataInfo((), 0, start_offset, start, start_offset)
+            return EMPTY_FETCH
         if size == available:
-            whole = self._batches[first:limit]
-            return FetchDataInfo(whole, size, start_offset, start, end_offsets[limit - 1])
+            return FetchDataInfo(self._batches[first:limit], size)
         end = start + size
         last = bisect_left(positions, end, first + 1, limit)
         records: list[bytes | memoryview] = [*self._batches[first:last]]
         surplus = positions[last] - end
         if surplus:
             records[-1] = memoryview(records[-1])[:-surplus]
-        return FetchDataInfo(
-            records, size, start_offset, start, end_offsets[last - 1], size < first_size
-        )
+        return FetchDataInfo(records, size, size < first_size)
 
     def position(self, offset: int) -> int:
-        """Return the bytes of the log before the batch that holds ``offset`` or follows it."""
+        """Return the bytes of the log before the batch that holds `offset` or follows it."""
         return self._positions[bisect_right(self._end_offsets, offset)]
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Drop the batch that holds ``offset`` and everything behind it."""
+        """Drop the batch that holds `offset` and all later ones."""
         keep = bisect_right(self._end_offsets, offset)
         if keep == len(self._batches):
             return
@@ -178,12 +171,12 @@ class LogSegment:
         return self._end_offsets[-1] if self._end_offsets else self.base_offset
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
-        """Yield the batches from the one that holds ``offset`` or follows it on."""
+        """Yield all batches, beginning with the one that holds `offset` or follows it."""
         for batch in self._batches[bisect_right(self._end_offsets, offset) :]:
             yield parse_header(batch), batch
 
     def batches_since(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
-        """Yield the batches at or after ``offset`` from the first one as new as ``timestamp`` on."""
+        """Yield the batches at or after `offset` whose largest timestamp is at least `timestamp`."""
         first = max(
             bisect_left(self._max_timestamps, timestamp), bisect_right(self._end_offsets, offset)
         )

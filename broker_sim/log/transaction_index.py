@@ -1,6 +1,6 @@
-"""The aborted transactions of a log; mirrors ``TransactionIndex`` over all its segments.
+"""The aborted transactions of a log; mirrors `TransactionIndex` over all its segments.
 
-Entries come in the order of their abort markers, so their last offsets rise.
+Entries are added in the order of their abort markers, so their last offsets increase.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _LAST_OFFSET = attrgetter("last_offset")
 class AbortedTxn(NamedTuple):
     """A transaction from its first record to its abort marker.
 
-    ``last_stable_offset`` is what the log's became with the marker (leaving the high watermark
-    aside): no later entry can concern records below it.
+    `last_stable_offset` is the log's last stable offset once the marker is replicated: no later
+    entry can have records below it.
     """
 
     producer_id: int
@@ -51,11 +51,11 @@ class TransactionIndex:
         return found
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries whose marker is at or after ``offset``."""
+        """Drop the entries whose marker is at or after `offset`."""
         del self._entries[bisect_left(self._entries, offset, key=_LAST_OFFSET) :]
 
     def truncate_from_start(self, offset: int) -> None:
-        """Drop the entries whose marker is before ``offset``."""
+        """Drop the entries whose marker is before `offset`."""
         del self._entries[: bisect_left(self._entries, offset, key=_LAST_OFFSET)]
 
     def clear(self) -> None:

@@ -1,12 +1,12 @@
-"""What a log demands of a batch before it takes it; mirrors ``LogValidator``.
+"""The checks of a batch before it is appended; mirrors `LogValidator`.
 
-The checks of the header (61 bytes) and the CRC cost no work per record. The records are looked
-into only where the topic's configuration cannot be judged by the header: a compacted topic (every
-record needs a key), a limit on old time stamps, or a batch whose newest time stamp is too far in
-the future (to name the records in question).
+The checks of the header (61 bytes) and of the CRC do no work per record. The records are read only
+where the header is not enough: in a compacted topic (every record needs a key), with a limit on old
+timestamps, and for a batch whose largest timestamp is too far in the future (the error names the
+records).
 
-Deliberate difference: outside those cases the header's count and max timestamp are believed,
-where Kafka counts and compares the records.
+Deliberate difference: in all other cases the header's record count and max timestamp are trusted,
+where Kafka compares them with the records.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _TARGET_CODECS: Final[Mapping[str, CompressionCodec | None]] = {
 
 
 class ValidBatch:
-    """A batch that may be appended, and the time stamp that its header is to have."""
+    """A batch that passed the checks, and the timestamp that its header will have."""
 
     __slots__ = ("batch", "header", "log_append_time", "max_timestamp")
 
@@ -74,7 +74,7 @@ class ValidBatch:
         self.log_append_time = log_append_time
 
     def place(self, base_offset: int, leader_epoch: int) -> bytes:
-        """Return the one copy of the batch, made for that place in the log."""
+        """Return a copy of the batch with that base offset and leader epoch."""
         header = self.header
         if (
             self.max_timestamp == header.max_timestamp
@@ -92,13 +92,13 @@ class ValidBatch:
 
 
 class LogValidator:
-    """The demands of one topic's configuration, ready to be applied to batches."""
+    """The checks that one topic's configuration asks for."""
 
     __slots__ = (
         "_compacted",
         "_log_append_time",
-        "_looks_into_records",
         "_max_message_bytes",
+        "_reads_records",
         "_target_codec",
         "_timestamp_after_max_ms",
         "_timestamp_before_max_ms",
@@ -113,12 +113,10 @@ class LogValidator:
         self._timestamp_before_max_ms = config.message_timestamp_before_max_ms
         self._timestamp_after_max_ms = config.message_timestamp_after_max_ms
         self._target_codec = _TARGET_CODECS[config.compression_type]
-        self._looks_into_records = (
-            self._compacted or config.message_timestamp_before_max_ms != _MAX_LONG
-        )
+        self._reads_records = self._compacted or config.message_timestamp_before_max_ms != _MAX_LONG
 
     def validate(self, records: bytes | memoryview, now_ms: int, origin: str) -> ValidBatch:
-        """Return the batch of an append if the topic's leader may take it.
+        """Return the batch if the leader may append it.
 
         Raises `ApiError`: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
         UNSUPPORTED_COMPRESSION_TYPE, in the order in which Kafka checks.
@@ -134,12 +132,12 @@ class LogValidator:
         self._check_size(len(batch))
         verify_crc(batch, header)
         if header.attributes & CODEC_MASK:
-            header.codec  # noqa: B018 - an unknown codec is refused whatever becomes of the batch
+            header.codec  # noqa: B018 - raises for an unknown codec
         if origin == _CLIENT:
             self._check_client_header(header)
         max_timestamp = header.max_timestamp
         if (
-            self._looks_into_records
+            self._reads_records
             or header.is_log_append_time
             or max_timestamp - now_ms > self._timestamp_after_max_ms
         ):
@@ -189,7 +187,7 @@ class LogValidator:
         )
 
     def _check_records(self, batch: memoryview, header: BatchHeader, now_ms: int) -> int:
-        """Look at every record; return the largest time stamp or raise with what is wrong where."""
+        """Check every record; return the largest timestamp, or raise with the errors by record."""
         earliest = now_ms - self._timestamp_before_max_ms
         latest = now_ms + self._timestamp_after_max_ms
         max_timestamp = NO_TIMESTAMP
@@ -251,10 +249,10 @@ def _record_validation_error(
 
 
 def _read_single_batch(records: bytes | memoryview) -> memoryview:
-    """Return the one batch of ``records``; a part of a second one behind it is cut off.
+    """Return the one batch of `records`; an incomplete second batch is dropped.
 
-    Raises INVALID_RECORD without a whole batch or with more than one, CORRUPT_MESSAGE for lengths
-    that cannot be.
+    Raises INVALID_RECORD without a whole batch or with more than one, CORRUPT_MESSAGE for an
+    impossible length.
     """
     size = batch_size_at(records)
     if size is None:
@@ -273,7 +271,7 @@ def read_replicated_batches(
     log_end_offset: int,
     leader_epoch: int | None,
 ) -> list[tuple[BatchHeader, bytes]]:
-    """Return the batches that a follower may take as they are; see `PartitionLog.append_as_follower`."""
+    """Return the batches that a follower may append; see `PartitionLog.append_as_follower`."""
     batches: list[tuple[BatchHeader, bytes]] = []
     for buffer in buffers:
         if not _read_replicated_buffer(buffer, topic_partition, leader_epoch, batches):
@@ -295,7 +293,7 @@ def _read_replicated_buffer(
     leader_epoch: int | None,
     batches: list[tuple[BatchHeader, bytes]],
 ) -> bool:
-    """Add the batches of one buffer; False when one of a newer epoch ends the append."""
+    """Add the batches of one buffer; return False at a batch of a newer epoch, which ends the append."""
     last_offset = batches[-1][0].last_offset if batches else -1
     for view in split_batches(buffer):
         header = parse_header(view)
@@ -309,7 +307,7 @@ def _read_replicated_buffer(
             )
         last_offset = header.last_offset
         if header.attributes & CONTROL_FLAG and header.producer_id != NO_PRODUCER_ID:
-            read_end_txn_marker(view)  # refuses one that could not be applied later
+            read_end_txn_marker(view)  # raises for a marker that could not be applied later
         if isinstance(buffer, bytes) and len(view) == len(buffer):
             batches.append((header, buffer))
         else:

@@ -1,7 +1,7 @@
 """From one metadata image to the next, and back to what changed.
 
-Mirrors ``org.apache.kafka.image.MetadataDelta`` (collect changes, then ``apply``) and the
-``TopicsDelta.localChanges`` that a broker needs to follow an image.
+Mirrors `org.apache.kafka.image.MetadataDelta` (collect changes, then `apply`) and the
+`TopicsDelta.localChanges` that a broker needs to follow an image.
 
 Deliberate difference: there is no metadata log in between. The controller collects a verb's
 changes in one `MetadataDelta`; brokers compare two images by identity with `changes_between`.
@@ -16,7 +16,7 @@ from broker_sim.metadata.topic_partition import TopicPartition
 
 
 class MetadataDelta:
-    """Changes on top of ``base``; reads see them at once, `apply` makes the image.
+    """Changes on top of `base`; reads see them at once, `apply` makes the image.
 
     Only what is touched gets copied: a dictionary on its first write, a topic's partitions on
     the first write to one of them.
@@ -120,7 +120,7 @@ class MetadataDelta:
             partitions[partition] = state
 
     def set_broker_configs(self, entity: str, configs: Mapping[str, str]) -> None:
-        """Replace the dynamic configurations of ``""`` (all brokers) or of one broker's id."""
+        """Replace the dynamic configurations of `""` (all brokers) or of one broker's id."""
         if self._broker_configs is None:
             self._broker_configs = dict(self.base.broker_configs)
         if configs:
@@ -165,8 +165,8 @@ class MetadataDelta:
 class ImageChanges:
     """What differs between two images, for a broker that follows them.
 
-    A topic that was deleted and made again under its old name is in ``deleted_topics`` with its
-    old state, and all its new partitions are in ``partitions``.
+    A topic that was deleted and made again under its old name is in `deleted_topics` with its
+    old state, and all its new partitions are in `partitions`.
     """
 
     deleted_topics: tuple[TopicState, ...]
@@ -177,7 +177,7 @@ class ImageChanges:
 
 
 def changes_between(old: MetadataImage, new: MetadataImage) -> ImageChanges:
-    """Tell what happened from ``old`` to ``new``; mirrors ``TopicsDelta`` and its siblings.
+    """Tell what happened from `old` to `new`; mirrors `TopicsDelta` and its siblings.
 
     Costs one identity test per topic, and one per partition of the topics that changed.
     """

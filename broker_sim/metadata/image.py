@@ -1,7 +1,7 @@
 """The cluster's metadata at one moment, as every broker sees it.
 
-Mirrors ``org.apache.kafka.image.MetadataImage`` with the parts that a broker reads:
-``ClusterImage``, ``TopicsImage``, ``ConfigurationsImage`` and ``PartitionRegistration``.
+Mirrors `org.apache.kafka.image.MetadataImage` with the parts that a broker reads:
+`ClusterImage`, `TopicsImage`, `ConfigurationsImage` and `PartitionRegistration`.
 
 Deliberate differences: a topic carries its own configurations, so that a look-up on the way of
 a request is one dictionary access; directories, ACLs, quotas and SCRAM are left out.
@@ -29,10 +29,10 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """One registered broker; mirrors ``BrokerRegistration``.
+    """One registered broker; mirrors `BrokerRegistration`.
 
     A fenced broker takes no part in the cluster: it is in no ISR and in no metadata response.
-    ``epoch`` is the broker epoch given at registration; a later registration has a higher one.
+    `epoch` is the broker epoch given at registration; a later registration has a higher one.
     """
 
     broker_id: int
@@ -52,12 +52,12 @@ class BrokerState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One partition; mirrors ``PartitionRegistration``.
+    """One partition; mirrors `PartitionRegistration`.
 
-    ``leader_epoch`` counts changes of the leader, ``partition_epoch`` every change.
-    ``elr`` holds the replicas that may lead without loss although they left the ISR (KIP-966);
-    ``last_known_elr`` those that went unclean, and ``last_known_leader`` is its first.
-    ``recovering`` is true after an unclean election until the leader has recovered.
+    `leader_epoch` counts changes of the leader, `partition_epoch` every change.
+    `elr` holds the replicas that may lead without loss although they left the ISR (KIP-966);
+    `last_known_elr` those that went unclean, and `last_known_leader` is its first.
+    `recovering` is true after an unclean election until the leader has recovered.
     """
 
     replicas: tuple[int, ...]
@@ -105,9 +105,9 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
-    """All metadata of the cluster; ``version`` stands for Kafka's metadata offset.
+    """All metadata of the cluster; `version` stands for Kafka's metadata offset.
 
-    ``broker_configs`` are the dynamic broker configurations: under ``""`` those of the whole
+    `broker_configs` are the dynamic broker configurations: under `""` those of the whole
     cluster, under a broker's id as text those of one broker.
     """
 

@@ -1,4 +1,4 @@
-"""What a topic may be called; mirrors ``org.apache.kafka.common.internals.Topic``.
+"""What a topic may be called; mirrors `org.apache.kafka.common.internals.Topic`.
 
 Texts follow Kafka's, because clients see them.
 """

@@ -1,4 +1,4 @@
-"""The names of partitions, as in ``org.apache.kafka.common.TopicPartition``."""
+"""The names of partitions, as in `org.apache.kafka.common.TopicPartition`."""
 
 from typing import NamedTuple
 

@@ -1,7 +1,7 @@
 """The numbers of Kafka's APIs, and the message classes that belong to each.
 
-Mirrors ``org.apache.kafka.common.protocol.ApiKeys`` (names and numbers) and
-``ApiMessageType`` (classes). An API that Kafka 4 has removed keeps its number; its message
+Mirrors `org.apache.kafka.common.protocol.ApiKeys` (names and numbers) and
+`ApiMessageType` (classes). An API that Kafka 4 has removed keeps its number; its message
 classes have no versions.
 """
 
@@ -13,7 +13,7 @@ from broker_sim.protocol.message import Message
 
 
 class ApiKey(IntEnum):
-    """The ``api_key`` of a request header."""
+    """The `api_key` of a request header."""
 
     PRODUCE = 0
     FETCH = 1
@@ -111,7 +111,7 @@ class ApiKey(IntEnum):
 
     @property
     def api_name(self) -> str:
-        """Kafka's name in the style of its classes, such as ``OffsetForLeaderEpoch``."""
+        """Kafka's name in the style of its classes, such as `OffsetForLeaderEpoch`."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 

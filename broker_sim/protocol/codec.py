@@ -1,7 +1,7 @@
-"""Read and write Kafka messages: ``decode``, ``encode``.
+"""Read and write Kafka messages: `decode`, `encode`.
 
 Decoders and encoders are compiled at the first use of a version of a message (one to three
-milliseconds) and kept. Kafka: ``ApiMessage.read`` and ``ApiMessage.write``. Functions here
+milliseconds) and kept. Kafka: `ApiMessage.read` and `ApiMessage.write`. Functions here
 may be called from any thread.
 """
 
@@ -42,9 +42,9 @@ _ENCODERS = _CompiledFunctions(compile_encoder)
 
 
 def decode(cls: type[M], version: int, buffer: BytesLike, offset: int = 0) -> M:
-    """Return the message that fills ``buffer`` from ``offset`` to its end.
+    """Return the message that fills `buffer` from `offset` to its end.
 
-    Records and bytes are memoryview slices of ``buffer``, not copies. ProtocolError if the
+    Records and bytes are memoryview slices of `buffer`, not copies. ProtocolError if the
     bytes are malformed, too short or too long, or the version is unknown.
     """
     compiled = _DECODERS[cls, version]
@@ -56,7 +56,7 @@ def decode(cls: type[M], version: int, buffer: BytesLike, offset: int = 0) -> M:
 
 
 def encode(message: Message, version: int) -> list[BytesLike]:
-    """Return the bytes of ``message`` in pieces, none empty; large records are not copied.
+    """Return the bytes of `message` in pieces, none empty; large records are not copied.
 
     ProtocolError if a value does not fit its field: null where the version forbids it, a
     number out of range, or a value other than the default in a field that the version does
@@ -71,7 +71,7 @@ def encode(message: Message, version: int) -> list[BytesLike]:
 
 
 def encoded_size(chunks: Sequence[BytesLike]) -> int:
-    """Return the number of bytes in ``chunks``."""
+    """Return the number of bytes in `chunks`."""
     return sum(map(len, chunks))
 
 

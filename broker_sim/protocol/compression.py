@@ -1,7 +1,7 @@
-"""The compression of a batch's records; mirrors ``CompressionType`` and Kafka's framing of each codec.
+"""The compression of a batch's records; mirrors `CompressionType` and Kafka's framing of each codec.
 
-gzip needs the standard library only; snappy, lz4 and zstd need the optional package ``cramjam``
-(extra ``compression``). The broker passes compressed batches through as they are: it comes here
+gzip needs the standard library only; snappy, lz4 and zstd need the optional package `cramjam`
+(extra `compression`). The broker passes compressed batches through as they are: it comes here
 only for a look-up by timestamp, a compacted topic, or a topic that asks for another codec.
 
 Deliberate difference: a batch that unpacks to more than `MAX_DECOMPRESSED_BYTES` is refused, so
@@ -45,7 +45,7 @@ class CompressionCodec(IntEnum):
 
 
 def decompress(codec: CompressionCodec, data: bytes | memoryview) -> bytes:
-    """Return the plain bytes of ``data``.
+    """Return the plain bytes of `data`.
 
     Raises `ApiError`: INVALID_RECORD for bytes that the codec cannot read or that unpack to more
     than `MAX_DECOMPRESSED_BYTES`, UNSUPPORTED_COMPRESSION_TYPE without the codec's package.
@@ -65,7 +65,7 @@ def decompress(codec: CompressionCodec, data: bytes | memoryview) -> bytes:
 
 
 def compress(codec: CompressionCodec, data: bytes | memoryview) -> bytes:
-    """Return ``data`` in the framing of that codec; the same input gives the same bytes.
+    """Return `data` in the framing of that codec; the same input gives the same bytes.
 
     Raises `ApiError` UNSUPPORTED_COMPRESSION_TYPE without the codec's package.
     """

@@ -2,11 +2,11 @@
 
 The generated function is what one would write by hand for that version: nested structs
 inlined, neighbouring fields of fixed size (and the length that follows them) read by one
-precompiled `struct.Struct`, strings and bytes sliced. Kafka: the ``read`` methods that
-``MessageDataGenerator`` writes.
+precompiled `struct.Struct`, strings and bytes sliced. Kafka: the `read` methods that
+`MessageDataGenerator` writes.
 
-In generated code ``b`` is the buffer, ``o`` the offset, ``n`` the buffer's length, ``c`` a
-length or count just read, ``v`` a memoryview of the buffer.
+In generated code `b` is the buffer, `o` the offset, `n` the buffer's length, `c` a
+length or count just read, `v` a memoryview of the buffer.
 """
 
 from struct import Struct, calcsize, unpack_from
@@ -19,7 +19,7 @@ from broker_sim.protocol.source import CompiledFunction, Source, group_paths, jo
 
 
 def compile_decoder(message: type[Message], version: int) -> CompiledFunction:
-    """Return ``decode(buffer, offset) -> message``, which raises on any malformed input."""
+    """Return `decode(buffer, offset) -> message`, which raises on any malformed input."""
     return _DecodeCompiler(message, version).compile()
 
 
@@ -69,13 +69,13 @@ class _DecodeCompiler:
     # Runs of fixed size
 
     def _fixed(self, code: str, target: str, path: str) -> None:
-        """Read one fixed-size value, together with its neighbours, into ``target``."""
+        """Read one fixed-size value, together with its neighbours, into `target`."""
         self._formats.append(code)
         self._targets.append(target)
         self._paths.append(path)
 
     def _length(self, code: str, path: str) -> None:
-        """Read a length into ``c`` as the end of the current run."""
+        """Read a length into `c` as the end of the current run."""
         self._fixed(code, "c", path)
         self._flush()
 
@@ -100,7 +100,7 @@ class _DecodeCompiler:
     # Structs and fields
 
     def _struct(self, struct: StructSpec, target: str, path: str) -> None:
-        """Make a struct in the variable ``target`` and read its fields."""
+        """Make a struct in the variable `target` and read its fields."""
         self._out.line(f"{target} = new({struct.name})")
         tagged = struct.tagged_in(self._version)
         for field in (*struct.absent_in(self._version), *tagged):
@@ -270,7 +270,7 @@ class _DecodeCompiler:
                     out.line(f"raise ProtocolError({reason})", where)
 
     def _tagged_values(self, tagged: list[FieldSpec], target: str, path: str, tag: str) -> None:
-        """Read the value of the tagged field whose number is in the variable ``tag``."""
+        """Read the value of the tagged field whose number is in the variable `tag`."""
         for i, field in enumerate(tagged):
             with self._out.block(f"{'elif' if i else 'if'} {tag} == {field.tag}:"):
                 where = join_path(path, field.name)

@@ -1,9 +1,9 @@
 """Compile the encoder of one version of one message.
 
-The generated function collects small pieces of bytes in ``out`` and joins them; large
-records and bytes go by reference into ``chunks`` between the joined pieces. Neighbouring
-fields of fixed size are packed by one precompiled `struct.Struct`. Kafka: the ``write``
-methods that ``MessageDataGenerator`` writes, with its rules: a field that the version does
+The generated function collects small pieces of bytes in `out` and joins them; large
+records and bytes go by reference into `chunks` between the joined pieces. Neighbouring
+fields of fixed size are packed by one precompiled `struct.Struct`. Kafka: the `write`
+methods that `MessageDataGenerator` writes, with its rules: a field that the version does
 not carry must have its default unless it is ignorable, and a tagged field is only written
 when it differs from its default.
 """
@@ -18,7 +18,7 @@ from broker_sim.protocol.source import CompiledFunction, Source, group_paths, jo
 
 
 def compile_encoder(message: type[Message], version: int) -> CompiledFunction:
-    """Return ``encode(message) -> chunks``, which raises on values that do not fit."""
+    """Return `encode(message) -> chunks`, which raises on values that do not fit."""
     return _EncodeCompiler(message, version).compile()
 
 
@@ -97,7 +97,7 @@ class _EncodeCompiler:
     # Structs and fields
 
     def _struct(self, struct: StructSpec, value: str, path: str) -> None:
-        """Write the fields of the struct in the variable ``value``."""
+        """Write the fields of the struct in the variable `value`."""
         for field in struct.absent_in(self._version):
             if not field.ignorable:
                 self._flush()
@@ -276,7 +276,7 @@ class _EncodeCompiler:
 
 
 def _non_default(field: FieldSpec, value: str) -> str:
-    """Return the condition under which ``value`` is not the field's default."""
+    """Return the condition under which `value` is not the field's default."""
     default = field.default
     if default is None:
         return f"{value} is not None"

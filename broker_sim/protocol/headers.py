@@ -1,6 +1,6 @@
 """Frames: the headers around a message, and the 4-byte size before them.
 
-Mirrors Kafka's ``RequestHeader``, ``ResponseHeader`` and ``ApiMessageType``'s choice of header
+Mirrors Kafka's `RequestHeader`, `ResponseHeader` and `ApiMessageType`'s choice of header
 versions. Request headers have version 2 where the message is flexible, else 1; response
 headers 1 and 0 likewise. Two rules bite: a client id is never a compact string, and the
 response of ApiVersions always has header version 0, because its client does not know yet
@@ -89,7 +89,7 @@ def decode_request_header(buffer: BytesLike) -> tuple[RequestHeader, int]:
 
 
 def encode_request(header: RequestHeader, message: Message) -> list[BytesLike]:
-    """Return a whole frame, its size first, in the version that ``header`` names."""
+    """Return a whole frame, its size first, in the version that `header` names."""
     chunks = encode(message, header.api_version)
     client_id = None if header.client_id is None else header.client_id.encode()
     suffix = client_id or b""
@@ -126,7 +126,7 @@ def decode_response(api_key: int, api_version: int, buffer: BytesLike) -> tuple[
     """Return the correlation id and the message of a frame without its size.
 
     A broker that does not know the version of an ApiVersions request answers with the body
-    of version 0 and UNSUPPORTED_VERSION; that is understood whatever ``api_version`` is.
+    of version 0 and UNSUPPORTED_VERSION; that is understood whatever `api_version` is.
     """
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(buffer)

@@ -1,6 +1,6 @@
 """Message classes made from schemas: slots, a constructor, equality, text, plain values.
 
-Mirrors the ``*Data`` classes that Kafka's generator writes, with one class for all versions
+Mirrors the `*Data` classes that Kafka's generator writes, with one class for all versions
 of a message. Deliberate difference: unknown tagged fields are skipped, not kept.
 """
 
@@ -127,7 +127,7 @@ def _make_class(
 def _make_constructor(
     fields: Iterable[FieldSpec], structs: Mapping[str, type[Struct]]
 ) -> Callable[..., None]:
-    """Compile the ``__init__`` that one would write by hand."""
+    """Compile the `__init__` that one would write by hand."""
     parameters = ["self"]
     body = []
     for field in fields:

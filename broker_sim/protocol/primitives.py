@@ -1,7 +1,7 @@
 """The pieces of the wire format that generated code calls by name.
 
-Mirrors Kafka's ``ByteUtils`` (unsigned varints) and the variable-length parts of
-``Readable`` and ``Writable``. All integers are big-endian. In flexible versions a length or
+Mirrors Kafka's `ByteUtils` (unsigned varints) and the variable-length parts of
+`Readable` and `Writable`. All integers are big-endian. In flexible versions a length or
 count n is written as the varint n + 1, and 0 is null (KIP-482).
 """
 
@@ -24,7 +24,7 @@ _ONLY_BYTES = frozenset({bytes, bytearray})
 
 
 def read_varint(buffer: BytesLike, offset: int) -> tuple[int, int]:
-    """Return the unsigned varint at ``offset`` and the offset behind it."""
+    """Return the unsigned varint at `offset` and the offset behind it."""
     byte = buffer[offset]
     if byte < 0x80:
         return byte, offset + 1
@@ -32,7 +32,7 @@ def read_varint(buffer: BytesLike, offset: int) -> tuple[int, int]:
 
 
 def finish_varint(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
-    """Do the same when the ``first`` byte, one with the high bit set, has been read."""
+    """Do the same when the `first` byte, one with the high bit set, has been read."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buffer[offset]
@@ -54,7 +54,7 @@ def finish_string_length(buffer: BytesLike, offset: int, first: int) -> tuple[in
 
 
 def skip_tagged_fields(buffer: BytesLike, offset: int, count: int) -> int:
-    """Return the offset behind the tagged fields, whose count's first byte was ``count``."""
+    """Return the offset behind the tagged fields, whose count's first byte was `count`."""
     if count > 0x7F:
         count, offset = finish_varint(buffer, offset, count)
     for _ in range(count):
@@ -65,7 +65,7 @@ def skip_tagged_fields(buffer: BytesLike, offset: int, count: int) -> int:
 
 
 def varint(value: int) -> bytes:
-    """Return ``value`` as an unsigned varint of one to five bytes."""
+    """Return `value` as an unsigned varint of one to five bytes."""
     if not 0 <= value <= _MAX_VARINT:
         raise ProtocolError(f"{value} does not fit into a varint of 31 bits")
     encoded = bytearray()
@@ -77,7 +77,7 @@ def varint(value: int) -> bytes:
 
 
 class _Varints(dict[int, bytes]):
-    """`varint` as a table: ``varints[n]``, faster than a call."""
+    """`varint` as a table: `varints[n]`, faster than a call."""
 
     def __missing__(self, value: int) -> bytes:
         encoded = varint(value)
@@ -100,7 +100,7 @@ string_lengths = _StringLengths()
 
 
 class ArrayPackers(dict[int, Callable[..., bytes]]):
-    """Packers of arrays of one fixed format, by count: ``packers[3](3, 7, 8, 9)``.
+    """Packers of arrays of one fixed format, by count: `packers[3](3, 7, 8, 9)`.
 
     The first argument is the number to write as the count: in flexible versions a varint of
     count + 1, otherwise an int32.
@@ -134,7 +134,7 @@ def join_uuids(uuids: Sequence[bytes]) -> bytes:
 
 
 def checked_uuid(uuid: bytes) -> bytes:
-    """Return ``uuid`` when it has 16 bytes."""
+    """Return `uuid` when it has 16 bytes."""
     if len(uuid) != 16:
         raise ProtocolError(f"a UUID has 16 bytes, not {len(uuid)}")
     return uuid
@@ -154,7 +154,7 @@ def size_of(value: Records) -> int:
 
 
 def append_bytes(out: list[BytesLike], chunks: list[BytesLike], value: Records | None) -> None:
-    """Append ``value`` to the small pieces, or flush these and make it a chunk if large."""
+    """Append `value` to the small pieces, or flush these and make it a chunk if large."""
     if isinstance(value, _BYTES_TYPES):
         if len(value) < BY_REFERENCE_BYTES:
             out.append(value)

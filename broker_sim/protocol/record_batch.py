@@ -1,4 +1,4 @@
-"""Record batches, message format v2; mirrors ``DefaultRecordBatch`` and ``ByteBufferLogInputStream``.
+"""Record batches, message format v2; mirrors `DefaultRecordBatch` and `ByteBufferLogInputStream`.
 
     offset  0  base offset             int64  ┐
             8  length of the rest      int32  │ not under the CRC: the leader writes these
@@ -155,17 +155,17 @@ _as_header: Final[Callable[[type[BatchHeader], tuple[int, ...]], BatchHeader]] =
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Return the sequence ``increment`` records on; after 2^31 - 1 comes 0."""
+    """Return the sequence `increment` records on; after 2^31 - 1 comes 0."""
     return (sequence + increment) & _MAX_SEQUENCE
 
 
 def decrement_sequence(sequence: int, decrement: int) -> int:
-    """Return the sequence ``decrement`` records back; before 0 comes 2^31 - 1."""
+    """Return the sequence `decrement` records back; before 0 comes 2^31 - 1."""
     return (sequence - decrement) & _MAX_SEQUENCE
 
 
 def batch_size_at(buffer: bytes | bytearray | memoryview, position: int = 0) -> int | None:
-    """Return the size of the batch at ``position``, or None when the buffer ends before its end.
+    """Return the size of the batch at `position`, or None when the buffer ends before its end.
 
     Raises CORRUPT_MESSAGE for a length that no batch has and for an unknown magic.
     """
@@ -189,7 +189,7 @@ def batch_size_at(buffer: bytes | bytearray | memoryview, position: int = 0) -> 
 
 
 def split_batches(buffer: bytes | memoryview) -> list[memoryview]:
-    """Return every whole batch of ``buffer`` as a slice; a part of a batch at the end is left out.
+    """Return every whole batch of `buffer` as a slice; a part of a batch at the end is left out.
 
     Raises CORRUPT_MESSAGE where a length or magic makes no sense.
     """
@@ -205,7 +205,7 @@ def split_batches(buffer: bytes | memoryview) -> list[memoryview]:
 
 
 def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
-    """Return the header of the batch at ``position``; the batch must be whole.
+    """Return the header of the batch at `position`; the batch must be whole.
 
     Raises CORRUPT_MESSAGE for a batch of format v2 too short for its own header and
     INVALID_RECORD for the older formats, which Kafka 4 does not take.
@@ -231,7 +231,7 @@ def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> B
 
 
 def verify_crc(batch: memoryview, header: BatchHeader) -> None:
-    """Raise CORRUPT_MESSAGE unless the CRC-32C of the whole batch ``batch`` is its header's."""
+    """Raise CORRUPT_MESSAGE unless the CRC-32C of the whole batch `batch` is its header's."""
     computed = crc32c(batch[_ATTRIBUTES_OFFSET:])
     if computed != header.crc:
         raise ApiError(
@@ -244,7 +244,7 @@ def validate_produce_records(records: bytes | memoryview, produce_version: int) 
     """Check what a produce request may hold for one partition: exactly one batch of format v2.
 
     Raises `ApiError`: INVALID_RECORD, CORRUPT_MESSAGE, or UNSUPPORTED_COMPRESSION_TYPE for zstd
-    before version 7. Mirrors ``ProduceRequest.validateRecords``.
+    before version 7. Mirrors `ProduceRequest.validateRecords`.
     """
     size = batch_size_at(records)
     if size is None:
@@ -301,7 +301,7 @@ def recompress(batch: memoryview, header: BatchHeader, codec: CompressionCodec) 
 
 
 def encode_batch(header: BatchHeader, records: bytes | memoryview) -> bytes:
-    """Return the batch of ``header`` and packed ``records``; length and CRC are computed here."""
+    """Return the batch of `header` and packed `records`; length and CRC are computed here."""
     under_crc = _UNDER_CRC.pack(*header[5:])
     crc = crc32c(records, crc32c(under_crc))
     prefix = _PREFIX.pack(

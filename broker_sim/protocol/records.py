@@ -1,4 +1,4 @@
-"""The records inside a batch; mirrors ``DefaultRecord`` and ``MemoryRecordsBuilder``.
+"""The records inside a batch; mirrors `DefaultRecord` and `MemoryRecordsBuilder`.
 
 For look-ups by timestamp, compacted topics, transaction markers, tests and raw clients; the
 broker's produce and fetch never come here.
@@ -49,7 +49,7 @@ _COMMIT = 1
 
 
 class Record(NamedTuple):
-    """One record; ``offset`` and ``timestamp`` are absolute, the timestamp in ms since the epoch.
+    """One record; `offset` and `timestamp` are absolute, the timestamp in ms since the epoch.
 
     In a record to be built an offset below zero means "the next one".
     """
@@ -81,7 +81,7 @@ def build_batch(
     is_transactional: bool = False,
     is_control: bool = False,
 ) -> bytes:
-    """Return a batch with the records (or mere values) in it, numbered from ``base_offset``."""
+    """Return a batch with the records (or mere values) in it, numbered from `base_offset`."""
     given = list(records)
     values = [value for value in given if isinstance(value, bytes)]
     if len(values) == len(given):
@@ -181,7 +181,7 @@ def _invalid(what: str) -> ApiError:
 
 
 def _pack(items: Sequence[Record], base_offset: int) -> tuple[bytes, int]:
-    """Return the records one after the other, and how far the last one is from ``base_offset``."""
+    """Return the records one after the other, and how far the last one is from `base_offset`."""
     base_timestamp = items[0].timestamp
     packed = bytearray()
     offset = base_offset - 1

@@ -1,7 +1,7 @@
 """What Kafka's message definitions say, as immutable values.
 
-Mirrors ``MessageSpec``, ``StructSpec``, ``FieldSpec`` and ``Versions`` of Kafka's generator
-module. The definitions are data, one JSON object per line of ``schemas.jsonl``; a line is
+Mirrors `MessageSpec`, `StructSpec`, `FieldSpec` and `Versions` of Kafka's generator
+module. The definitions are data, one JSON object per line of `schemas.jsonl`; a line is
 only parsed when its message is asked for.
 """
 
@@ -36,14 +36,14 @@ _LAST_OF_ALL = 32767
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The versions ``first`` to ``last``, both included; empty when last < first."""
+    """The versions `first` to `last`, both included; empty when last < first."""
 
     first: int
     last: int
 
     @classmethod
     def parse(cls, text: str | None) -> "Versions":
-        """Read Kafka's notation: ``3``, ``3+``, ``3-5``; ``none`` and None are empty."""
+        """Read Kafka's notation: `3`, `3+`, `3-5`; `none` and None are empty."""
         if not text or text == "none":
             return cls(0, -1)
         if text.endswith("+"):
@@ -60,7 +60,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field: ``type`` is a primitive's name or "struct", of the elements if an array."""
+    """One field: `type` is a primitive's name or "struct", of the elements if an array."""
 
     name: str
     type: str
@@ -75,7 +75,7 @@ class FieldSpec:
     ignorable: bool
 
     def is_tagged_in(self, version: int) -> bool:
-        """Return whether the field travels as a tagged field in ``version``."""
+        """Return whether the field travels as a tagged field in `version`."""
         return self.tag is not None and version in self.tagged_versions
 
 
@@ -87,22 +87,22 @@ class StructSpec:
     fields: tuple[FieldSpec, ...]
 
     def fields_in(self, version: int) -> list[FieldSpec]:
-        """Return the untagged fields of ``version``, in wire order."""
+        """Return the untagged fields of `version`, in wire order."""
         return [f for f in self.fields if version in f.versions and not f.is_tagged_in(version)]
 
     def tagged_in(self, version: int) -> list[FieldSpec]:
-        """Return the tagged fields of ``version``, by tag."""
+        """Return the tagged fields of `version`, by tag."""
         tagged = [f for f in self.fields if version in f.versions and f.is_tagged_in(version)]
         return sorted(tagged, key=lambda field: field.tag or 0)
 
     def absent_in(self, version: int) -> list[FieldSpec]:
-        """Return the fields that ``version`` does not carry."""
+        """Return the fields that `version` does not carry."""
         return [field for field in self.fields if version not in field.versions]
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSpec:
-    """One message; ``structs`` are its nested structs by name, inner ones before outer."""
+    """One message; `structs` are its nested structs by name, inner ones before outer."""
 
     root: StructSpec
     kind: str
@@ -115,12 +115,12 @@ class MessageSpec:
 
     @property
     def name(self) -> str:
-        """Kafka's name, such as ``ProduceRequest``."""
+        """Kafka's name, such as `ProduceRequest`."""
         return self.root.name
 
 
 def snake_case(name: str) -> str:
-    """Return Kafka's ``TimeoutMs`` as ``timeout_ms``."""
+    """Return Kafka's `TimeoutMs` as `timeout_ms`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
@@ -148,7 +148,7 @@ def message_names() -> list[str]:
 
 @cache
 def load_message(name: str) -> MessageSpec:
-    """Return the specification of the message ``name``; KeyError when there is none."""
+    """Return the specification of the message `name`; KeyError when there is none."""
     return parse_message(loads(_lines()[name]))
 
 
@@ -170,7 +170,7 @@ def _parse_struct(
     common: Mapping[str, Mapping[str, Any]],
     structs: dict[str, StructSpec],
 ) -> StructSpec:
-    """Return one struct, after adding those that it holds to ``structs``."""
+    """Return one struct, after adding those that it holds to `structs`."""
     fields = []
     for definition in definitions:
         type_name = definition["type"].removeprefix("[]")

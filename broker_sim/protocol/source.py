@@ -11,7 +11,7 @@ from typing import Any
 
 
 def join_path(path: str, name: str) -> str:
-    """Return the path of the field ``name`` of the struct at ``path``."""
+    """Return the path of the field `name` of the struct at `path`."""
     return f"{path}.{name}" if path else name
 
 
@@ -37,13 +37,13 @@ class Source:
         return "".join(f"{line}\n" for line in self._lines)
 
     def line(self, text: str, path: str = "") -> None:
-        """Add a line that belongs to the field at ``path``."""
+        """Add a line that belongs to the field at `path`."""
         self._lines.append(self._indent + text)
         self._paths.append(path)
 
     @contextmanager
     def block(self, header: str, path: str = "") -> Iterator[None]:
-        """Add ``header`` and indent what is added inside."""
+        """Add `header` and indent what is added inside."""
         self.line(header, path)
         outer, self._indent = self._indent, self._indent + "    "
         yield
@@ -55,7 +55,7 @@ class Source:
         return f"{prefix}{self._variables}"
 
     def name(self, name: str, make: Callable[[], Any]) -> str:
-        """Return ``name`` after defining it, at its first use, as what ``make`` returns."""
+        """Return `name` after defining it, at its first use, as what `make` returns."""
         if name not in self.names:
             self.names[name] = make()
         return name
@@ -69,7 +69,7 @@ class Source:
 
 
 class CompiledFunction:
-    """A generated function: ``call`` runs it, ``source`` is its text."""
+    """A generated function: `call` runs it, `source` is its text."""
 
     __slots__ = ("_paths", "call", "code", "source")
 
@@ -80,7 +80,7 @@ class CompiledFunction:
         self._paths = paths
 
     def path_of(self, error: BaseException) -> str:
-        """Return the path of the field at which ``error`` was raised, "" if unknown."""
+        """Return the path of the field at which `error` was raised, "" if unknown."""
         traceback = error.__traceback__
         while traceback and traceback.tb_frame.f_code is not self.code:
             traceback = traceback.tb_next

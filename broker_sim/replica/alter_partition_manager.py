@@ -1,4 +1,4 @@
-"""Sends ISR changes to the controller, several at once; mirrors ``DefaultAlterPartitionManager``.
+"""Sends ISR changes to the controller, several at once; mirrors `DefaultAlterPartitionManager`.
 
 One request is under way at a time; what is proposed meanwhile goes with the next one.
 """
@@ -52,13 +52,13 @@ class AlterPartitionManager:
         self._unsent: list[IsrProposal] = []
         self._inflight = False
         self.isr_shrinks = 0
-        """Changes that the controller has made at this broker's wish, as ``IsrShrinksPerSec``."""
+        """Changes that the controller has made at this broker's wish, as `IsrShrinksPerSec`."""
         self.isr_expands = 0
         self.failed_isr_updates = 0
         """Changes that the controller refused, each time that they were."""
 
     def submit(self, partition: Partition, pending: PendingIsr) -> None:
-        """Propose ``pending``; the partition is told of the decision."""
+        """Propose `pending`; the partition is told of the decision."""
         self._unsent.append(IsrProposal(partition, pending))
         self._maybe_send()
 

@@ -56,7 +56,7 @@ StatusT = TypeVar("StatusT", bound=AwaitedPartition)
 
 
 class DelayedAcks(DelayedRequest, Generic[StatusT]):
-    """Parks the request until no partition is awaited any more, or ``delay_ms`` is over."""
+    """Parks the request until no partition is awaited any more, or `delay_ms` is over."""
 
     __slots__ = ("_partitions", "_respond", "_statuses")
 

@@ -1,4 +1,4 @@
-"""A delete-records request that waits for all living replicas; mirrors ``DelayedDeleteRecords``.
+"""A delete-records request that waits for all living replicas; mirrors `DelayedDeleteRecords`.
 
 It can be completed when every partition has come to one of these:
 
@@ -45,7 +45,7 @@ class DeleteRecordsPartitionStatus(AwaitedPartition):
 
 
 class DelayedDeleteRecords(DelayedAcks[DeleteRecordsPartitionStatus]):
-    """Parks the deletion until every replica has moved its log start, or ``delay_ms`` is over."""
+    """Parks the deletion until every replica has moved its log start, or `delay_ms` is over."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""An election that waits until this broker has heard of its result; mirrors ``DelayedElectLeader``.
+"""An election that waits until this broker has heard of its result; mirrors `DelayedElectLeader`.
 
 Deliberate difference: since KRaft a Kafka broker forwards elections to the controller and answers
 with the controller's reply. Here the reply is parked until the metadata that it caused has arrived,

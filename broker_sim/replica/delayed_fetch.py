@@ -1,4 +1,4 @@
-"""A fetch that waits for data; mirrors ``kafka.server.DelayedFetch``.
+"""A fetch that waits for data; mirrors `kafka.server.DelayedFetch`.
 
 It can be completed when, for any of its partitions,
 
@@ -12,7 +12,7 @@ It can be completed when, for any of its partitions,
 
 or when
 
-* Case G: the partitions together have ``min_bytes``
+* Case G: the partitions together have `min_bytes`
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["DelayedFetch"]
 
 
 class DelayedFetch(DelayedRequest):
-    """Parks the fetch until there is enough to send, something to tell, or ``max_wait_ms`` is over."""
+    """Parks the fetch until there is enough to send, something to tell, or `max_wait_ms` is over."""
 
     __slots__ = ("_complete", "_infos", "_params", "_partitions")
 
@@ -95,7 +95,7 @@ class DelayedFetch(DelayedRequest):
 
 
 def _is_beyond(log: PartitionLog, offset: int, end_offset: int) -> bool:
-    """Whether the later offset's batch begins after ``end_offset``, or the log ends before it."""
+    """Whether the later offset's batch begins after `end_offset`, or the log ends before it."""
     return offset > log.log_end_offset or log.position(offset) > log.position(end_offset)
 
 

@@ -1,11 +1,11 @@
-"""An acks=all produce that waits for its followers; mirrors ``kafka.server.DelayedProduce``.
+"""An acks=all produce that waits for its followers; mirrors `kafka.server.DelayedProduce`.
 
 It can be completed when every partition has come to one of these:
 
 * Case A: the partition is no longer on this broker
 * Case B: this broker is no longer its leader
 * Case C: this broker leads it, and
-    * C.1: the in-sync replicas have the records, but are fewer than ``min.insync.replicas`` by now
+    * C.1: the in-sync replicas have the records, but are fewer than `min.insync.replicas` by now
     * C.2: the in-sync replicas have the records
 
 Partitions whose append failed at once wait with the others: a produce response is one unit.
@@ -57,7 +57,7 @@ class ProducePartitionStatus(AwaitedPartition):
 
 
 class DelayedProduce(DelayedAcks[ProducePartitionStatus]):
-    """Parks the produce until its partitions are replicated, have failed, or ``delay_ms`` is over."""
+    """Parks the produce until its partitions are replicated, have failed, or `delay_ms` is over."""
 
     __slots__ = ()
 

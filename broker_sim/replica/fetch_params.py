@@ -1,6 +1,6 @@
 """What a fetch asks for and what it gets, whoever asks.
 
-Mirrors ``FetchParams``, ``FetchRequest.PartitionData`` and ``FetchPartitionData``. A consumer's
+Mirrors `FetchParams`, `FetchRequest.PartitionData` and `FetchPartitionData`. A consumer's
 request from the socket and a follower's request from a link are both brought to this form, so that
 one code path serves them.
 """
@@ -77,7 +77,7 @@ class FetchParams:
 
 
 class FetchPartition:
-    """Where to read one partition; ``-1`` stands for an epoch that the request does not have.
+    """Where to read one partition; `-1` stands for an epoch that the request does not have.
 
     To be read only, as everything here.
     """

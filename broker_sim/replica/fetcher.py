@@ -1,4 +1,4 @@
-"""Replication from one leader; mirrors ``AbstractFetcherThread`` and ``ReplicaFetcherThread``.
+"""Replication from one leader; mirrors `AbstractFetcherThread` and `ReplicaFetcherThread`.
 
 One fetch is under way at a time, for all partitions that this broker follows on that leader. A
 partition that is added meanwhile is part of the next one only. Truncation follows the diverging
@@ -32,7 +32,7 @@ log = get_logger(__name__)
 
 
 class LeaderEndpoint(Protocol):
-    """The way to another broker; mirrors ``kafka.server.LeaderEndPoint``."""
+    """The way to another broker; mirrors `kafka.server.LeaderEndPoint`."""
 
     def fetch(
         self,
@@ -44,7 +44,7 @@ class LeaderEndpoint(Protocol):
     ) -> None:
         """Send a fetch; exactly one of the callbacks is called, unless this broker dies first.
 
-        The response has one entry for each of ``infos``, in the same order.
+        The response has one entry for each of `infos`, in the same order.
         """
 
     def fetch_log_bounds(
@@ -59,7 +59,7 @@ class LeaderEndpoint(Protocol):
 
 
 class _FetchState:
-    """How far one followed partition is; ``fetch`` is replaced, never changed."""
+    """How far one followed partition is; `fetch` is replaced, never changed."""
 
     __slots__ = ("delayed_until_ms", "fetch", "partition")
 
@@ -124,13 +124,13 @@ class ReplicaFetcher:
     def _initial_fetch(self, partition: Partition) -> FetchPartition:
         """Start at the log's end, from where a diverging epoch leads back; at the HW if there is none."""
         local_log = partition.log
-        if local_log.latest_epoch is None:
+        if local_log.leader_epoch_cache.latest_epoch is None:
             local_log.truncate_to(local_log.high_watermark)
         return self._next_fetch(partition, local_log.log_end_offset)
 
     def _next_fetch(self, partition: Partition, fetch_offset: int) -> FetchPartition:
         local_log = partition.log
-        latest_epoch = local_log.latest_epoch
+        latest_epoch = local_log.leader_epoch_cache.latest_epoch
         return FetchPartition(
             fetch_offset,
             self._config.replica_fetch_max_bytes,
@@ -267,7 +267,7 @@ class ReplicaFetcher:
         return local_log.high_watermark != old_high_watermark
 
     def _truncate(self, state: _FetchState, leader_epoch: int, leader_end_offset: int) -> None:
-        """Cut off what the leader does not have; mirrors ``getOffsetTruncationState``."""
+        """Cut off what the leader does not have; mirrors `getOffsetTruncationState`."""
         local_log = state.partition.log
         end_offset = local_log.log_end_offset
         epoch, epoch_end_offset = local_log.leader_epoch_cache.end_offset_for(
@@ -307,7 +307,7 @@ class ReplicaFetcher:
                 state.delayed_until_ms = until_ms
 
     def _reset_offset(self, topic_partition: TopicPartition, state: _FetchState) -> None:
-        """Bring the log into the leader's range; mirrors ``fetchOffsetAndTruncate``."""
+        """Bring the log into the leader's range; mirrors `fetchOffsetAndTruncate`."""
         sent = state.fetch
         self._delay([topic_partition])
 

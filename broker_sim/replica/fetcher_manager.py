@@ -1,4 +1,4 @@
-"""One fetcher for every leader that this broker follows; mirrors ``ReplicaFetcherManager``."""
+"""One fetcher for every leader that this broker follows; mirrors `ReplicaFetcherManager`."""
 
 from __future__ import annotations
 

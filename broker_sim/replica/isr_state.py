@@ -1,6 +1,6 @@
 """The in-sync replicas of a partition and changes of them on their way to the controller.
 
-Mirrors ``kafka.cluster.PartitionState`` with its committed and pending forms (KIP-497, KIP-841).
+Mirrors `kafka.cluster.PartitionState` with its committed and pending forms (KIP-497, KIP-841).
 While a change is under way the *maximal* ISR counts for the high watermark: with the new member
 already, or with the leaving one still. So whatever the controller decides, nothing was exposed that
 a member of the decided ISR may lack.

@@ -1,4 +1,4 @@
-"""What a leader knows of its followers and decides about the ISR; part of ``kafka.cluster.Partition``.
+"""What a leader knows of its followers and decides about the ISR; part of `kafka.cluster.Partition`.
 
 It proposes who joins and who leaves; the partition sends the proposals to the controller.
 """
@@ -42,7 +42,7 @@ class MetadataView(Protocol):
         """Whether the broker is registered and unfenced."""
 
     def is_stale_epoch(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the broker lives and has registered anew since ``broker_epoch`` (-1: unknown)."""
+        """Whether the broker lives and has registered anew since `broker_epoch` (-1: unknown)."""
 
 
 class LeaderReplicas:
@@ -122,7 +122,7 @@ class LeaderReplicas:
         )
 
     def out_of_sync(self, leader_end_offset: int) -> frozenset[int]:
-        """Return the followers in the ISR that have not caught up for ``replica.lag.time.max.ms``."""
+        """Return the followers in the ISR that have not caught up for `replica.lag.time.max.ms`."""
         now_ms = self._clock.now_ms()
         return frozenset(
             member

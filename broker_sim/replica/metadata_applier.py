@@ -1,4 +1,4 @@
-"""Brings the hosted partitions in line with new metadata; mirrors ``ReplicaManager.applyDelta``."""
+"""Brings the hosted partitions in line with new metadata; mirrors `ReplicaManager.applyDelta`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""One replica of a partition on one broker: leader or follower; mirrors ``kafka.cluster.Partition``.
+"""One replica of a partition on one broker: leader or follower; mirrors `kafka.cluster.Partition`.
 
 The leader keeps a `Replica` for every follower, moves the high watermark to the smallest log end
 offset of the in-sync replicas, and asks the controller to shrink or expand the ISR.
 
 Deliberate difference: all of a broker's state lives on one scheduler, so there is no
-``leaderIsrUpdateLock``, and no future replicas (one log directory).
+`leaderIsrUpdateLock`, and no future replicas (one log directory).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Partition:
     def local_log(self, current_leader_epoch: int, require_leader: bool) -> PartitionLog:
         """Return the log, or raise FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER.
 
-        ``current_leader_epoch`` is the one that the request names; -1 means that it names none.
+        `current_leader_epoch` is the one that the request names; -1 means that it names none.
         """
         if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             if current_leader_epoch < self.leader_epoch:
@@ -233,7 +233,7 @@ class Partition:
         return None
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """Return the largest known epoch up to ``leader_epoch`` and where it ends; (-1, -1) if none."""
+        """Return the largest known epoch up to `leader_epoch` and where it ends; (-1, -1) if none."""
         return self.log.leader_epoch_cache.end_offset_for(leader_epoch, self.log.log_end_offset)
 
     # -- writing --------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class Partition:
             self.log.append_as_follower(records, self.leader_epoch)
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> tuple[bool, ErrorCode]:
-        """Return whether an acks=all append that ends before ``required_offset`` is done, and how."""
+        """Return whether an acks=all append that ends before `required_offset` is done, and how."""
         if not self.is_leader:
             return (False, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.log.high_watermark < required_offset:
@@ -314,12 +314,12 @@ class Partition:
 
     @property
     def effective_min_isr(self) -> int:
-        """``min.insync.replicas``, but never more than there are replicas."""
+        """`min.insync.replicas`, but never more than there are replicas."""
         return min(self.config.min_insync_replicas, len(self.replica_states.followers) + 1)
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether the leader's ISR is smaller than ``min.insync.replicas``."""
+        """Whether the leader's ISR is smaller than `min.insync.replicas`."""
         return self.is_leader and len(self.isr_state.isr) < self.effective_min_isr
 
     def _update_follower_fetch_state(
@@ -352,7 +352,7 @@ class Partition:
         return self.log.maybe_increment_high_watermark(candidate)
 
     def maybe_shrink_isr(self) -> None:
-        """Propose to drop the followers that have not caught up for ``replica.lag.time.max.ms``."""
+        """Propose to drop the followers that have not caught up for `replica.lag.time.max.ms`."""
         if not self.is_leader or self.isr_state.is_inflight:
             return
         out_of_sync = self.replica_states.out_of_sync(self.log.log_end_offset)
@@ -375,7 +375,7 @@ class Partition:
     def complete_alter_partition(
         self, proposed: PendingIsr, isr: frozenset[int], leader_epoch: int, partition_epoch: int
     ) -> None:
-        """Take the controller's answer to ``proposed``; ignored when the state has moved on."""
+        """Take the controller's answer to `proposed`; ignored when the state has moved on."""
         if (
             self.isr_state is not proposed
             or leader_epoch != self.leader_epoch

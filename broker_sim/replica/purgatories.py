@@ -1,4 +1,4 @@
-"""The purgatories that a partition's progress can complete; mirrors ``kafka.cluster.DelayedOperations``."""
+"""The purgatories that a partition's progress can complete; mirrors `kafka.cluster.DelayedOperations`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader knows of one follower; mirrors ``kafka.cluster.Replica``."""
+"""What a leader knows of one follower; mirrors `kafka.cluster.Replica`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Replica:
     """A follower's position as its leader has seen it in the follower's fetches.
 
     A follower is *caught up* while it has all of the leader's log, or had all of it at some moment
-    within the last ``replica.lag.time.max.ms``: `last_caught_up_time_ms` is that moment.
+    within the last `replica.lag.time.max.ms`: `last_caught_up_time_ms` is that moment.
     """
 
     __slots__ = (
@@ -41,7 +41,7 @@ class Replica:
         leader_end_offset: int,
         broker_epoch: int,
     ) -> None:
-        """Take note of a fetch from ``fetch_offset`` while the leader's log ended at ``leader_end_offset``.
+        """Take note of a fetch from `fetch_offset` while the leader's log ended at `leader_end_offset`.
 
         A fetch that starts at the end which the leader had at the fetch before it shows that the
         follower had caught up at that earlier time.
@@ -74,7 +74,7 @@ class Replica:
             self.last_fetch_time_ms = now_ms if is_in_sync else 0
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
-        """Whether the follower has everything, or had everything within ``max_lag_ms``."""
+        """Whether the follower has everything, or had everything within `max_lag_ms`."""
         return (
             leader_end_offset == self.log_end_offset
             or now_ms - self.last_caught_up_time_ms <= max_lag_ms

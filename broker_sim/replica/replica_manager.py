@@ -1,4 +1,4 @@
-"""All partitions of one broker: append, fetch, delete records; mirrors ``kafka.server.ReplicaManager``.
+"""All partitions of one broker: append, fetch, delete records; mirrors `kafka.server.ReplicaManager`.
 
 What cannot be answered at once becomes a delayed operation in one of the purgatories, watched under
 its partitions; appends, follower fetches and changes of role try those operations again.
@@ -95,7 +95,7 @@ class ReplicaManager:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         client_id: str | None = None,
     ) -> None:
-        """Append to the leaders here and answer as ``required_acks`` (0, 1, -1) asks.
+        """Append to the leaders here and answer as `required_acks` (0, 1, -1) asks.
 
         With -1 the answer waits for the in-sync replicas or the timeout, unless every partition
         failed at once.
@@ -174,7 +174,7 @@ class ReplicaManager:
     ) -> None:
         """Read for a consumer or follower; answers now, or when `DelayedFetch` says so.
 
-        Now: no wait asked for, no partitions, ``min_bytes`` there, an error, or a diverging epoch.
+        Now: no wait asked for, no partitions, `min_bytes` there, an error, or a diverging epoch.
         """
         results = self.read_from_log(params, infos, update_fetch_state=True)
         if params.is_from_follower:
@@ -205,7 +205,7 @@ class ReplicaManager:
         *,
         update_fetch_state: bool,
     ) -> list[tuple[TopicPartition, FetchPartitionData]]:
-        """Read all partitions in turn within ``max_bytes``; the first data comes whole (KIP-74)."""
+        """Read all partitions in turn within `max_bytes`; the first data comes whole (KIP-74)."""
         limit_bytes = params.max_bytes
         min_one_message = True
         results: list[tuple[TopicPartition, FetchPartitionData]] = []
@@ -272,7 +272,7 @@ class ReplicaManager:
     # -- upkeep ---------------------------------------------------------------------------------
 
     def maybe_shrink_isr(self) -> None:
-        """Propose to drop lagging followers; called every half ``replica.lag.time.max.ms``."""
+        """Propose to drop lagging followers; called every half `replica.lag.time.max.ms`."""
         for partition in self.leader_partitions():
             partition.maybe_shrink_isr()
 

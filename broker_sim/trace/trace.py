@@ -57,7 +57,7 @@ FIELDS = (
 SIDE = "sim"
 WRITE_PERIOD_S = 0.1
 WATCHED_AGE_MS = 20
-"""How old the figure ``watched`` may be: to count it means to visit every watched key."""
+"""How old the figure `watched` may be: to count it means to visit every watched key."""
 GZIP_LEVEL = 1
 CACHED_TEXTS = 10_000
 UNENDED = '"waited_ms":null,"lateness_ms":null,"completed_by":null,"error_code":null'
@@ -99,7 +99,7 @@ class PurgatoryTracer:
         self._watched_until_ms = clock.now_ms()
 
     def attach(self, purgatory: DelayedOperationPurgatory[DelayedOperation]) -> None:
-        """Take the figures ``watched`` and ``num_delayed`` from the purgatory; until then both are 0."""
+        """Take the figures `watched` and `num_delayed` from the purgatory; until then both are 0."""
         self._num_delayed = purgatory.timer.size
         self._watched_now = purgatory.watched
 
@@ -175,7 +175,7 @@ class TraceSink(Protocol):
 
 
 class _FileSink:
-    """A file of lines; ``*.gz`` is compressed. Raises OSError when it cannot be written."""
+    """A file of lines; `*.gz` is compressed. Raises OSError when it cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self._file = _open(path)
@@ -192,7 +192,7 @@ class Trace:
     """Writes the lines of any number of purgatories into sinks; a path stands for a file.
 
     Lines are written ten times a second and at `close`. Steps may come from any thread. Operations
-    that concern nothing but ``untraced_topic`` are left out: a trace that goes into a topic must
+    that concern nothing but `untraced_topic` are left out: a trace that goes into a topic must
     not tell of the fetches of its readers, for ever. Raises OSError when a file cannot be written.
     """
 

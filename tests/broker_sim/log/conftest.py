@@ -36,7 +36,7 @@ def log(new_log):
 
 @pytest.fixture
 def batch(clock):
-    """Make a batch of ``count`` records stamped now, or of the given values."""
+    """Make a batch of `count` records stamped now, or of the given values."""
 
     def make(count=1, *, timestamp=None, value=b"value", **header):
         at = clock.wall_clock_ms() if timestamp is None else timestamp
@@ -59,6 +59,18 @@ def producer_batch(batch):
         )
 
     return make
+
+
+@pytest.fixture
+def is_retry():
+    """Append; tell whether the batch was taken for a retry and so did not grow the log."""
+
+    def call(log, batch, leader_epoch=0):
+        end_offset = log.log_end_offset
+        info = log.append_as_leader(batch, leader_epoch)
+        return log.log_end_offset == end_offset and info.last_offset < end_offset
+
+    return call
 
 
 @pytest.fixture

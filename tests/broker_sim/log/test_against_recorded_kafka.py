@@ -1,4 +1,4 @@
-"""The answers of a real ``UnifiedLog`` (see recorded/README.md), asked of `PartitionLog`."""
+"""The answers of a real `UnifiedLog` (see recorded/README.md), asked of `PartitionLog`."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The claims of Kafka's ``LeaderEpochFileCacheTest``, and the worked example of the module."""
+"""The claims of Kafka's `LeaderEpochFileCacheTest`, and the worked example of the module."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_latest_epoch_ends_at_the_log_end():
     assert filled((2, 10)).end_offset_for(2, 33) == (2, 33)
 
 
-def test_undefined_epoch_has_no_end_whatever_is_known():
+def test_undefined_epoch_has_no_end():
     assert filled((2, 10)).end_offset_for(-1, 33) == (-1, -1)
 
 
@@ -68,7 +68,7 @@ def test_older_epoch_truncates_the_newer_ones():
     assert filled((2, 6), (3, 7), (4, 12), (3, 10)).entries == ((2, 6), (3, 10))
 
 
-def test_newer_epoch_before_known_starts_truncates_them():
+def test_newer_epoch_drops_entries_that_start_at_or_after_it():
     assert filled((1, 10), (2, 20), (3, 30), (4, 15)).entries == ((1, 10), (4, 15))
 
 

@@ -41,7 +41,7 @@ def log(new_log, request):
         (61, None),
     ],
 )
-def test_first_record_as_new_as_the_time_is_found(log, timestamp, expected):
+def test_first_record_at_or_after_the_time_is_found(log, timestamp, expected):
     assert log.fetch_offset_by_timestamp(timestamp) == expected
 
 
@@ -54,7 +54,7 @@ def test_deleted_records_are_not_found(log):
     assert log.fetch_offset_by_timestamp(40) == (60, 4, 3)
 
 
-def test_largest_time_stamp_is_found_at_its_first_record(log):
+def test_largest_timestamp_is_found_at_its_first_record(log):
     assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (60, 4, 3)
     append(log, 60, 60, epoch=5)
     assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (60, 4, 3)
@@ -74,11 +74,11 @@ def test_latest_is_the_log_end_with_the_newest_epoch(log):
     assert log.fetch_offset_by_timestamp(LATEST_TIMESTAMP) == (-1, 7, 4)
 
 
-def test_nothing_is_tiered(log):
+def test_latest_tiered_offset_is_unknown(log):
     assert log.fetch_offset_by_timestamp(LATEST_TIERED_TIMESTAMP) == (-1, -1, -1)
 
 
-def test_empty_log_has_ends_but_no_records(new_log):
+def test_empty_log_has_earliest_and_latest_but_no_records(new_log):
     log = new_log()
     assert log.fetch_offset_by_timestamp(EARLIEST_TIMESTAMP) == (-1, 0, -1)
     assert log.fetch_offset_by_timestamp(LATEST_TIMESTAMP) == (-1, 0, -1)
@@ -86,7 +86,7 @@ def test_empty_log_has_ends_but_no_records(new_log):
     assert log.fetch_offset_by_timestamp(0) is None
 
 
-def test_records_without_time_stamps_are_not_found(new_log):
+def test_records_without_timestamps_are_not_found(new_log):
     log = new_log()
     append(log, -1)
     assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) is None
@@ -103,7 +103,7 @@ def test_log_append_time_belongs_to_the_first_record_of_the_batch(new_log, clock
     assert log.fetch_offset_by_timestamp(now_ms - 4) == (now_ms, 3, 0)
 
 
-def test_look_up_after_truncation_knows_only_what_is_left(log):
+def test_truncated_records_are_not_found(log):
     log.truncate_to(4)
     assert log.fetch_offset_by_timestamp(MAX_TIMESTAMP) == (30, 1, 0)
     assert log.fetch_offset_by_timestamp(31) is None

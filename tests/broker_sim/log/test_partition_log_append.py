@@ -22,8 +22,8 @@ def stored(log):
 def test_batches_get_consecutive_offsets_and_the_leader_epoch(log, batch):
     first = log.append_as_leader(batch(3), 5)
     second = log.append_as_leader(memoryview(batch(2)), 6)
-    assert (first.first_offset, first.last_offset, first.records_count) == (0, 2, 3)
-    assert (second.first_offset, second.last_offset, second.records_count) == (3, 4, 2)
+    assert (first.first_offset, first.last_offset) == (0, 2)
+    assert (second.first_offset, second.last_offset) == (3, 4)
     assert log.log_end_offset == 5
     headers = [parse_header(b) for b in stored(log)]
     assert [(h.base_offset, h.partition_leader_epoch) for h in headers] == [(0, 5), (3, 6)]
@@ -32,18 +32,17 @@ def test_batches_get_consecutive_offsets_and_the_leader_epoch(log, batch):
         verify_crc(memoryview(b), header)
 
 
-def test_append_tells_sizes_times_and_log_start(log, batch, clock):
+def test_append_returns_size_timestamp_and_log_start(log, batch, clock):
     data = batch(3, timestamp=77)
     info = log.append_as_leader(data, 0)
     assert info.valid_bytes == len(data)
     assert info.max_timestamp == 77
     assert info.log_append_time_ms == -1
     assert info.log_start_offset == 0
-    assert not info.is_duplicate
     assert log.size_bytes == len(data)
 
 
-def test_appended_bytes_are_copied_once_and_do_not_change_with_the_request(log, batch):
+def test_appended_bytes_do_not_change_with_the_request_buffer(log, batch):
     data = bytearray(batch(1))
     log.append_as_leader(memoryview(data), 0)
     data[61:] = bytes(len(data) - 61)
@@ -57,7 +56,7 @@ def test_append_does_not_move_the_high_watermark(log, batch):
     assert log.high_watermark == 0
 
 
-def test_part_of_a_second_batch_is_trimmed(log, batch):
+def test_incomplete_second_batch_is_dropped(log, batch):
     data = batch(1)
     assert log.append_as_leader(data + data[:40], 0).valid_bytes == len(data)
     assert log.size_bytes == len(data)
@@ -86,20 +85,20 @@ def test_part_of_a_second_batch_is_trimmed(log, batch):
         (lambda b: changed(b, attributes=5), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_bad_batch_is_refused_and_leaves_no_trace(log, batch, error_of, damage, expected):
+def test_invalid_batch_is_refused_and_changes_nothing(log, batch, error_of, damage, expected):
     log.append_as_leader(batch(2), 0)
     before = repr(log), stored(log), log.leader_epoch_cache.entries
     assert error_of(log.append_as_leader, damage(batch(3)), 1) is expected
     assert (repr(log), stored(log), log.leader_epoch_cache.entries) == before
 
 
-def test_control_batch_is_for_the_broker_only(log, batch, error_of):
+def test_only_a_coordinator_may_append_a_control_batch(log, batch, error_of):
     marker = changed(batch(1), attributes=0x20)
     assert error_of(log.append_as_leader, marker, 0) is ErrorCode.INVALID_RECORD
     assert log.append_as_leader(marker, 0, origin="coordinator").first_offset == 0
 
 
-def test_batch_of_exactly_max_message_bytes_is_taken(new_log, batch, error_of):
+def test_batch_of_exactly_max_message_bytes_is_appended(new_log, batch, error_of):
     data = batch(1)
     log = new_log(max_message_bytes=len(data))
     log.append_as_leader(data, 0)
@@ -113,17 +112,17 @@ def test_size_is_checked_before_the_crc_as_in_kafka(new_log, batch, error_of):
     assert error_of(log.append_as_leader, batch(1)[:-1] + b"!", 0) is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_batch_beyond_a_segment_is_refused(new_log, batch, error_of):
+def test_batch_larger_than_a_segment_is_refused(new_log, batch, error_of):
     data = batch(1)
     log = new_log(internal_segment_bytes=len(data))
     log.append_as_leader(data, 0)
     assert error_of(log.append_as_leader, batch(2), 0) is ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-# -- time stamps ----------------------------------------------------------------------------------
+# -- timestamps -----------------------------------------------------------------------------------
 
 
-def test_log_append_time_replaces_every_time_stamp(new_log, batch, clock):
+def test_log_append_time_replaces_every_timestamp(new_log, batch, clock):
     log = new_log(message_timestamp_type="LogAppendTime")
     clock.advance(5)
     now_ms = clock.wall_clock_ms()
@@ -136,13 +135,13 @@ def test_log_append_time_replaces_every_time_stamp(new_log, batch, clock):
     assert [record.timestamp for record in iter_records(kept)] == [now_ms, now_ms]
 
 
-def test_producer_must_not_claim_log_append_time(new_log, batch, error_of):
+def test_log_append_time_topic_refuses_a_batch_that_claims_it(new_log, batch, error_of):
     log = new_log(message_timestamp_type="LogAppendTime")
     data = batch(1, log_append_time=True)
     assert error_of(log.append_as_leader, data, 0) is ErrorCode.INVALID_TIMESTAMP
 
 
-def test_claimed_log_append_time_becomes_create_time(log, batch, clock):
+def test_create_time_topic_resets_the_log_append_time_flag(log, batch, clock):
     now_ms = clock.wall_clock_ms()
     log.append_as_leader(batch(1, log_append_time=True), 0)
     (kept,) = stored(log)
@@ -152,37 +151,37 @@ def test_claimed_log_append_time_becomes_create_time(log, batch, clock):
     verify_crc(memoryview(kept), header)
 
 
-@pytest.mark.parametrize(("ahead_ms", "is_taken"), [(999, True), (1000, True), (1001, False)])
-def test_time_stamps_may_be_in_the_future_up_to_the_limit(
-    new_log, batch, clock, error_of, ahead_ms, is_taken
+@pytest.mark.parametrize(("ahead_ms", "is_valid"), [(999, True), (1000, True), (1001, False)])
+def test_timestamp_may_be_in_the_future_up_to_the_limit(
+    new_log, batch, clock, error_of, ahead_ms, is_valid
 ):
     log = new_log(message_timestamp_after_max_ms=1000)
     data = batch(1, timestamp=clock.wall_clock_ms() + ahead_ms)
-    if is_taken:
+    if is_valid:
         log.append_as_leader(data, 0)
     else:
         assert error_of(log.append_as_leader, data, 0) is ErrorCode.INVALID_TIMESTAMP
 
 
-@pytest.mark.parametrize(("behind_ms", "is_taken"), [(999, True), (1000, True), (1001, False)])
-def test_time_stamps_may_be_in_the_past_up_to_the_limit(
-    new_log, clock, error_of, behind_ms, is_taken
+@pytest.mark.parametrize(("behind_ms", "is_valid"), [(999, True), (1000, True), (1001, False)])
+def test_timestamp_may_be_in_the_past_up_to_the_limit(
+    new_log, clock, error_of, behind_ms, is_valid
 ):
     log = new_log(message_timestamp_before_max_ms=1000)
     now_ms = clock.wall_clock_ms()
     data = build_batch([Record(b"", timestamp=now_ms), Record(b"", timestamp=now_ms - behind_ms)])
-    if is_taken:
+    if is_valid:
         log.append_as_leader(data, 0)
     else:
         assert error_of(log.append_as_leader, data, 0) is ErrorCode.INVALID_TIMESTAMP
 
 
-def test_records_without_a_time_stamp_are_never_too_old(new_log, batch):
+def test_records_without_a_timestamp_are_never_too_old(new_log, batch):
     log = new_log(message_timestamp_before_max_ms=1000)
     assert log.append_as_leader(batch(1, timestamp=-1), 0).max_timestamp == -1
 
 
-def test_rejected_records_are_named(new_log, clock):
+def test_error_names_the_rejected_records(new_log, clock):
     log = new_log(message_timestamp_after_max_ms=0)
     now_ms = clock.wall_clock_ms()
     records = [Record(b"", timestamp=now_ms + delta) for delta in (0, 1, 0, 2)]
@@ -192,7 +191,7 @@ def test_rejected_records_are_named(new_log, clock):
     assert caught.value.error_code is ErrorCode.INVALID_TIMESTAMP
 
 
-def test_lying_max_timestamp_is_corrected_where_the_records_are_looked_at(log, batch):
+def test_wrong_max_timestamp_is_corrected_when_the_records_are_read(log, batch):
     data = changed(batch(1, timestamp=5), max_timestamp=2**60)
     assert log.append_as_leader(data, 0).max_timestamp == 5
     assert parse_header(stored(log)[0]).max_timestamp == 5
@@ -201,7 +200,7 @@ def test_lying_max_timestamp_is_corrected_where_the_records_are_looked_at(log, b
 # -- compression and compaction -------------------------------------------------------------------
 
 
-def test_compressed_batches_are_kept_as_they_are(log, batch):
+def test_compressed_batch_is_stored_unchanged(log, batch):
     data = batch(5, codec=CompressionCodec.GZIP)
     log.append_as_leader(data, 0)
     assert stored(log)[0][61:] == data[61:]
@@ -212,7 +211,7 @@ def test_compressed_batches_are_kept_as_they_are(log, batch):
     [("gzip", CompressionCodec.GZIP), ("uncompressed", CompressionCodec.NONE)],
 )
 @pytest.mark.parametrize("sent", [CompressionCodec.GZIP, CompressionCodec.NONE])
-def test_topic_may_ask_for_another_codec(new_log, batch, compression_type, codec, sent):
+def test_batch_is_recompressed_with_the_topic_codec(new_log, batch, compression_type, codec, sent):
     log = new_log(compression_type=compression_type)
     info = log.append_as_leader(batch(5, codec=sent), 3)
     (kept,) = stored(log)
@@ -224,13 +223,13 @@ def test_topic_may_ask_for_another_codec(new_log, batch, compression_type, codec
     assert [record.value for record in iter_records(kept)] == [b"value"] * 5
 
 
-def test_recompressed_batch_must_fit_too(new_log, batch, error_of):
+def test_recompressed_batch_must_fit_into_max_message_bytes(new_log, batch, error_of):
     data = batch(50, codec=CompressionCodec.GZIP)
     log = new_log(compression_type="uncompressed", max_message_bytes=len(data))
     assert error_of(log.append_as_leader, data, 0) is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_compacted_topic_needs_keys(new_log):
+def test_compacted_topic_refuses_records_without_keys(new_log):
     log = new_log(cleanup_policy=("compact",))
     log.append_as_leader(build_batch([Record(b"v", b"k", 1)]), 0)
     with pytest.raises(RecordValidationError) as caught:
@@ -253,7 +252,7 @@ def test_segment_rolls_when_the_next_batch_does_not_fit(new_log, batch):
 
 
 @pytest.mark.parametrize(("age_ms", "segments"), [(1000, 1), (1001, 2)])
-def test_segment_rolls_by_the_time_stamps_of_its_records(new_log, batch, age_ms, segments):
+def test_segment_rolls_by_the_timestamps_of_its_records(new_log, batch, age_ms, segments):
     log = new_log(segment_ms=1000)
     log.append_as_leader(batch(1, timestamp=5000), 0)
     log.append_as_leader(batch(1, timestamp=5000 + age_ms), 0)
@@ -261,7 +260,7 @@ def test_segment_rolls_by_the_time_stamps_of_its_records(new_log, batch, age_ms,
 
 
 @pytest.mark.parametrize(("age_ms", "segments"), [(1000, 1), (1001, 2)])
-def test_segment_of_records_without_time_rolls_by_its_own_age(
+def test_segment_of_records_without_timestamps_rolls_by_its_own_age(
     new_log, batch, clock, age_ms, segments
 ):
     log = new_log(segment_ms=1000)

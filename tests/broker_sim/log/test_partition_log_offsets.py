@@ -1,4 +1,4 @@
-"""Watermarks, truncation, deletion: the claims of ``UnifiedLogTest`` that need no files."""
+"""Watermarks, truncation, deletion: the claims of `UnifiedLogTest` that need no files."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_high_watermark_increments_only_forward(log):
     assert log.high_watermark == 4
 
 
-def test_high_watermark_beyond_the_log_end_is_a_mistake(log):
+def test_high_watermark_beyond_the_log_end_raises(log):
     with pytest.raises(ValueError, match="log end"):
         log.maybe_increment_high_watermark(11)
 
@@ -53,7 +53,7 @@ def test_high_watermark_never_falls_below_the_log_start(log):
     assert log.update_high_watermark(0) == 5
 
 
-def test_append_tells_the_log_start(log, batch):
+def test_append_returns_the_log_start(log, batch):
     log.update_high_watermark(5)
     log.maybe_increment_log_start_offset(5)
     assert log.append_as_leader(batch(1), 2).log_start_offset == 5
@@ -87,7 +87,7 @@ def test_truncation_at_or_beyond_the_end_drops_only_empty_epochs(log, offset):
     assert log.leader_epoch_cache.entries == ((0, 0), (2, 6))
 
 
-def test_truncation_below_the_high_watermark_takes_it_along(log):
+def test_truncation_below_the_high_watermark_lowers_it(log):
     log.update_high_watermark(4)
     log.truncate_to(8)
     assert log.high_watermark == 4
@@ -101,14 +101,14 @@ def test_truncation_to_zero_empties_the_log(log):
     assert log.leader_epoch_cache.entries == ()
 
 
-def test_truncation_below_the_log_start_takes_it_along(log):
+def test_truncation_below_the_log_start_lowers_it(log):
     log.update_high_watermark(10)
     log.maybe_increment_log_start_offset(6)
     log.truncate_to(5)
     assert (log.log_start_offset, log.log_end_offset) == (5, 5)
 
 
-def test_truncation_before_the_first_segment_starts_anew(log):
+def test_truncation_before_the_first_segment_empties_the_log(log):
     log.update_high_watermark(10)
     log.maybe_increment_log_start_offset(8)
     log.delete_old_segments()
@@ -118,23 +118,18 @@ def test_truncation_before_the_first_segment_starts_anew(log):
     assert log.size_bytes == 0
 
 
-def test_negative_truncation_is_a_mistake(log):
+def test_truncation_to_a_negative_offset_raises(log):
     with pytest.raises(ValueError, match="-1"):
         log.truncate_to(-1)
 
 
-def test_full_truncation_goes_on_anywhere(log, batch):
+def test_full_truncation_continues_at_any_offset(log, batch):
     log.update_high_watermark(10)
     log.truncate_fully_and_start_at(50)
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (50, 50, 50)
     assert log.leader_epoch_cache.entries == ()
     assert log.append_as_leader(batch(1), 3).first_offset == 50
     assert log.read(50, 1 << 30).size_bytes == log.size_bytes
-
-
-def test_full_truncation_may_keep_an_earlier_log_start(log):
-    log.truncate_fully_and_start_at(50, log_start_offset=20)
-    assert (log.log_start_offset, log.log_end_offset) == (20, 50)
 
 
 def test_fetched_bytes_survive_truncation_and_later_appends(log, batch):
@@ -152,9 +147,9 @@ def bases(log):
     return [segment.base_offset for segment in log.segments]
 
 
-def test_segments_below_the_log_start_go_even_when_compacted(new_log, batch):
+def test_segments_below_the_log_start_are_deleted_even_when_compacted(new_log, batch):
     log = new_log(internal_segment_bytes=2 * len(batch(2)), cleanup_policy=("compact",))
-    # A compacted topic needs keys, which a follower does not look for.
+    # A leader of a compacted topic refuses records without keys, a follower appends them.
     source = new_log()
     for _ in range(5):
         source.append_as_leader(batch(2), 0)
@@ -171,7 +166,9 @@ def test_segments_below_the_log_start_go_even_when_compacted(new_log, batch):
 @pytest.mark.parametrize(
     ("retention_batches", "left"), [(5, [0, 4, 8]), (3, [4, 8]), (2, [4, 8]), (1, [8]), (0, [10])]
 )
-def test_oldest_segments_go_while_enough_bytes_stay(new_log, batch, retention_batches, left):
+def test_oldest_segments_are_deleted_while_retention_bytes_stay(
+    new_log, batch, retention_batches, left
+):
     size = len(batch(2))
     log = new_log(internal_segment_bytes=2 * size, retention_bytes=retention_batches * size)
     for _ in range(5):
@@ -183,7 +180,7 @@ def test_oldest_segments_go_while_enough_bytes_stay(new_log, batch, retention_ba
 
 
 @pytest.mark.parametrize(("passed_ms", "left"), [(1000, [0, 4]), (1001, [4]), (1500, [4])])
-def test_segments_go_by_age_of_their_newest_record(new_log, batch, clock, passed_ms, left):
+def test_segment_is_deleted_by_the_age_of_its_newest_record(new_log, batch, clock, passed_ms, left):
     size = len(batch(2))
     log = new_log(internal_segment_bytes=2 * size, retention_ms=1000)
     written_ms = clock.wall_clock_ms()
@@ -196,7 +193,7 @@ def test_segments_go_by_age_of_their_newest_record(new_log, batch, clock, passed
     assert bases(log) == left
 
 
-def test_last_segment_goes_by_age_too_and_an_empty_one_follows(new_log, batch, clock):
+def test_last_segment_is_deleted_by_age_and_an_empty_one_follows(new_log, batch, clock):
     log = new_log(retention_ms=1000)
     log.append_as_leader(batch(2), 0)
     log.update_high_watermark(2)
@@ -208,7 +205,7 @@ def test_last_segment_goes_by_age_too_and_an_empty_one_follows(new_log, batch, c
     assert log.delete_old_segments() == 0
 
 
-def test_records_without_time_stamps_age_from_when_they_were_written(new_log, batch, clock):
+def test_records_without_timestamps_age_from_their_append(new_log, batch, clock):
     log = new_log(retention_ms=1000)
     log.append_as_leader(batch(2, timestamp=-1), 0)
     log.update_high_watermark(2)
@@ -218,7 +215,7 @@ def test_records_without_time_stamps_age_from_when_they_were_written(new_log, ba
     assert log.delete_old_segments() == 1
 
 
-def test_nothing_at_or_above_the_high_watermark_goes(log, clock):
+def test_nothing_at_or_above_the_high_watermark_is_deleted(log, clock):
     log.update_high_watermark(7)
     clock.advance(10 * log.config.retention_ms)
     log.delete_old_segments()
@@ -226,7 +223,7 @@ def test_nothing_at_or_above_the_high_watermark_goes(log, clock):
     assert log.log_start_offset == 4
 
 
-def test_without_limits_nothing_goes(new_log, batch, clock):
+def test_without_limits_nothing_is_deleted(new_log, batch, clock):
     log = new_log(retention_ms=-1, retention_bytes=-1, internal_segment_bytes=len(batch(1)))
     for _ in range(3):
         log.append_as_leader(batch(1), 0)

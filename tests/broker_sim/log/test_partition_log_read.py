@@ -27,12 +27,9 @@ def test_read_begins_with_the_batch_that_holds_the_offset(log, whole, offset, fi
     data = log.read(offset, 1 << 30)
     assert parse_header(data.records[0]).base_offset == first
     assert b"".join(data.records) == whole[log.position(first) :]
-    assert data.fetch_offset == offset
-    assert data.position == log.position(first)
-    assert data.end_offset == 11
 
 
-def test_read_is_a_slice_of_bytes_for_every_size(log, whole):
+def test_read_returns_a_slice_of_the_log_for_every_size(log, whole):
     first_batch = log.position(1)
     for size in range(len(whole) + 2):
         data = log.read(0, size)
@@ -42,7 +39,7 @@ def test_read_is_a_slice_of_bytes_for_every_size(log, whole):
         assert b"".join(at_least_one.records) == whole[: max(size, first_batch)]
 
 
-def test_whole_batches_are_handed_out_by_reference(log):
+def test_whole_batches_are_returned_by_reference(log):
     assert log.read(0, 1 << 30).records[1] is log.read(1, 1 << 30).records[0]
 
 
@@ -52,19 +49,11 @@ def test_whole_batches_are_handed_out_by_reference(log):
 def test_read_stops_before_the_batch_that_holds_the_upper_bound(log, whole, upper, end):
     data = log.read(0, 1 << 30, upper_bound_offset=upper, min_one_message=True)
     assert b"".join(data.records) == whole[: log.position(end)]
-    assert data.end_offset == end
-
-
-def test_end_offset_counts_a_batch_of_which_a_part_was_read(log):
-    size = log.position(4) + 1
-    assert log.read(0, size).end_offset == 6
-    assert log.read(0, size - 1).end_offset == 4
 
 
 def test_read_at_the_end_is_empty(log):
     data = log.read(11, 1 << 30, min_one_message=True)
     assert (list(data.records), data.size_bytes) == ([], 0)
-    assert (data.position, data.end_offset) == (log.size_bytes, 11)
 
 
 def test_read_at_or_above_the_upper_bound_is_empty(log):
@@ -85,13 +74,13 @@ def test_read_before_the_log_start_is_out_of_range(log, error_of):
     assert parse_header(log.read(2, 1 << 30).records[0]).base_offset == 1
 
 
-def test_empty_log_reads_nothing(new_log, error_of):
+def test_read_of_an_empty_log_is_empty(new_log, error_of):
     log = new_log()
     assert log.read(0, 100, min_one_message=True).size_bytes == 0
     assert error_of(log.read, 1, 100) is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_read_ends_with_its_segment(new_log, batch):
+def test_read_ends_at_the_end_of_its_segment(new_log, batch):
     size = len(batch(1))
     log = new_log(internal_segment_bytes=2 * size)
     for _ in range(5):
@@ -118,7 +107,7 @@ def test_position_is_the_number_of_bytes_before_an_offset(new_log, batch):
     ]
 
 
-def test_position_does_not_change_when_old_segments_go(new_log, batch):
+def test_position_does_not_change_when_old_segments_are_deleted(new_log, batch):
     size = len(batch(1))
     log = new_log(internal_segment_bytes=2 * size)
     for _ in range(5):
@@ -130,14 +119,14 @@ def test_position_does_not_change_when_old_segments_go(new_log, batch):
     assert log.position(5) - log.position(4) == size == log.size_bytes
 
 
-def test_a_read_tells_when_its_limit_is_smaller_than_the_first_batch(log):
+def test_read_reports_a_limit_smaller_than_the_first_batch(log):
     first_batch = log.position(1)
     assert log.read(0, first_batch - 1).first_entry_incomplete
     assert not log.read(0, first_batch).first_entry_incomplete
     assert not log.read(0, 1, min_one_message=True).first_entry_incomplete
 
 
-def test_a_negative_limit_is_an_error_where_there_is_something_to_read(log):
+def test_negative_limit_raises_where_there_is_something_to_read(log):
     with pytest.raises(ApiError) as caught:
         log.read(0, -1, min_one_message=True)
     assert caught.value.error_code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -11,7 +11,7 @@ def log(new_log, batch):
     return log
 
 
-def test_high_watermark_comes_back_from_its_checkpoint(log):
+def test_high_watermark_is_restored_from_its_checkpoint(log):
     log.update_high_watermark(4)
     log.checkpoint_high_watermark()
     log.update_high_watermark(8)
@@ -33,43 +33,7 @@ def test_killed_process_loses_no_batch_and_no_epoch(log, batch):
     assert log.leader_epoch_cache.entries == ((0, 0), (4, 10))
 
 
-def test_loss_of_power_takes_what_was_not_flushed(log, batch):
-    log.append_as_leader(batch(1), 1)
-    log.flush()
-    log.append_as_leader(batch(1), 2)
-    log.update_high_watermark(12)
-    log.checkpoint_high_watermark()
-    log.lose_unflushed()
-    log.recover()
-    assert (log.high_watermark, log.log_end_offset) == (11, 11)
-    assert log.leader_epoch_cache.entries == ((0, 0), (1, 10))
-
-
-def test_loss_of_power_before_any_flush_takes_everything(log):
-    log.lose_unflushed()
-    log.recover()
-    assert (log.log_end_offset, log.size_bytes, log.latest_epoch) == (0, 0, None)
-
-
-def test_full_segments_are_flushed(new_log, batch):
-    log = new_log(internal_segment_bytes=len(batch(1)))
-    for _ in range(3):
-        log.append_as_leader(batch(1), 0)
-    log.lose_unflushed()
-    log.recover()
-    assert log.log_end_offset == 2
-
-
-def test_flush_point_follows_a_truncation(log, batch):
-    log.flush()
-    log.truncate_to(4)
-    log.append_as_leader(batch(1), 1)
-    log.lose_unflushed()
-    log.recover()
-    assert log.log_end_offset == 4
-
-
-def test_deleted_records_come_back_unless_the_log_start_was_checkpointed(log):
+def test_deleted_records_return_unless_the_log_start_was_checkpointed(log):
     log.update_high_watermark(10)
     log.maybe_increment_log_start_offset(4)
     log.recover()
@@ -92,54 +56,54 @@ def test_log_start_is_never_before_the_first_segment(new_log, batch, clock):
     assert log.log_start_offset == log.segments[0].base_offset == 2
 
 
-def test_clean_shutdown_keeps_everything(log, producer_batch):
-    log.append_as_leader(producer_batch(0), 0)
-    log.update_high_watermark(11)
-    log.maybe_increment_log_start_offset(2)
-    before = repr(log)
-    log.close()
-    log.lose_unflushed()
+def test_log_that_ends_before_its_checkpointed_start_is_emptied(log, batch):
+    """A truncation after the checkpoint, and then a kill before the next one."""
+    log.update_high_watermark(10)
+    log.maybe_increment_log_start_offset(8)
+    log.checkpoint_log_start_offset()
+    log.truncate_to(4)
     log.recover()
-    assert repr(log) == before
-    assert log.append_as_leader(producer_batch(0), 0).is_duplicate
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (8, 8, 8)
+    assert log.size_bytes == 0
+    assert log.append_as_leader(batch(1), 1).first_offset == 8
 
 
-def test_producers_are_known_again_after_a_kill(log, producer_batch, error_of):
+def test_producers_are_known_again_after_a_kill(log, producer_batch, is_retry, error_of):
     log.append_as_leader(producer_batch(0, 3), 0)
     log.append_as_leader(producer_batch(3, 2), 0)
     log.recover()
     assert log.append_as_leader(producer_batch(0, 3), 0).first_offset == 10
-    assert log.append_as_leader(producer_batch(3, 2), 0).is_duplicate
+    assert is_retry(log, producer_batch(3, 2))
     gap = producer_batch(9)
     assert error_of(log.append_as_leader, gap, 0) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert log.append_as_leader(producer_batch(5), 0).first_offset == 15
 
 
-def test_snapshot_at_a_roll_remembers_only_the_last_batch(log, producer_batch, error_of):
+def test_snapshot_at_a_roll_keeps_only_the_last_batch(log, producer_batch, is_retry, error_of):
     for sequence in range(3):
         log.append_as_leader(producer_batch(sequence), 0)
     log.roll()
     log.recover()
-    assert log.append_as_leader(producer_batch(2), 0).is_duplicate
+    assert is_retry(log, producer_batch(2))
     forgotten = producer_batch(1)
     assert error_of(log.append_as_leader, forgotten, 0) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_producers_whose_batches_were_truncated_are_forgotten(log, producer_batch):
+def test_producers_whose_batches_were_truncated_are_forgotten(log, producer_batch, is_retry):
     log.append_as_leader(producer_batch(0), 0)
     log.append_as_leader(producer_batch(1), 0)
     log.truncate_to(11)
-    assert not log.append_as_leader(producer_batch(1), 1).is_duplicate
+    assert not is_retry(log, producer_batch(1), 1)
     log.truncate_to(10)
     assert log.producer_state.active_producers == {}
-    assert not log.append_as_leader(producer_batch(7), 2).is_duplicate
+    assert not is_retry(log, producer_batch(7), 2)
 
 
-def test_producers_survive_the_deletion_of_their_segments(new_log, batch, producer_batch, clock):
+def test_producers_survive_the_deletion_of_their_segments(new_log, producer_batch, is_retry, clock):
     log = new_log(retention_ms=10)
     log.append_as_leader(producer_batch(0), 0)
     log.update_high_watermark(1)
     clock.advance(11)
     log.delete_old_segments()
     assert log.size_bytes == 0
-    assert log.append_as_leader(producer_batch(0), 0).is_duplicate
+    assert is_retry(log, producer_batch(0))

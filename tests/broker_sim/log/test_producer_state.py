@@ -1,4 +1,4 @@
-"""The claims of Kafka's ``ProducerStateManagerTest`` and ``ProducerAppendInfo``, through the log."""
+"""The claims of Kafka's `ProducerStateManagerTest` and `ProducerAppendInfo`, through the log."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_sequences_must_follow_each_other(append, producer_batch, error_of):
 
 
 @pytest.mark.parametrize("sequence", [0, 5, MAX_SEQUENCE])
-def test_unknown_producer_may_begin_anywhere(append, producer_batch, sequence):
+def test_unknown_producer_may_begin_with_any_sequence(append, producer_batch, sequence):
     assert append(producer_batch(sequence)).first_offset == 0
 
 
@@ -49,27 +49,28 @@ def test_sequence_wraps_to_zero(append, producer_batch, error_of):
     assert append(producer_batch(0)).first_offset == 1
 
 
-def test_sequence_wraps_inside_a_batch(append, producer_batch, log):
+def test_sequence_wraps_inside_a_batch(append, producer_batch, is_retry, log):
     append(producer_batch(MAX_SEQUENCE - 1, 4))
     assert log.producer_state.active_producers[7].last_sequence == 1
-    assert append(producer_batch(MAX_SEQUENCE - 1, 4)).is_duplicate
+    assert is_retry(log, producer_batch(MAX_SEQUENCE - 1, 4))
     assert append(producer_batch(2)).first_offset == 4
 
 
-def test_retry_is_answered_with_the_first_offsets(append, producer_batch, log, clock):
+def test_retry_is_answered_with_the_offsets_of_the_first_append(append, producer_batch, log, clock):
     written_ms = clock.wall_clock_ms()
     append(producer_batch(0, 2))
     append(producer_batch(2, 3))
     before = log.size_bytes
     clock.advance(10)
     info = append(producer_batch(2, 3))
-    assert info.is_duplicate
     assert (info.first_offset, info.last_offset) == (2, 4)
     assert info.log_append_time_ms == written_ms
     assert (log.log_end_offset, log.size_bytes) == (5, before)
 
 
-def test_last_five_batches_are_known_and_no_more(append, producer_batch, error_of):
+def test_retry_of_the_last_five_batches_is_recognised_and_of_no_older(
+    append, producer_batch, error_of
+):
     for sequence in range(6):
         append(producer_batch(sequence))
     for sequence in range(1, 6):
@@ -77,7 +78,7 @@ def test_last_five_batches_are_known_and_no_more(append, producer_batch, error_o
     assert error_of(append, producer_batch(0)) is OUT_OF_ORDER
 
 
-def test_part_of_a_known_batch_is_no_retry(append, producer_batch, error_of):
+def test_overlap_with_a_known_batch_is_out_of_order(append, producer_batch, error_of):
     append(producer_batch(0, 3))
     assert error_of(append, producer_batch(0, 2)) is OUT_OF_ORDER
     assert error_of(append, producer_batch(1, 2)) is OUT_OF_ORDER
@@ -97,45 +98,45 @@ def test_new_epoch_begins_at_sequence_zero(append, producer_batch, error_of):
     assert append(producer_batch(1, epoch=1)).first_offset == 4
 
 
-def test_producers_do_not_mix(append, producer_batch):
+def test_each_producer_has_its_own_sequences(append, producer_batch):
     append(producer_batch(0, producer_id=1))
     append(producer_batch(0, producer_id=2))
     assert append(producer_batch(1, producer_id=1)).first_offset == 2
     assert append(producer_batch(0, producer_id=2)).first_offset == 1
 
 
-def test_coordinator_s_sequences_are_not_checked_but_its_epoch_is(append, producer_batch, error_of):
+def test_coordinator_batch_is_checked_by_epoch_not_by_sequence(append, producer_batch, error_of):
     append(producer_batch(0, epoch=3))
     assert append(producer_batch(9, epoch=3), origin="coordinator").first_offset == 1
     old = producer_batch(10, epoch=2)
     assert error_of(append, old, origin="coordinator") is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_follower_takes_what_the_leader_took(new_log, log, append, producer_batch):
+def test_follower_appends_what_its_leader_accepted(new_log, log, append, producer_batch, is_retry):
     append(producer_batch(5, epoch=3))
     append(producer_batch(0, epoch=4))
     follower = new_log()
     follower.append_as_follower(log.read(0, 1 << 30).records)
-    assert follower.append_as_leader(producer_batch(0, epoch=4), 1).is_duplicate
+    assert is_retry(follower, producer_batch(0, epoch=4), 1)
 
 
-def test_silent_producer_is_forgotten_after_its_expiration(new_log, producer_batch, clock):
+@pytest.mark.parametrize(("silent_ms", "is_known"), [(999, True), (1000, False), (1001, False)])
+def test_silent_producer_is_forgotten_at_its_expiration(
+    new_log, producer_batch, is_retry, clock, silent_ms, is_known
+):
     log = new_log(producer_id_expiration_ms=1000)
     log.append_as_leader(producer_batch(0), 0)
-    clock.advance(999)
-    log.remove_expired_producers()
-    assert 7 in log.producer_state.active_producers
-    clock.advance(1)
-    log.remove_expired_producers()
-    assert 7 not in log.producer_state.active_producers
-    assert not log.append_as_leader(producer_batch(0), 0).is_duplicate
+    clock.advance(silent_ms)
+    log.producer_state.remove_expired_producers(clock.wall_clock_ms())
+    assert (7 in log.producer_state.active_producers) == is_known
+    assert is_retry(log, producer_batch(0)) == is_known
 
 
 def test_producer_in_a_transaction_does_not_expire(new_log, producer_batch, clock):
     log = new_log(producer_id_expiration_ms=1000)
     log.append_as_leader(producer_batch(0, is_transactional=True), 0)
     clock.advance(5000)
-    log.remove_expired_producers()
+    log.producer_state.remove_expired_producers(clock.wall_clock_ms())
     assert 7 in log.producer_state.active_producers
 
 
@@ -147,11 +148,11 @@ def test_open_transaction_holds_the_last_stable_offset(log, append, batch, produ
     append(producer_batch(0, 2, is_transactional=True))
     append(batch(1))
     log.update_high_watermark(5)
-    assert (log.first_unstable_offset, log.last_stable_offset) == (2, 2)
+    assert log.last_stable_offset == 2
     append(marker(), origin="coordinator")
     assert log.last_stable_offset == 2, "the marker is not below the high watermark"
     log.update_high_watermark(6)
-    assert (log.first_unstable_offset, log.last_stable_offset) == (None, 6)
+    assert log.last_stable_offset == 6
 
 
 def test_last_stable_offset_never_exceeds_the_high_watermark(log, append, producer_batch):
@@ -162,7 +163,7 @@ def test_last_stable_offset_never_exceeds_the_high_watermark(log, append, produc
     assert log.last_stable_offset == 0
 
 
-def test_oldest_of_several_transactions_counts(log, append, producer_batch, marker):
+def test_oldest_open_transaction_sets_the_last_stable_offset(log, append, producer_batch, marker):
     for producer_id in (1, 2, 3):
         append(producer_batch(0, producer_id=producer_id, is_transactional=True))
     for producer_id, expected in ((2, 0), (1, 2), (3, 6)):
@@ -175,7 +176,7 @@ def test_last_stable_offset_is_never_before_the_log_start(log, append, producer_
     append(producer_batch(0, 4, is_transactional=True))
     log.update_high_watermark(4)
     log.maybe_increment_log_start_offset(3)
-    assert log.last_stable_offset == log.first_unstable_offset == 3
+    assert log.last_stable_offset == 3
 
 
 def test_plain_write_inside_a_transaction_is_refused(append, producer_batch, marker, error_of):
@@ -185,9 +186,7 @@ def test_plain_write_inside_a_transaction_is_refused(append, producer_batch, mar
     assert append(producer_batch(1)).first_offset == 2
 
 
-def test_aborted_transactions_are_listed_for_the_reads_they_touch(
-    log, append, batch, producer_batch, marker
-):
+def test_read_lists_the_aborted_transactions_it_touches(log, append, batch, producer_batch, marker):
     append(producer_batch(0, 2, producer_id=1, is_transactional=True))
     append(producer_batch(0, 2, producer_id=2, is_transactional=True))
     append(marker(producer_id=2, is_commit=False), origin="coordinator")
@@ -210,7 +209,7 @@ def test_aborted_transactions_are_listed_for_the_reads_they_touch(
     assert aborted(9, 12) == []
 
 
-def test_commit_is_not_listed(log, append, producer_batch, marker):
+def test_committed_transaction_is_not_listed(log, append, producer_batch, marker):
     append(producer_batch(0, is_transactional=True))
     append(marker(), origin="coordinator")
     assert log.collect_aborted_transactions(0, 10) == []
@@ -220,7 +219,7 @@ def test_marker_without_a_transaction_changes_nothing_but_the_epochs(log, append
     append(marker(epoch=2, coordinator_epoch=5), origin="coordinator")
     entry = log.producer_state.active_producers[7]
     assert (entry.producer_epoch, entry.coordinator_epoch) == (2, 5)
-    assert log.first_unstable_offset is None
+    assert log.producer_state.first_unstable_offset is None
 
 
 def test_marker_of_an_older_coordinator_is_fenced(append, marker, error_of):
@@ -230,29 +229,29 @@ def test_marker_of_an_older_coordinator_is_fenced(append, marker, error_of):
 
 
 @pytest.mark.parametrize(
-    ("transaction_version", "epoch", "is_taken"),
+    ("transaction_version", "epoch", "is_valid"),
     [(0, 2, False), (0, 3, True), (0, 4, True), (2, 2, False), (2, 3, False), (2, 4, True)],
 )
-def test_marker_s_epoch_must_not_be_old_and_from_version_2_on_must_be_new(
-    append, producer_batch, marker, error_of, transaction_version, epoch, is_taken
+def test_marker_epoch_must_be_current_and_from_version_2_on_newer(
+    append, producer_batch, marker, error_of, transaction_version, epoch, is_valid
 ):
     append(producer_batch(0, epoch=3, is_transactional=True))
     kwargs = {"origin": "coordinator", "transaction_version": transaction_version}
-    if is_taken:
+    if is_valid:
         assert append(marker(epoch=epoch), **kwargs).first_offset == 1
     else:
         code = error_of(append, marker(epoch=epoch), **kwargs)
         assert code is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_repeated_marker_of_version_2_is_taken(append, producer_batch, marker):
+def test_repeated_marker_of_version_2_is_appended(append, producer_batch, marker):
     append(producer_batch(0, epoch=3, is_transactional=True))
     for offset in (1, 2):
         info = append(marker(epoch=4), origin="coordinator", transaction_version=2)
         assert info.first_offset == offset
 
 
-def test_bumped_epoch_goes_on_with_sequence_zero(append, producer_batch, marker, error_of):
+def test_bumped_epoch_begins_with_sequence_zero(append, producer_batch, marker, error_of):
     append(producer_batch(0, 5, epoch=3, is_transactional=True))
     append(marker(epoch=4), origin="coordinator", transaction_version=2)
     assert error_of(append, producer_batch(5, epoch=4)) is OUT_OF_ORDER

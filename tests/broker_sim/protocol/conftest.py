@@ -20,7 +20,7 @@ class RandomMessages:
         self._rng = rng
 
     def message(self, cls: type[Message], version: int) -> Message:
-        """Return a message with random values in all fields that ``version`` carries."""
+        """Return a message with random values in all fields that `version` carries."""
         return self._struct(cls, cls.SPEC.root, cls, version)
 
     def _struct(
@@ -69,5 +69,5 @@ class RandomMessages:
 
 @pytest.fixture(scope="session")
 def random_message():
-    """Return a function ``(rng, message_class, version) -> message``."""
+    """Return a function `(rng, message_class, version) -> message`."""
     return lambda rng, cls, version: RandomMessages(rng).message(cls, version)

@@ -253,7 +253,7 @@ def test_a_length_one_too_large_is_found_at_its_field(cls, version, frame, reaso
 
 
 def made_of(*fields):
-    """Return a message class, flexible from version 1 on, with ``fields``."""
+    """Return a message class, flexible from version 1 on, with `fields`."""
     definition = {
         "name": "Made",
         "type": "data",

@@ -29,7 +29,7 @@ MESSAGES_PER_VERSION = 6
 
 @pytest.fixture(scope="module")
 def oracle():
-    """Return a function that runs the Java program: ``(mode, input) -> output``."""
+    """Return a function that runs the Java program: `(mode, input) -> output`."""
     from integration.reference.errors import ReferenceUnavailableError
     from integration.reference.jars import kafka_jars
 

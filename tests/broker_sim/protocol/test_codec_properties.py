@@ -34,7 +34,7 @@ def versions(name):
 
 
 def read_or_refuse(cls, version, buffer):
-    """Decode ``buffer``; anything but a message or a ProtocolError fails the test."""
+    """Decode `buffer`; anything but a message or a ProtocolError fails the test."""
     try:
         message = decode(cls, version, buffer)
     except ProtocolError:
@@ -147,7 +147,7 @@ def test_values_of_any_type_are_encoded_or_refused(name, random_message):
 
 
 def nested(value):
-    """Yield all structs inside ``value``."""
+    """Yield all structs inside `value`."""
     for name in value.__slots__:
         inner = getattr(value, name)
         for item in inner if isinstance(inner, list) else [inner]:
@@ -157,7 +157,7 @@ def nested(value):
 
 
 def mutated(rng, good):
-    """Return ``good`` with a few bytes changed, or a length or count made to lie."""
+    """Return `good` with a few bytes changed, or a length or count made to lie."""
     bad = bytearray(good)
     at = rng.randrange(len(bad))
     match rng.randrange(4):

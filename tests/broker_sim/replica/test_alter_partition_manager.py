@@ -1,4 +1,4 @@
-"""ISR changes are counted as Kafka's ``IsrShrinksPerSec`` and ``IsrExpandsPerSec`` count them."""
+"""ISR changes are counted as Kafka's `IsrShrinksPerSec` and `IsrExpandsPerSec` count them."""
 
 
 def counts(bench):
