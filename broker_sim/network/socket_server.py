@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SocketServer"]
 
-LISTEN_BACKLOG = 512
-
 
 class SocketServer:
     """Accepts clients for one broker; a restarted broker gets a new server on the same port."""
@@ -34,7 +32,10 @@ class SocketServer:
         self._holds_clients = False
 
     async def start(self, process: Process, sink: RequestSink, config: BrokerConfig) -> None:
-        """Accept clients and hand their requests to ``sink`` in the broker's process."""
+        """Accept clients and hand their requests to ``sink`` in the broker's process.
+
+        As many as `socket.listen.backlog.size` may wait to be accepted, and, on Linux, one more.
+        """
         connections = OpenConnections(process, config.connections_max_idle_ms)
         if self._holds_clients:
             connections.hold()
@@ -48,7 +49,7 @@ class SocketServer:
                 connections.discard,
             ),
             sock=self._socket,
-            backlog=LISTEN_BACKLOG,
+            backlog=config.socket_listen_backlog_size,
         )
 
     def hold_clients(self) -> None:
