@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker_sim.runtime.sockets import bind
+
 if TYPE_CHECKING:
+    import socket
+
     from aiohttp import web
 
 __all__ = ["ControlServer", "ControlledCluster"]
@@ -35,20 +38,11 @@ class ControlServer:
     """
 
     def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self._socket.bind((host, port))
-        except OSError as error:
-            self._socket.close()
-            raise OSError(
-                error.errno,
-                f"cannot listen on {host}:{port} ({error.strerror}); "
-                "choose another --control-port, or 0 for any free one",
-            ) from error
+        self._socket = bind(asyncio.get_running_loop(), host, port, port_option="--control-port")
         self._socket.listen(LISTEN_BACKLOG)
         self._socket.setblocking(False)
-        self.url = f"http://{host}:{self._socket.getsockname()[1]}"
+        url_host = f"[{host}]" if ":" in host else host
+        self.url = f"http://{url_host}:{self._socket.getsockname()[1]}"
         self._task: asyncio.Task[None] | None = None
         self._runner: web.AppRunner | None = None
 

@@ -1,10 +1,14 @@
 """The control endpoint: what it answers, and what it refuses with which status."""
 
+import asyncio
 import json
+import re
 import sys
 from http.client import HTTPConnection
 
 import pytest
+
+from broker_sim.control.server import ControlServer
 
 
 @pytest.fixture
@@ -143,3 +147,12 @@ def test_requests_are_answered_one_after_the_other_on_one_connection(control_url
             assert connection.getresponse().read()
     finally:
         connection.close()
+
+
+def test_url_of_an_ip_version_6_host_has_brackets():
+    async def main():
+        control = ControlServer(host="::1")
+        await control.close()
+        return control.url
+
+    assert re.fullmatch(r"http://\[::1\]:\d+", asyncio.run(main()))

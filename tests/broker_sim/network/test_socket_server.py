@@ -1,0 +1,171 @@
+"""A server on real sockets, on asyncio's loop and on uvloop's; its broker echoes requests."""
+
+import asyncio
+import select
+import socket
+import sys
+from contextlib import ExitStack, asynccontextmanager
+
+import pytest
+import uvloop
+
+from broker_sim.config import BrokerConfig
+from broker_sim.network import SocketServer
+from broker_sim.runtime.process import Process
+from broker_sim.runtime.scheduler import LoopScheduler
+
+HOST = "127.0.0.1"
+
+
+class EchoBroker:
+    def __init__(self):
+        self.requests = []
+
+    def handle_frame(self, frame, connection, send_response):
+        self.requests.append(bytes(frame))
+        send_response([len(frame).to_bytes(4, "big"), frame])
+
+
+class Client:
+    """Sends frames and reads answers; made by `connect`."""
+
+    def __init__(self, reader, writer):
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def connect(cls, server):
+        return cls(*await asyncio.open_connection(server.host, server.port))
+
+    def send(self, data):
+        self._writer.write(len(data).to_bytes(4, "big") + data)
+
+    async def answer(self):
+        size = int.from_bytes(await self._reader.readexactly(4), "big")
+        return await self._reader.readexactly(size)
+
+    async def request(self, data):
+        self.send(data)
+        return await self.answer()
+
+    async def is_closed_by_broker(self):
+        try:
+            return await self._reader.read() == b""
+        except ConnectionError:
+            return True
+
+    async def close(self):
+        self._writer.close()
+        await asyncio.gather(self._writer.wait_closed(), return_exceptions=True)
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop])
+def run(request):
+    """Return a function that runs a coroutine to its end on the loop."""
+    with asyncio.Runner(loop_factory=request.param) as runner:
+        yield runner.run
+
+
+@asynccontextmanager
+async def serving(*, broker=None, port=0, is_held=False, **configs):
+    """A server that accepts clients; ``is_held`` says that they are held from the beginning."""
+    server = SocketServer(HOST, port)
+    try:
+        if is_held:
+            server.hold_clients()
+        process = Process("broker-1", LoopScheduler(asyncio.get_running_loop()))
+        await server.start(process, broker or EchoBroker(), BrokerConfig(**configs))
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("size", [1, 40_000, 3_000_000])
+def test_requests_of_all_sizes_are_answered_in_order(run, size):
+    requests = [b"before", b"x" * size, b"after"]
+
+    async def main():
+        async with serving() as server:
+            client = await Client.connect(server)
+            for request in requests:
+                client.send(request)
+            answers = [await client.answer() for _ in requests]
+            await client.close()
+            return answers
+
+    assert run(main()) == requests
+
+
+def test_request_above_the_configured_size_closes_the_connection(run):
+    async def main():
+        async with serving(socket_request_max_bytes=10) as server:
+            client = await Client.connect(server)
+            assert await client.request(b"x" * 10) == b"x" * 10
+            client.send(b"x" * 11)
+            assert await client.is_closed_by_broker()
+            await client.close()
+
+    run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how many wait is for the system to say")
+@pytest.mark.parametrize("backlog", [1, 7])
+def test_as_many_clients_wait_to_be_accepted_as_the_backlog_says(run, backlog):
+    async def main():
+        async with serving(socket_listen_backlog_size=backlog) as server:
+            with ExitStack() as stack:
+                clients = [stack.enter_context(socket.socket()) for _ in range(backlog + 5)]
+                # Nothing is awaited here, so the server accepts nobody meanwhile.
+                for client in clients:
+                    client.setblocking(False)
+                    client.connect_ex((server.host, server.port))
+                _, connected, _ = select.select([], clients, [], 0)
+                return len(connected)
+
+    assert run(main()) == backlog + 1
+
+
+def test_closed_server_breaks_its_connections_and_gives_its_port_back(run):
+    async def main():
+        async with serving() as server:
+            client = await Client.connect(server)
+            await client.request(b"one")
+        assert await client.is_closed_by_broker()
+        await client.close()
+        with pytest.raises(ConnectionRefusedError):
+            await Client.connect(server)
+        async with serving(port=server.port) as again:
+            client = await Client.connect(again)
+            assert await client.request(b"two") == b"two"
+            await client.close()
+
+    run(main())
+
+
+def test_server_that_was_never_started_gives_its_port_back(run):
+    async def main():
+        server = SocketServer(HOST, 0)
+        server.close()
+        SocketServer(HOST, server.port).close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("before_start", [True, False])
+def test_held_clients_are_answered_when_they_are_released(run, before_start):
+    async def main():
+        broker = EchoBroker()
+        async with serving(broker=broker, is_held=before_start) as server, serving() as neighbour:
+            server.hold_clients()
+            client, other = await Client.connect(server), await Client.connect(neighbour)
+            client.send(b"held")
+            for _ in range(10):
+                # One loop serves both, and it had the held client's request before these.
+                await other.request(b"other")
+            assert broker.requests == []
+            server.release_clients()
+            assert await client.answer() == b"held"
+            await client.close()
+            await other.close()
+
+    run(main())
