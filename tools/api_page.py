@@ -75,7 +75,9 @@ def _member_signature(name: str, value: Any) -> str:
     function = value.method if isinstance(value, Verb) else value
     signature = inspect.signature(function)
     parameters = [p for p in signature.parameters.values() if p.name != "self"]
-    prefix = "async " if inspect.iscoroutinefunction(function) and not isinstance(value, Verb) else ""
+    prefix = (
+        "async " if inspect.iscoroutinefunction(function) and not isinstance(value, Verb) else ""
+    )
     return f"{prefix}{name}{signature.replace(parameters=parameters)}".replace("'", "")
 
 
@@ -93,8 +95,10 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not starred:
             starred = True
             yield "*"
-        yield str(parameter).replace("'", "") if parameter.default is inspect.Parameter.empty else (
-            f"{parameter.name}: {parameter.annotation} = {parameter.default!r}"
+        yield (
+            str(parameter).replace("'", "")
+            if parameter.default is inspect.Parameter.empty
+            else (f"{parameter.name}: {parameter.annotation} = {parameter.default!r}")
         )
 
 

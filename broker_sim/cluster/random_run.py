@@ -184,9 +184,7 @@ class RandomRun:
             begin, end = self._rng.choice(self._kinds_of_fault())
             begin(broker_id)
             self._faults += 1
-            self._later(
-                self._rng.choice([50, 1_000, 4_000, 12_000]), recover, end, broker_id
-            )
+            self._later(self._rng.choice([50, 1_000, 4_000, 12_000]), recover, end, broker_id)
 
         def recover(end: Callable[[int], None], broker_id: int) -> None:
             end(broker_id)

@@ -248,8 +248,18 @@ def _broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
 
 
 def _fault_status(fault_id: int, fault: Any) -> FaultStatus:
-    return FaultStatus(fault_id, fault.api.name, fault.broker_id, fault.topic, fault.partition,
-        fault.error_code.name if fault.error_code else None, None if fault.lose is None else fault.lose.value, fault.delay_ms, fault.remaining, 0)
+    return FaultStatus(
+        fault_id,
+        fault.api.name,
+        fault.broker_id,
+        fault.topic,
+        fault.partition,
+        fault.error_code.name if fault.error_code else None,
+        None if fault.lose is None else fault.lose.value,
+        fault.delay_ms,
+        fault.remaining,
+        0,
+    )
 
 
 def _topic_status(nodes: Nodes, name: str) -> TopicStatus:

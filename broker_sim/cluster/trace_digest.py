@@ -52,7 +52,7 @@ class OperationWatches:
     def __init__(self, trace: SimulationTrace) -> None:
         self._trace = trace
 
-    def observer(self, purgatory: str, broker_id: int) -> OperationWatch:
+    def observer(self, purgatory: str, broker_id: int, clock: Clock) -> OperationWatch:  # noqa: ARG002 - the trace has one
         """Return the observer of a purgatory."""
         return OperationWatch(f"{broker_id}/{purgatory}", self._trace)
 

@@ -100,9 +100,7 @@ class _ClientConnection(asyncio.Protocol):
             frame = bytes(received[LENGTH_BYTES:end])
             del received[:end]
             pending = self._waiting.popleft()
-            _, response = decode_response(
-                pending.api_key, pending.api_version, memoryview(frame)
-            )
+            _, response = decode_response(pending.api_key, pending.api_version, memoryview(frame))
             pending.finish(self._loop.clock.now_ms(), response)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature

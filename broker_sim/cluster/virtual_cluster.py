@@ -40,9 +40,7 @@ T = TypeVar("T")
 
 FIRST_CLIENT_ID = 1_000
 NS_PER_MS = 1_000_000
-QUERIES = frozenset(
-    name for name, verb in verbs_of(Verbs).items() if verb.address.method == "GET"
-)
+QUERIES = frozenset(name for name, verb in verbs_of(Verbs).items() if verb.address.method == "GET")
 """Verbs that change nothing, and so are no events of the run."""
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.process import Process
     from broker_sim.runtime.scheduler import LoopScheduler
-    from purgatory import DelayedOperation, PurgatoryObserver
+    from purgatory import Clock, DelayedOperation, PurgatoryObserver
 
 __all__ = ["ObserverFactory", "OperationObserver", "PurgatoryFactory"]
 
@@ -46,7 +46,7 @@ class OperationObserver(Protocol):
 class ObserverFactory(Protocol):
     """Makes the observers of one kind, such as those of the trace."""
 
-    def observer(self, purgatory: str, broker_id: int) -> OperationObserver:
+    def observer(self, purgatory: str, broker_id: int, clock: Clock) -> OperationObserver:
         """Return the observer of that purgatory on that broker, for one life of it."""
 
 
@@ -61,7 +61,9 @@ class PurgatoryFactory:
         self, name: str, broker_id: int, process: Process, purge_interval: int
     ) -> DelayedOperationPurgatory[Any]:
         """Return a purgatory whose expired operations run in the broker's process."""
-        observers = [factory.observer(name, broker_id) for factory in self._observers]
+        observers = [
+            factory.observer(name, broker_id, process.clock) for factory in self._observers
+        ]
         purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(
             name,
             self._timer(name, process),

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, Self, cast
 
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.event_log import get_logger
-from purgatory import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -201,13 +200,9 @@ class Trace:
         *sinks: str | Path | TraceSink,
         run_id: str,
         side: str = SIDE,
-        clock: Clock | None = None,
         untraced_topic: str | None = None,
     ) -> None:
-        self._clock = SystemClock() if clock is None else clock
-        # Read once: both clocks are cut to whole milliseconds, so the difference of two later
-        # readings may be one less, and an operation would end before it began.
-        self._wall_clock_offset_ms = self._clock.wall_clock_ms() - self._clock.now_ms()
+        self._wall_clock_offset_ms: int | None = None
         self._untraced_topic = untraced_topic
         self._lives: Counter[tuple[str, int]] = Counter()
         self._labels = f'"run_id":{json.dumps(run_id)},"side":{json.dumps(side)}'
@@ -220,13 +215,20 @@ class Trace:
         self._writer = threading.Thread(target=self._run, name="trace-writer", daemon=True)
         self._writer.start()
 
-    def observer(self, purgatory: str, broker_id: int) -> PurgatoryTracer:
-        """Return what traces the purgatory of that name on that broker, for one life of it."""
+    def observer(self, purgatory: str, broker_id: int, clock: Clock) -> PurgatoryTracer:
+        """Return what traces the purgatory of that name on that broker, for one life of it.
+
+        All purgatories of a trace have the same clock: that of their cluster.
+        """
+        if self._wall_clock_offset_ms is None:
+            # Read once: both readings are rounded down to whole milliseconds, so the difference of
+            # two later ones may be one less, and an operation would end before it began.
+            self._wall_clock_offset_ms = clock.wall_clock_ms() - clock.now_ms()
         life = self._lives[purgatory, broker_id]
         self._lives[purgatory, broker_id] += 1
         labels = f'{self._labels},"broker":{broker_id},"purgatory":{json.dumps(purgatory)}'
         return PurgatoryTracer(
-            labels, life * IDS_PER_LIFE, self._clock, self._steps, self._untraced_topic
+            labels, life * IDS_PER_LIFE, clock, self._steps, self._untraced_topic
         )
 
     def flush(self) -> None:
@@ -234,7 +236,7 @@ class Trace:
         with self._write_lock:
             steps = [self._steps.popleft() for _ in range(len(self._steps))]
             if steps:
-                lines = _lines(steps, self._wall_clock_offset_ms)
+                lines = _lines(steps, self._wall_clock_offset_ms or 0)
                 for sink in self._sinks.copy():
                     self._write(sink, lines)
 

@@ -45,7 +45,10 @@ def test_what_the_cluster_refuses_is_one_line(ctl):
 def test_a_link_is_cut_slowed_and_mended(ctl, cluster):
     assert ctl("set-link", "1", "2", "--drop")[1] == "the link from 1 to 2 is cut\n"
     assert cluster.status().links == (LinkStatus(1, 2, drop=True, delay_ms=0),)
-    assert ctl("set-link", "1", "2", "--delay-ms", "5")[1] == "the link from 1 to 2 is slower by 5 ms\n"
+    assert (
+        ctl("set-link", "1", "2", "--delay-ms", "5")[1]
+        == "the link from 1 to 2 is slower by 5 ms\n"
+    )
     assert cluster.status().links == (LinkStatus(1, 2, drop=False, delay_ms=5),)
     assert ctl("set-link", "1", "2")[1] == "the link from 1 to 2 is whole\n"
     assert cluster.status().links == ()

@@ -13,7 +13,6 @@ import pytest
 
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.cluster import Cluster
-
 from broker_sim.cluster.requests import produce_request
 from broker_sim.errors import (
     ApiError,

@@ -8,7 +8,6 @@ from broker_sim.cluster.requests import PRODUCE_VERSION, fetch_request, produce_
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.trace.trace import Trace
-from purgatory import VirtualClock
 
 KEY = TopicPartition("topic", 0)
 
@@ -68,7 +67,6 @@ def test_a_dead_broker_refuses_and_a_restarted_one_has_what_was_acknowledged(clu
 
 def _traced(path, seed):
     """Let an acks=all time out in virtual time; return the digest of the run."""
-    clock = VirtualClock(wall_start_ms=1_700_000_000_000)
     with Trace(path, run_id=f"seed-{seed}") as trace:
         cluster = VirtualCluster(seed=seed, trace=trace)
         cluster.create_topic("topic", assignments={0: [1, 2, 3]})

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 from broker_sim.runtime.links import LinkFault, Links
 from broker_sim.runtime.process import Process
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 
 class Net:

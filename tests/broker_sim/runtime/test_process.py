@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 from broker_sim.runtime.process import PeriodicTask, Process, ProcessState
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 
 @pytest.fixture

@@ -75,8 +75,8 @@ class Traced:
     def __init__(self, path, *sinks):
         self.path = path
         self.clock = VirtualClock(wall_start_ms=WALL_START_MS)
-        self.trace = Trace(path, *sinks, run_id="run", clock=self.clock)
-        tracer = self.trace.observer("Produce", 7)
+        self.trace = Trace(path, *sinks, run_id="run")
+        tracer = self.trace.observer("Produce", 7, self.clock)
         timer = SystemTimer("Produce", self.clock, InlineExecutor())
         self.purgatory = DelayedOperationPurgatory(
             "Produce", timer, broker_id=7, reaper_enabled=False, observer=tracer

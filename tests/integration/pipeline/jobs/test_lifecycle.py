@@ -139,11 +139,10 @@ def test_a_run_in_virtual_time_is_traced_by_the_contract_and_breaks_nothing(spar
     from broker_sim.cluster.virtual_cluster import VirtualCluster
     from broker_sim.trace.trace import Trace
     from integration.pipeline.jobs import ingest, lifecycle
-    from purgatory import VirtualClock
 
-    clock, out = VirtualClock(), str(tmp_path)
-    with Trace(tmp_path / "trace.jsonl.gz", run_id="seed-1", clock=clock) as trace:
-        cluster = VirtualCluster(seed=1, clock=clock, trace_to=trace)
+    out = str(tmp_path)
+    with Trace(tmp_path / "trace.jsonl.gz", run_id="seed-1") as trace:
+        cluster = VirtualCluster(seed=1, trace=trace)
         cluster.create_topic("t", assignments={0: [1, 2, 3]})
         client = cluster.client()
         for paused in (False, True):
