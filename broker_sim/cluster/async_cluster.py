@@ -157,6 +157,12 @@ class AsyncCluster(Verbs, AsyncFace):
         self.listeners.on_image(self.nodes.brokers.values())
         self._changed.set()
 
+    async def _stop(self, broker_id: int) -> None:
+        stopped = asyncio.Event()
+        self.nodes.stop(broker_id, stopped.set)
+        await stopped.wait()
+        self.listeners.close(broker_id)
+
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         try:
             async with asyncio.timeout(WAIT_LIMIT_S):

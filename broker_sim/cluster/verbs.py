@@ -60,8 +60,7 @@ class Verbs(Face):
     @waiting_verb()
     async def stop(self, broker_id: int) -> None:
         """Shut the broker down in order, as SIGTERM does: it hands over its leaderships first."""
-        await self.nodes.stop(broker_id)
-        self.listeners.close(broker_id)
+        await self._stop(broker_id)
 
     @waiting_verb()
     async def start(self, broker_id: int, *, wait: bool = True) -> None:
@@ -88,8 +87,7 @@ class Verbs(Face):
         for broker_id in self.nodes.nodes:
             self.nodes.running(broker_id)
         for broker_id in self.nodes.nodes:
-            await self.nodes.stop(broker_id)
-            self.listeners.close(broker_id)
+            await self._stop(broker_id)
             self._start(broker_id)
             await self._until(
                 lambda broker_id=broker_id: (  # type: ignore[misc]
@@ -233,6 +231,10 @@ class Verbs(Face):
         """Bind first, so that a port that is taken by now leaves the broker dead."""
         self.listeners.bind(broker_id)
         self.listeners.serve(self.nodes.start(broker_id))
+
+    async def _stop(self, broker_id: int) -> None:
+        """Shut a broker down in order; returns when its process has ended."""
+        raise NotImplementedError
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for a condition on the metadata of the brokers. Raises ClusterTimeoutError."""
