@@ -10,7 +10,7 @@ from broker_sim.broker.lifecycle import (
     BrokerLifecycle,
     LifecycleState,
 )
-from broker_sim.cluster.virtual_scheduler import VirtualScheduler
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 from broker_sim.config import BrokerConfig
 from broker_sim.controller import Controller, CreatableTopic
 from broker_sim.errors import ApiError
