@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from broker_sim.log import LogManager
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.network import Connection, Respond
+    from broker_sim.network import Connection, SendResponse
     from broker_sim.replica import IsrDecision, IsrProposal
     from broker_sim.runtime.process import Process
     from purgatory import Clock
@@ -191,9 +191,11 @@ class Broker:
 
     # -- requests -------------------------------------------------------------------------------
 
-    def handle_frame(self, frame: memoryview, connection: Connection, respond: Respond) -> None:
+    def handle_frame(
+        self, frame: memoryview, connection: Connection, send_response: SendResponse
+    ) -> None:
         """Handle one request of a client; see `RequestDispatcher.dispatch`."""
-        self._dispatcher.dispatch(frame, connection, respond)
+        self._dispatcher.dispatch(frame, connection, send_response)
 
     def append_own(self, topic_partition: TopicPartition, records: bytes) -> ErrorCode:
         """Append a batch to a partition led here, as for a producer with acks=1; returns its error."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
     from broker_sim.handlers.context import Handler
     from broker_sim.handlers.faults.fault_injector import FaultInjector
-    from broker_sim.network import Respond as SendResponse
+    from broker_sim.network import SendResponse
     from broker_sim.runtime.action_queue import ActionQueue
     from broker_sim.runtime.process import Process
 

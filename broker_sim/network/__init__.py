@@ -1,6 +1,6 @@
 """Sockets towards clients: connections, frames, and the server that accepts them."""
 
-from broker_sim.network.connection import Connection, RequestSink, Respond
+from broker_sim.network.connection import Connection, RequestSink, SendResponse
 from broker_sim.network.socket_server import SocketServer
 
-__all__ = ["Connection", "RequestSink", "Respond", "SocketServer"]
+__all__ = ["Connection", "RequestSink", "SendResponse", "SocketServer"]

@@ -1,11 +1,11 @@
-"""The connections of one broker; those that nobody uses are closed after a while.
+"""The connections of one broker; idle ones are closed after a while.
 
-Mirrors the channels and the ``IdleExpiryManager`` of ``org.apache.kafka.common.network.Selector``.
+Mirrors the channels and the `IdleExpiryManager` of `org.apache.kafka.common.network.Selector`. As in
+Kafka, a connection that waits for its answer counts as idle too, and a negative limit means none.
 
-Deliberate difference: Kafka looks for idle connections in every poll. Here one sweep does it, ten
-times in `connections.max.idle.ms`; so nothing has to be timed when bytes come or go, and a
-connection may live longer by up to two sweeps. As with Kafka, one that waits for its answer counts
-as idle too, and a negative limit means that there is none.
+Deliberate difference: Kafka looks for idle connections in every poll. Here a sweep looks for them ten
+times in `connections.max.idle.ms`, so that no clock is read when bytes come or go; a connection may
+live longer by up to two sweeps.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["OpenConnections"]
 log = get_logger(__name__)
 
 SWEEPS = 10
-"""How often idle connections are looked for within the time after which they are closed."""
+"""How often in `connections.max.idle.ms` idle connections are looked for."""
 
 
 class OpenConnections:
-    """Knows when each connection was last used; all of it runs on the scheduler's thread."""
+    """Knows when each connection was last used. Thread rule: only the scheduler's thread."""
 
     def __init__(self, process: Process, max_idle_ms: int) -> None:
         self._process = process
@@ -43,7 +43,7 @@ class OpenConnections:
         return len(self._idle_since_ms)
 
     def add(self, connection: Connection) -> None:
-        """Take a new connection in."""
+        """Look after a new connection."""
         self._idle_since_ms[connection] = self._process.clock.now_ms()
         if self._held:
             connection.hold()
@@ -53,13 +53,13 @@ class OpenConnections:
         self._idle_since_ms.pop(connection, None)
 
     def hold(self) -> None:
-        """Let nothing pass on any of them, nor on those that come, until `release`."""
+        """Let nothing pass on any connection, also on those made from now on, until `release`."""
         self._held = True
         for connection in self._idle_since_ms:
             connection.hold()
 
     def release(self) -> None:
-        """Let pass what has waited, and all that follows."""
+        """Let pass what has waited, and everything after it."""
         self._held = False
         for connection in list(self._idle_since_ms):
             connection.release()
@@ -75,7 +75,7 @@ class OpenConnections:
                 connection.abort()
 
     def abort(self) -> None:
-        """Break all of them off and look after them no more."""
+        """Break all connections off and stop looking for idle ones."""
         if self._sweep_task is not None:
             self._sweep_task.cancel()
         for connection in list(self._idle_since_ms):

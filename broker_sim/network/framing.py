@@ -1,0 +1,145 @@
+"""Bytes in, frames out, without I/O; mirrors `org.apache.kafka.common.network.NetworkReceive`.
+
+A frame is a length (four bytes, signed, big-endian) and that many bytes of request.
+
+Bytes come in by one of two ways, as into asyncio's protocols: `receive_data` takes what has been
+read; `get_buffer` returns memory to read into, and `buffer_updated` tells how much was read. Small
+frames are read together into a scratch buffer and copied out of it. A large frame gets a place of
+its own when its length is known; the rest of it is read into that place and not copied.
+
+Deliberate differences: Kafka allocates a frame when it has read the length. Here a frame above 2 MB
+is read through the scratch buffer and takes memory as its bytes arrive, because a client may
+announce it and never send it. Kafka accepts a frame of 0 bytes and then fails to parse a request;
+here the length itself is the error. Both close the connection.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from broker_sim.protocol.errors import ProtocolError
+
+__all__ = ["Framer"]
+
+LENGTH: Final = struct.Struct(">i")
+LENGTH_BYTES: Final = 4
+SCRATCH_BYTES: Final = 32 * 1024
+"""Frames up to this size, with their length, are read into the scratch buffer."""
+MAX_PLACE_BYTES: Final = 2 * 1024 * 1024
+"""Frames up to this size, with their length, are read into a place of their own."""
+NOTHING: Final = memoryview(b"")
+
+
+class Framer:
+    """Cuts the bytes of one connection into frames.
+
+    Only the scratch buffer is used twice, so a frame stays valid while somebody refers to it.
+    """
+
+    __slots__ = (
+        "_data",
+        "_max_frame_bytes",
+        "_place",
+        "_placed_bytes",
+        "_scratch",
+        "_start",
+        "_tail",
+        "_wanted_bytes",
+        "buffered_bytes",
+    )
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._data = NOTHING
+        """What frames are cut out of, from `_start` on."""
+        self._start = 0
+        self._tail = bytearray()
+        """What came after `_data`."""
+        self._wanted_bytes = LENGTH_BYTES
+        """How many bytes the next frame needs; its length alone while that is not known."""
+        self._scratch: memoryview | None = None
+        self._place: bytearray | None = None
+        """The large frame that is being read, with its length."""
+        self._placed_bytes = 0
+        self.buffered_bytes = 0
+        """How many bytes wait to be cut into frames, without those in a large frame's place."""
+
+    def receive_data(self, data: bytes | bytearray) -> None:
+        """Take in bytes: parts of frames, or several frames at once."""
+        if self.buffered_bytes:
+            self._tail += data
+        else:
+            self._data = memoryview(data)
+            self._start = 0
+        self.buffered_bytes += len(data)
+
+    def get_buffer(self) -> memoryview:
+        """Return memory to read into: the rest of a large frame's place, or the scratch buffer."""
+        if self._place is None and SCRATCH_BYTES < self._wanted_bytes <= MAX_PLACE_BYTES:
+            self._place = self._make_place()
+        if self._place is not None:
+            return memoryview(self._place)[self._placed_bytes :]
+        if self._scratch is None:
+            # Each connection has its own: on Windows a loop reads for several at the same time.
+            self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        return self._scratch
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take in the first `nbytes` bytes of the memory that `get_buffer` returned."""
+        place = self._place
+        if place is None:
+            assert self._scratch is not None
+            self.receive_data(bytes(self._scratch[:nbytes]))
+            return
+        self._placed_bytes += nbytes
+        if self._placed_bytes == len(place):
+            self._place = None
+            self.receive_data(place)
+
+    def next_frame(self) -> memoryview | None:
+        """Return the next frame without its length, or None while it is not complete.
+
+        Raises ProtocolError for a length that is not allowed, at every further call too: nobody
+        knows where the next frame begins.
+        """
+        if self.buffered_bytes < self._wanted_bytes:
+            return None
+        if self._tail:
+            self._join(self._wanted_bytes)
+        size: int = LENGTH.unpack_from(self._data, self._start)[0]
+        if not 0 < size <= self._max_frame_bytes:
+            raise ProtocolError(f"frame of {size} bytes, allowed are 1 to {self._max_frame_bytes}")
+        whole_bytes = LENGTH_BYTES + size
+        if self.buffered_bytes < whole_bytes:
+            self._wanted_bytes = whole_bytes
+            return None
+        if self._tail:
+            self._join(whole_bytes)
+        end = self._start + whole_bytes
+        frame = self._data[end - size : end]
+        self._start = end
+        self._wanted_bytes = LENGTH_BYTES
+        self.buffered_bytes -= whole_bytes
+        if not self.buffered_bytes:
+            self._data = NOTHING
+        return frame
+
+    def _join(self, count: int) -> None:
+        """Make the next `count` bytes, which have come, one piece."""
+        if len(self._data) - self._start < count:
+            self._tail[:0] = self._data[self._start :]
+            self._data = memoryview(self._tail)
+            self._start = 0
+            self._tail = bytearray()
+
+    def _make_place(self) -> bytearray:
+        """Return the place of the frame that has begun, with the bytes of it that have come."""
+        self._join(self.buffered_bytes)
+        place = bytearray(self._wanted_bytes)
+        place[: self.buffered_bytes] = self._data[self._start :]
+        self._placed_bytes = self.buffered_bytes
+        self._data = NOTHING
+        self._wanted_bytes = LENGTH_BYTES
+        self.buffered_bytes = 0
+        return place

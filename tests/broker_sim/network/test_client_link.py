@@ -1,0 +1,82 @@
+"""The way between client and broker, on a transport that only remembers."""
+
+import pytest
+
+from broker_sim.network.client_link import ClientLink
+
+SEND_BUFFER_BYTES = 100 * 1024
+
+
+@pytest.fixture
+def transport(connect):
+    return connect().transport
+
+
+@pytest.fixture
+def link(transport):
+    made = ClientLink()
+    made.attach(transport)
+    return made
+
+
+def test_held_link_sends_in_order_when_it_is_released(link, transport):
+    link.write([b"one"])
+    link.hold()
+    link.write([b"two", b"and"])
+    link.hold()
+    link.write([b"three"])
+    assert transport.written == [b"one"]
+    link.release()
+    link.write([b"four"])
+    assert transport.written == [b"one", b"twoandthree", b"four"]
+
+
+def test_held_link_is_full_when_it_holds_a_send_buffer(link):
+    link.write([b"x" * SEND_BUFFER_BYTES])
+    link.hold()
+    link.write([b"x" * (SEND_BUFFER_BYTES - 1)])
+    assert not link.is_full
+    link.write([b"x"])
+    assert link.is_full
+    link.release()
+    assert not link.is_full
+
+
+def test_link_is_full_while_its_transport_is(link):
+    link.set_transport_full(is_full=True)
+    link.hold()
+    link.release()
+    assert link.is_full
+    link.set_transport_full(is_full=False)
+    assert not link.is_full
+
+
+def test_held_link_is_not_read(link, transport):
+    link.hold()
+    assert not transport.reading
+    link.set_reading(wanted=True)
+    assert not transport.reading
+    link.release()
+    link.set_reading(wanted=True)
+    assert transport.reading
+
+
+def test_reading_can_be_stopped_where_the_transport_reads_on(link, transport):
+    link.hold()
+    transport.reading = True
+    link.stop_reading()
+    assert not transport.reading
+
+
+@pytest.mark.parametrize("closing", [True, False])
+def test_link_to_a_client_that_has_gone_writes_and_reads_nothing(link, transport, closing):
+    transport.closing = closing
+    if not closing:
+        link.detach()
+    link.write([b"one"])
+    link.set_reading(wanted=False)
+    link.hold()
+    link.write([b"two"])
+    link.release()
+    assert transport.written == []
+    assert transport.reading
