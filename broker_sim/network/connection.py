@@ -183,7 +183,7 @@ class Connection(asyncio.BufferedProtocol):
     # -- the end --------------------------------------------------------------------------------
 
     def close(self, reason: str = "") -> None:
-        """Close the connection; ``reason`` is logged if there is one."""
+        """Close the connection; `reason` is logged if there is one."""
         if reason:
             log.warning("connection_closed", peer=self.peer, reason=reason)
         self._is_closed = True

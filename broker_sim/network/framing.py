@@ -86,7 +86,7 @@ class Framer:
         return self._scratch
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take in the first ``nbytes`` bytes of the memory that `get_buffer` returned."""
+        """Take in the first `nbytes` bytes of the memory that `get_buffer` returned."""
         place = self._place
         if place is None:
             assert self._scratch is not None
@@ -126,7 +126,7 @@ class Framer:
         return frame
 
     def _join(self, count: int) -> None:
-        """Make the next ``count`` bytes, which have come, one piece."""
+        """Make the next `count` bytes, which have come, one piece."""
         if len(self._data) - self._start < count:
             self._tail[:0] = self._data[self._start :]
             self._data = memoryview(self._tail)

@@ -22,7 +22,7 @@ class SocketServer:
     def __init__(self, host: str, port: int) -> None:
         """Bind at once on the running loop, so that a port in use is told before anything starts.
 
-        ``port`` 0 takes any free one. Raises OSError with advice if that fails.
+        `port` 0 takes any free one. Raises OSError with advice if that fails.
         """
         self._socket = bind(asyncio.get_running_loop(), host, port)
         self.host = host
@@ -32,7 +32,7 @@ class SocketServer:
         self._holds_clients = False
 
     async def start(self, process: Process, sink: RequestSink, config: BrokerConfig) -> None:
-        """Accept clients and hand their requests to ``sink`` in the broker's process.
+        """Accept clients and hand their requests to `sink` in the broker's process.
 
         As many as `socket.listen.backlog.size` may wait to be accepted, and, on Linux, one more.
         """

@@ -19,13 +19,13 @@ PORT_ERRORS = {errno.EADDRINUSE, errno.EACCES}
 def bind(
     loop: asyncio.AbstractEventLoop, host: str, port: int, *, port_option: str = "--port"
 ) -> socket.socket:
-    """Return a socket bound to ``host`` and ``port``; it does not listen yet.
+    """Return a socket bound to `host` and `port`; it does not listen yet.
 
-    ``port`` 0 takes any free one. A loop with a method ``bind(host, port)``, such as the virtual
+    `port` 0 takes any free one. A loop with a method `bind(host, port)`, such as the virtual
     loop, binds in its own network; what it returns has `getsockname` and `close`, and its
-    `create_server` takes it as ``sock``.
+    `create_server` takes it as `sock`.
 
-    Raises OSError with one line that says what to do; ``port_option`` names the option to change.
+    Raises OSError with one line that says what to do; `port_option` names the option to change.
     """
     in_network: Callable[[str, int], socket.socket] = getattr(loop, "bind", _bind)
     try:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from broker_sim.cluster.nodes import UnknownBrokerError, WrongStateError
 from broker_sim.cluster.requests import (
     FETCH_VERSION,
     PRODUCE_VERSION,
@@ -10,7 +9,7 @@ from broker_sim.cluster.requests import (
     produce_request,
 )
 from broker_sim.cluster.virtual_cluster import VirtualCluster
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ErrorCode, UnknownBrokerError, WrongStateError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
 from broker_sim.runtime.process import ProcessState
@@ -55,8 +54,7 @@ def stop(cluster, broker_id):
 
     def on_stopped():
         stopped_at_ms.append(cluster.now_ms)
-        for client in cluster._clients:
-            client.on_broker_death(broker_id)
+        cluster.inside.listeners.close(broker_id)
 
     cluster.nodes.stop(broker_id, on_stopped)
     return stopped_at_ms
@@ -346,12 +344,12 @@ class TestIsolate:
 class TestIsReady:
     def test_not_before_every_broker_has_heard_that_all_are_unfenced(self, cluster, nodes):
         nodes.kill(3)
-        cluster.run_until(lambda: not nodes.brokers[2].is_alive(3))
+        cluster.run_until(lambda: not nodes.brokers[2].metadata.is_alive(3))
         nodes.links.set_fault(CONTROLLER_ID, 2, LinkFault(drop=True))
         nodes.start(3)
         cluster.advance(0)
-        assert nodes.brokers[1].is_alive(3)
-        assert nodes.brokers[3].is_alive(3)
+        assert nodes.brokers[1].metadata.is_alive(3)
+        assert nodes.brokers[3].metadata.is_alive(3)
         assert not nodes.is_ready
         nodes.links.set_fault(CONTROLLER_ID, 2, LinkFault())
         cluster.advance(0)

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 from broker_sim.network import Connection
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 MAX_REQUEST_BYTES = 1 << 22
 
@@ -49,7 +49,7 @@ class MemoryTransport(asyncio.Transport):
 class Broker:
     """Answers a request with its own bytes, at once, or when `Wire.answer` is called if it parks it.
 
-    The requests ``no answer``, ``malformed`` and ``fatal`` do what their names say.
+    The requests `no answer`, `malformed` and `fatal` do what their names say.
     """
 
     def __init__(self, parks):
@@ -109,7 +109,7 @@ class Wire:
         self.send_bytes(b"".join(map(frame, requests)))
 
     def send_bytes(self, data, at_most=1 << 20):
-        """Read ``data`` into the connection's buffers, at most so many bytes at a time."""
+        """Read `data` into the connection's buffers, at most so many bytes at a time."""
         while data:
             buffer = self.connection.get_buffer(-1)
             count = min(len(buffer), at_most, len(data))

@@ -71,7 +71,7 @@ def pieces_of(stream, lengths):
 def feed(framer, stream, lengths, ways, takes):
     """Feed the stream in pieces; return as `take_all` does, with the contents of the frames.
 
-    ``ways`` are the functions that the pieces are fed with, ``takes`` tells after which of them
+    `ways` are the functions that the pieces are fed with, `takes` tells after which of them
     frames are taken, both from the beginning again when they end.
     """
     frames, refused = [], False

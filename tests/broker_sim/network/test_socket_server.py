@@ -68,7 +68,7 @@ def run(request):
 
 @asynccontextmanager
 async def serving(*, broker=None, port=0, is_held=False, **configs):
-    """A server that accepts clients; ``is_held`` says that they are held from the beginning."""
+    """A server that accepts clients; `is_held` says that they are held from the beginning."""
     server = SocketServer(HOST, port)
     try:
         if is_held:
