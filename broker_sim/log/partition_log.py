@@ -373,6 +373,12 @@ class PartitionLog:
         """Keep the log start for `recover`; Kafka's `log-start-offset-checkpoint`."""
         self._checkpointed_log_start_offset = self.log_start_offset
 
+    def close(self) -> None:
+        """Shut down cleanly: take a snapshot of the producers, write the checkpoints."""
+        self.producer_state.take_snapshot()
+        self.checkpoint_high_watermark()
+        self.checkpoint_log_start_offset()
+
     def recover(self) -> None:
         """Open the log again after its broker was killed; mirrors `LogLoader`."""
         log_start_offset = self._checkpointed_log_start_offset
