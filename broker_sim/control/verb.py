@@ -73,6 +73,10 @@ class Verb(Generic[P, T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
+    def __call__(self, face: Face, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Carry the verb out on a face: `Cluster.pause(cluster, 2)` is `cluster.pause(2)`."""
+        return face.bind_verb(self.method)(*args, **kwargs)
+
     @overload
     def __get__(self, face: None, owner: type) -> Self: ...
     @overload

@@ -1,0 +1,168 @@
+"""The verbs of a cluster on its faces; in virtual time where nothing has to be real."""
+
+import inspect
+
+import pytest
+
+from broker_sim import AsyncCluster, Cluster, VirtualCluster
+from broker_sim.cluster.verbs import Verbs
+from broker_sim.control.verb import verbs_of
+from broker_sim.errors import (
+    ApiError,
+    ErrorCode,
+    UnknownBrokerError,
+    UnknownPartitionError,
+    WrongStateError,
+)
+
+SESSION_MS = 9_000
+
+
+@pytest.fixture
+def cluster():
+    made = VirtualCluster(seed=3)
+    made.create_topic("orders", 1, 3)
+    return made
+
+
+def test_every_face_has_every_verb_with_the_same_parameters_and_help():
+    verbs = verbs_of(Verbs)
+    assert {"pause", "start", "roll", "transfer_leadership", "status"} <= verbs.keys()
+    for face in (Cluster, AsyncCluster, VirtualCluster):
+        assert verbs_of(face) == verbs
+        for name in verbs:
+            assert inspect.getdoc(getattr(face, name))
+
+
+def test_same_parameters_make_a_cluster_on_a_thread_and_on_a_loop():
+    assert inspect.signature(Cluster) == inspect.signature(AsyncCluster)
+    with pytest.raises(TypeError, match="broker_count"):
+        Cluster(broker_count=3)
+
+
+class TestStart:
+    def test_it_returns_when_clients_can_connect(self, cluster):
+        cluster.kill(2)
+        began_ms = cluster.now_ms
+        cluster.start(2)
+        assert cluster.inside.listeners.is_accepting(2)
+        assert cluster.now_ms - began_ms > SESSION_MS / 2, "its old session had to end first"
+
+    def test_it_can_return_at_once(self, cluster):
+        cluster.kill(2)
+        began_ms = cluster.now_ms
+        cluster.start(2, wait=False)
+        assert cluster.now_ms == began_ms
+        assert cluster.status().broker(2).state == "running"
+        assert not cluster.inside.listeners.is_accepting(2)
+
+    def test_running_broker_is_refused(self, cluster):
+        with pytest.raises(WrongStateError, match="broker 1 is running; kill it first"):
+            cluster.start(1)
+
+
+class TestStop:
+    def test_broker_hands_its_leadership_over_before_it_ends(self, cluster):
+        leader = cluster.leader("orders")
+        cluster.stop(leader)
+        assert cluster.status().broker(leader).state == "dead"
+        assert cluster.leader("orders") in set(cluster.followers("orders")) | {None} - {leader}
+        assert cluster.leader("orders") not in {leader, None}
+
+    def test_killed_broker_leads_until_its_session_ends(self, cluster):
+        leader = cluster.leader("orders")
+        cluster.kill(leader)
+        assert cluster.leader("orders") == leader
+
+
+class TestRoll:
+    def test_all_brokers_get_a_new_life_and_nothing_is_out_of_sync(self, cluster):
+        before = {broker.id: broker.epoch for broker in cluster.status().brokers}
+        cluster.roll()
+        after = cluster.status()
+        assert all(broker.epoch > before[broker.id] for broker in after.brokers)
+        assert [broker.state for broker in after.brokers] == ["running"] * 3
+        assert sorted(after.isr("orders")) == [1, 2, 3]
+
+    def test_at_most_one_broker_is_away_at_a_time(self, cluster):
+        away = set()
+        cluster.loop.after_step = lambda: away.add(
+            sum(broker.state == "dead" for broker in cluster.status().brokers)
+        )
+        cluster.roll()
+        assert away <= {0, 1}
+
+    def test_paused_broker_is_refused_before_anything_is_stopped(self, cluster):
+        cluster.pause(3)
+        with pytest.raises(WrongStateError, match="broker 3 is paused, not running"):
+            cluster.roll()
+        assert [b.state for b in cluster.status().brokers] == ["running", "running", "paused"]
+
+
+class TestTransferLeadership:
+    def test_follower_leads_in_the_next_leader_epoch(self, cluster):
+        before = cluster.status().partition("orders")
+        to = before.followers[0]
+        cluster.transfer_leadership("orders", 0, to)
+        after = cluster.status().partition("orders")
+        assert (after.leader, after.leader_epoch) == (to, before.leader_epoch + 1)
+        assert cluster.nodes.brokers[to].image.topics["orders"].partitions[0].leader == to
+
+    def test_leader_stays_leader_in_its_epoch(self, cluster):
+        before = cluster.status().partition("orders")
+        cluster.transfer_leadership("orders", 0, before.leader)
+        assert cluster.status().partition("orders").leader_epoch == before.leader_epoch
+
+    def test_broker_out_of_the_isr_is_refused(self, cluster):
+        to = cluster.followers("orders")[0]
+        cluster.kill(to)
+        cluster.advance(SESSION_MS + 3_000)
+        with pytest.raises(ApiError) as refused:
+            cluster.transfer_leadership("orders", 0, to)
+        assert str(to) in str(refused.value)
+
+    def test_unknown_topic_is_refused(self, cluster):
+        with pytest.raises(ApiError) as refused:
+            cluster.transfer_leadership("parcels", 0, 1)
+        assert refused.value.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class TestCreateTopic:
+    def test_every_broker_knows_it_when_the_verb_returns(self):
+        cluster = VirtualCluster(seed=4, max_latency_ms=20)
+        topic = cluster.create_topic("orders", 2, 3)
+        assert [partition.partition for partition in topic.partitions] == [0, 1]
+        assert all("orders" in broker.image.topics for broker in cluster.nodes.brokers.values())
+
+    def test_it_does_not_wait_for_a_broker_that_cannot_hear_of_it(self, cluster):
+        cluster.pause(2)
+        cluster.disconnect(3)
+        began_ms = cluster.now_ms
+        cluster.create_topic("parcels", assignments={0: [1]})
+        assert cluster.now_ms == began_ms
+
+
+class TestStatus:
+    def test_unknown_names_are_refused_with_those_that_there_are(self, cluster):
+        status = cluster.status()
+        with pytest.raises(UnknownBrokerError, match="there is no broker 9; there are 1, 2, 3"):
+            status.broker(9)
+        with pytest.raises(UnknownPartitionError, match="no topic 'parcels'; there are orders"):
+            status.leader("parcels")
+        with pytest.raises(UnknownPartitionError, match="has no partition 1; it has 0"):
+            status.isr("orders", 1)
+
+    def test_leader_and_followers_are_the_assignment(self, cluster):
+        partition = cluster.status().partition("orders")
+        assert {partition.leader, *partition.followers} == set(partition.assignment) == {1, 2, 3}
+
+    def test_dead_broker_keeps_its_place_among_the_followers(self, cluster):
+        follower = cluster.followers("orders")[0]
+        cluster.kill(follower)
+        partition = cluster.status().partition("orders")
+        assert follower in partition.followers
+        assert follower not in {replica.broker for replica in partition.replicas}
+
+    def test_values_cannot_be_changed(self, cluster):
+        with pytest.raises(AttributeError):
+            cluster.status().broker(1).state = "dead"
