@@ -13,6 +13,7 @@ from broker_sim.config import BrokerConfig
 from broker_sim.controller.requests import CreatableTopic
 from broker_sim.errors import ApiError
 from broker_sim.network import SocketServer
+from broker_sim.protocol.release import find_release
 from broker_sim.runtime.links import LinkFault
 from broker_sim.runtime.scheduler import AsyncioScheduler
 from purgatory import DelayedOperationPurgatory, SystemTimer
@@ -36,7 +37,8 @@ class AsyncCluster:
 
     ``configs`` are Kafka's broker configurations by name for all brokers, ``broker_configs`` those
     of single ones. Clients are told ``advertised_host`` where it is not ``host``. ``trace`` writes down the life of every delayed operation; close it after the
-    cluster. Raises ConfigError for a bad configuration, OSError for a port in use.
+    cluster. ``as_version`` is the Kafka release, such as "3.7", whose API versions are advertised;
+    None is the newest one. Raises ConfigError for a bad configuration, OSError for a port in use.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class AsyncCluster:
         ports: Sequence[int] | None = None,
         seed: int | None = None,
         trace: Trace | None = None,
+        as_version: str | None = None,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a cluster needs at least one broker, not {brokers}")
@@ -66,6 +69,7 @@ class AsyncCluster:
         }
         self._rng = random.Random(seed)
         self._trace = trace
+        self._as_version = None if as_version is None else find_release(as_version).name
         self._servers: dict[int, SocketServer] = {}
         self._nodes: Nodes | None = None
         self._was_started = False
@@ -106,6 +110,7 @@ class AsyncCluster:
             rng=self._rng,
             make_purgatory=self._make_purgatory,
             on_image=self._on_image,
+            as_version=self._as_version,
         )
         for broker_id in self._ports:
             self._start_broker(broker_id)

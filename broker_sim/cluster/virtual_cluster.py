@@ -66,6 +66,7 @@ class VirtualCluster:
         check_invariants: bool = True,
         clock: VirtualClock | None = None,
         trace_to: Trace | None = None,
+        as_version: str | None = None,
     ) -> None:
         self.seed = seed
         self.random = random.Random(seed)
@@ -85,6 +86,7 @@ class VirtualCluster:
             rng=self.random,
             make_purgatory=self._make_purgatory,
             latency_ms=self._random_latency_ms if max_latency_ms else latency_ms,
+            as_version=as_version,
         )
         self._invariants = InvariantChecker(self.nodes)
         self._check_invariants = check_invariants
