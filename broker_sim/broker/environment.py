@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.broker import Broker
     from broker_sim.controller import Controller
+    from broker_sim.handlers import ApiTable
     from broker_sim.handlers.faults.fault_injector import FaultInjector
     from broker_sim.runtime.links import Links
     from broker_sim.runtime.process import Process
@@ -41,5 +42,6 @@ class BrokerEnvironment:
     random: random.Random
     make_purgatory: PurgatoryFactory
     faults: FaultInjector
+    api_table: ApiTable
     on_image: Callable[[], object]
     """Called when a broker has taken in new metadata."""

@@ -25,6 +25,7 @@ from broker_sim.cluster.cluster import new_event_loop
 from broker_sim.cluster.trace_topic import TraceTopic
 from broker_sim.control.server import ControlServer
 from broker_sim.errors import ApiError, ConfigError
+from broker_sim.protocol.release import releases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.trace.trace import Trace
 
 __all__ = ["command"]
-
-API_RELEASES = ("4.3",)
-"""Kafka releases whose ranges of API versions can be advertised."""
 
 LAST_PORT = 65535
 
@@ -52,6 +50,7 @@ class _Options(NamedTuple):
     control_port: int
     trace_path: str | None
     trace_topic: str | None
+    as_version: str
     seed: int | None
 
 
@@ -108,14 +107,14 @@ class _Options(NamedTuple):
 )
 @click.option(
     "--as-version",
-    type=click.Choice(API_RELEASES),
-    default=API_RELEASES[-1],
+    type=click.Choice(tuple(releases())),
+    default=tuple(releases())[-1],
     show_default=True,
-    help="The Kafka release whose API versions are advertised.",
+    help="The Kafka release whose API versions are advertised and served.",
 )
 @click.option("--seed", type=int, help="Makes ids and random choices the same every time.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True)
-def command(*, log_level: str, as_version: str, **options: Any) -> None:  # noqa: ARG001 - one release
+def command(*, log_level: str, **options: Any) -> None:
     """Start a cluster and serve until SIGINT or SIGTERM.
 
     Prints {"bootstrap_servers", "control", "pid"} as one line of JSON when it is ready.
@@ -155,6 +154,7 @@ async def _run(options: _Options) -> None:
             seed=options.seed,
             trace=trace,
             control=control,
+            as_version=options.as_version,
         )
         await stack.enter_async_context(cluster)
         for topic in options.topics:

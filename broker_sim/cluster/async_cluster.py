@@ -18,6 +18,7 @@ from broker_sim.cluster.verbs import Verbs
 from broker_sim.config import BrokerConfig
 from broker_sim.control.verb import AsyncFace
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
+from broker_sim.protocol.release import find_release
 from broker_sim.runtime.purgatories import PurgatoryFactory
 from broker_sim.runtime.scheduler import LoopScheduler
 
@@ -42,7 +43,8 @@ class AsyncCluster(Verbs, AsyncFace):
     clients are told `advertised_host` where it is not `host`. `seed` makes ids and random choices
     the same every time. `trace` gets the life of every delayed operation; close it after the
     cluster. `control` serves the control port: True on any free port, a number on that one, a
-    `ControlServer` as it was made.
+    `ControlServer` as it was made. `as_version` is the Kafka release, such as "3.7", whose API
+    versions are advertised; None is the newest one.
 
     Raises ConfigError for a bad configuration, ValueError for other bad arguments, and OSError for a
     port in use when the cluster is opened. Thread rule: use it on its event loop's thread only.
@@ -60,6 +62,7 @@ class AsyncCluster(Verbs, AsyncFace):
         seed: int | None = None,
         trace: Trace | None = None,
         control: bool | int | ControlServer = False,
+        as_version: str | None = None,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a cluster needs at least one broker, not {brokers}")
@@ -74,6 +77,7 @@ class AsyncCluster(Verbs, AsyncFace):
             for broker_id in range(1, brokers + 1)
         }
         self._rng = random.Random(seed)
+        self._as_version = None if as_version is None else find_release(as_version).name
         self._wanted_control = control
         self._control: ControlServer | None = None
         self._nodes: Nodes | None = None
@@ -124,6 +128,7 @@ class AsyncCluster(Verbs, AsyncFace):
             make_purgatory=PurgatoryFactory(scheduler, self.observers),
             latency_ms=self.latency_ms,
             on_image=self._on_image,
+            as_version=self._as_version,
         )
         for broker_id in self._configs:
             self.listeners.serve(self._nodes.start(broker_id))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment, PurgatoryFactory
-from broker_sim.controller import Controller
+from broker_sim.controller import Controller, initial_features
 from broker_sim.errors import ApiError, UnknownBrokerError, WrongStateError
+from broker_sim.handlers import ApiTable
 from broker_sim.handlers.faults.fault_injector import FaultInjector
 from broker_sim.log import LogManager
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
@@ -75,6 +76,7 @@ class Nodes:
         make_purgatory: PurgatoryFactory,
         latency_ms: Callable[[int, int], int] | None = None,
         on_image: Callable[[], object] = lambda: None,
+        as_version: str | None = None,
     ) -> None:
         self.scheduler = scheduler
         self.cluster_id = cluster_id
@@ -93,7 +95,14 @@ class Nodes:
         self._controller_process = Process("controller", scheduler)
         self.links.attach(CONTROLLER_ID, self._controller_process)
         first_config = next(iter(configs.values()))
-        self.controller = Controller(scheduler.clock, rng, first_config, self._publish, cluster_id)
+        self.controller = Controller(
+            scheduler.clock,
+            rng,
+            first_config,
+            self._publish,
+            cluster_id,
+            initial_features(as_version),
+        )
         self._environment = BrokerEnvironment(
             cluster_id=cluster_id,
             links=self.links,
@@ -102,6 +111,7 @@ class Nodes:
             random=rng,
             make_purgatory=make_purgatory,
             faults=self.faults,
+            api_table=ApiTable(as_version),
             on_image=on_image,
         )
         self._tick_handle: Handle | None = None

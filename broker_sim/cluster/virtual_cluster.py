@@ -68,6 +68,7 @@ class VirtualCluster(Verbs, BlockingFace):
         latency_ms: Callable[[int, int], int] | None = None,
         check_invariants: bool = True,
         trace: Trace | None = None,
+        as_version: str | None = None,
     ) -> None:
         self.seed = seed
         self.random = random.Random(f"{seed}/run")
@@ -81,7 +82,12 @@ class VirtualCluster(Verbs, BlockingFace):
             self.loop.network.latency_ms = (0, max_latency_ms)
             latency_ms = self._draw_latency_ms
         self.inside = AsyncCluster(
-            brokers, configs=configs, broker_configs=broker_configs, seed=seed, trace=trace
+            brokers,
+            configs=configs,
+            broker_configs=broker_configs,
+            seed=seed,
+            trace=trace,
+            as_version=as_version,
         )
         """The same cluster for code that runs on its loop, in callbacks and coroutines."""
         watches = OperationWatches(self.trace)

@@ -5,6 +5,7 @@ from broker_sim.controller.controller import (
     ELR_FEATURE,
     PRODUCER_IDS_BLOCK_SIZE,
     Controller,
+    initial_features,
 )
 from broker_sim.controller.requests import (
     AlterOp,
@@ -53,4 +54,5 @@ __all__ = [
     "PartitionOutcome",
     "ProducerIdsBlock",
     "Reassignment",
+    "initial_features",
 ]

@@ -44,6 +44,7 @@ from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.release import find_release
 from purgatory import Clock
 
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
@@ -53,9 +54,21 @@ DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
 )
 """What the controller does of the features of a cluster that was formatted by Kafka 4.3."""
 
+
 PRODUCER_IDS_BLOCK_SIZE: Final = 1_000
 
 _FENCE_CHECKS_PER_SESSION: Final = 8
+
+
+def initial_features(release: str | None) -> Mapping[str, int]:
+    """Return the features of a cluster that was formatted by that Kafka release; None: by 4.3.
+
+    Raises ConfigError for a release that is unknown.
+    """
+    if release is None:
+        return DEFAULT_FEATURES
+    finalized = find_release(release).finalized_features
+    return {name: finalized[name] for name in DEFAULT_FEATURES if name in finalized}
 
 
 class Controller:

@@ -1,6 +1,6 @@
 """Which APIs are served, in which versions, and by which handler: the only list of them.
 
-The ranges are those of Kafka 4.3.1. Mirrors ``ApiVersionManager`` and the dispatch at the top of
+The ranges are those of Kafka 4.3.1; a cluster may advertise those of an older release. Mirrors ``ApiVersionManager`` and the dispatch at the top of
 ``KafkaApis.handle``.
 """
 
@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker_sim.handlers.cluster.alter_partition_reassignments import (
     handle_alter_partition_reassignments,
 )
-from broker_sim.handlers.cluster.api_versions import build_api_versions, handle_api_versions
+from broker_sim.handlers.cluster.api_versions import (
+    SUPPORTED_FEATURES,
+    build_api_versions,
+    handle_api_versions,
+    limited_features,
+)
 from broker_sim.handlers.cluster.describe_cluster import handle_describe_cluster
 from broker_sim.handlers.cluster.elect_leaders import handle_elect_leaders
 from broker_sim.handlers.cluster.list_partition_reassignments import (
@@ -32,11 +37,13 @@ from broker_sim.handlers.topics.describe_topic_partitions import handle_describe
 from broker_sim.handlers.topics.metadata import handle_metadata
 from broker_sim.handlers.transactions.init_producer_id import handle_init_producer_id
 from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.release import find_release
 
 if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from broker_sim.handlers.context import Handler
     from broker_sim.protocol import messages
+    from broker_sim.protocol.release import Release
 
 __all__ = ["ApiSpec", "ApiTable"]
 
@@ -50,6 +57,20 @@ class ApiSpec(NamedTuple):
     handler: Handler
     advertised_min_version: int | None = None
     """Lower than ``min_version`` where clients insist on it."""
+
+    @property
+    def advertised(self) -> tuple[int, int, int]:
+        """The key, and the lowest and highest version that clients are told."""
+        lowest = self.advertised_min_version
+        return self.key, self.min_version if lowest is None else lowest, self.max_version
+
+    def limited_to(self, release: Release) -> ApiSpec | None:
+        """Return the API in the versions that the release serves too, None without any."""
+        lowest, highest = release.apis.get(self.key, (0, -1))
+        limited = self._replace(
+            min_version=max(lowest, self.min_version), max_version=min(highest, self.max_version)
+        )
+        return limited if limited.min_version <= limited.max_version else None
 
 
 _SPECS = (
@@ -77,25 +98,25 @@ API_VERSIONS_RANGE = (0, 4)
 
 
 class ApiTable:
-    """The served APIs by key."""
+    """The served APIs by key.
 
-    def __init__(self) -> None:
-        ranges = [
-            (
-                spec.key,
-                spec.min_version
-                if spec.advertised_min_version is None
-                else spec.advertised_min_version,
-                spec.max_version,
-            )
-            for spec in _SPECS
-        ]
-        ranges.append((ApiKey.API_VERSIONS, *API_VERSIONS_RANGE))
-        self._ranges = sorted(ranges)
-        api_versions = ApiSpec(
-            ApiKey.API_VERSIONS, *API_VERSIONS_RANGE, handle_api_versions(self._ranges)
+    `release` names the Kafka release, such as "3.7", whose API versions limit ours; None sets no
+    limit. Raises ConfigError for an unknown one.
+    """
+
+    def __init__(self, release: str | None = None) -> None:
+        # Its handler has to know the ranges of all APIs, its own among them.
+        api_versions = ApiSpec(ApiKey.API_VERSIONS, *API_VERSIONS_RANGE, handle_api_versions(()))
+        specs: list[ApiSpec] = [*_SPECS, api_versions]
+        features = SUPPORTED_FEATURES
+        if release is not None:
+            limits = find_release(release)
+            specs = [limited for spec in specs if (limited := spec.limited_to(limits))]
+            features = limited_features(limits)
+        self._specs = {spec.key: spec for spec in specs}
+        self._specs[ApiKey.API_VERSIONS] = self._specs[ApiKey.API_VERSIONS]._replace(
+            handler=handle_api_versions(sorted(spec.advertised for spec in specs), features)
         )
-        self._specs = {spec.key: spec for spec in (*_SPECS, api_versions)}
 
     def find(self, api_key: ApiKey, api_version: int) -> ApiSpec | None:
         """Return the API if it is served in that version."""
@@ -106,4 +127,4 @@ class ApiTable:
 
     def unsupported_version(self, error_code: ErrorCode) -> messages.ApiVersionsResponse:
         """Return what answers an ApiVersions request of an unknown version: how to ask again."""
-        return build_api_versions([(ApiKey.API_VERSIONS, *API_VERSIONS_RANGE)], error_code)
+        return build_api_versions([self._specs[ApiKey.API_VERSIONS].advertised], error_code)

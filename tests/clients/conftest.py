@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -45,9 +46,9 @@ class Simulator:
         return next(t for t in topics if t["name"] == topic)["partitions"][number]
 
 
-@pytest.fixture(scope="session")
-def simulator():
-    command = [sys.executable, "-m", "broker_sim", "run", "--brokers", "3"]
+@contextmanager
+def _run(*options):
+    command = [sys.executable, "-m", "broker_sim", "run", "--brokers", "3", *options]
     command += [word for key, value in PATIENT.items() for word in ("--config", f"{key}={value}")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -55,6 +56,18 @@ def simulator():
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(END_TIMEOUT_S) == 0
+
+
+@pytest.fixture(scope="session")
+def run_simulator():
+    """Return a context manager that runs a cluster with further options of the command line."""
+    return _run
+
+
+@pytest.fixture(scope="session")
+def simulator(run_simulator):
+    with run_simulator() as running:
+        yield running
 
 
 @pytest.fixture

@@ -13,11 +13,12 @@ from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from broker_sim.handlers.context import Handler, RequestContext
+    from broker_sim.protocol.release import Release
 
-__all__ = ["build_api_versions", "handle_api_versions"]
+__all__ = ["SUPPORTED_FEATURES", "build_api_versions", "handle_api_versions", "limited_features"]
 
 SOFTWARE_VERSION = 3
 ZERO_FEATURES_VERSION = 4
@@ -31,15 +32,27 @@ class SupportedFeature(NamedTuple):
     max_version: int
 
 
-SUPPORTED_FEATURES = (
+SUPPORTED_FEATURES: tuple[SupportedFeature, ...] = (
     SupportedFeature("metadata.version", 7, 30),
     SupportedFeature("eligible.leader.replicas.version", 0, 1),
 )
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle_api_versions(ranges: Iterable[tuple[int, int, int]]) -> Handler:
-    """Make the handler that advertises ``ranges`` of (api key, lowest, highest version)."""
+def limited_features(release: Release) -> tuple[SupportedFeature, ...]:
+    """Return the features of ours that the release has too, at its levels."""
+    return tuple(
+        SupportedFeature(name, *release.features[name][:2])
+        for name, _, _ in SUPPORTED_FEATURES
+        if name in release.features
+    )
+
+
+def handle_api_versions(
+    ranges: Iterable[tuple[int, int, int]],
+    features: Sequence[SupportedFeature] = SUPPORTED_FEATURES,
+) -> Handler:
+    """Make the handler that advertises `ranges` of (API key, lowest, highest version)."""
     advertised = tuple(ranges)
 
     def handle(
@@ -58,10 +71,11 @@ def handle_api_versions(ranges: Iterable[tuple[int, int, int]]) -> Handler:
         key = messages.ApiVersionsResponse.SupportedFeatureKey
         response.supported_features = [
             key(*feature)
-            for feature in SUPPORTED_FEATURES
+            for feature in features
             if feature.min_version > 0 or context.api_version >= ZERO_FEATURES_VERSION
         ]
-        response.finalized_features_epoch = context.broker.image.version
+        if context.broker.image.features:
+            response.finalized_features_epoch = context.broker.image.version
         response.finalized_features = [
             messages.ApiVersionsResponse.FinalizedFeatureKey(name, level, level)
             for name, level in context.broker.image.features.items()

@@ -127,7 +127,7 @@ def test_run_traces_into_a_file(running, tmp_path):
         (["--config", "nonsense"], "KEY=VALUE"),
         (["--config", "nonsense=1"], "Unknown broker config name: nonsense"),
         (["--config", "min.insync.replicas=0"], "min.insync.replicas"),
-        (["--as-version", "3.9"], "'4.3'"),
+        (["--as-version", "1.9"], "'4.3'"),
         (["--port", "65535"], "--port 65535"),
         (["--frobnicate"], "--frobnicate"),
     ],

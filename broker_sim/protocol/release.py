@@ -1,0 +1,70 @@
+"""Kafka's releases, and which versions of which APIs their brokers advertise.
+
+The facts are those of each release's own classes (`ApiKeys`, `MetadataVersion`, `Feature`), kept in
+`releases.jsonl` by `tools/update_releases.py`. Releases before 3.3 stand for brokers with ZooKeeper,
+which have no features.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.errors import ConfigError
+from broker_sim.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["FeatureLevels", "Release", "find_release", "releases"]
+
+_FACTS: Final = Path(__file__).with_name("releases.jsonl")
+
+
+class FeatureLevels(NamedTuple):
+    """The levels of a feature that a release supports, and the one of a new cluster."""
+
+    minimum: int
+    maximum: int
+    default: int
+
+
+class Release(NamedTuple):
+    """One release of Kafka, such as 3.7."""
+
+    name: str
+    apis: Mapping[ApiKey, tuple[int, int]]
+    """The lowest and the highest version of each API that its brokers advertise."""
+    features: Mapping[str, FeatureLevels]
+
+    @property
+    def finalized_features(self) -> dict[str, int]:
+        """The levels at which a new cluster of this release works; without those at level 0."""
+        return {
+            name: levels.default for name, levels in self.features.items() if levels.default > 0
+        }
+
+
+@cache
+def releases() -> Mapping[str, Release]:
+    """Return the known releases by name, the oldest first."""
+    found = {}
+    for line in _FACTS.read_text(encoding="utf-8").splitlines():
+        facts = json.loads(line)
+        found[facts["release"]] = Release(
+            facts["release"],
+            {ApiKey[name]: (low, high) for name, (low, high) in facts["apis"].items()},
+            {name: FeatureLevels(*levels) for name, levels in facts["features"].items()},
+        )
+    return MappingProxyType(found)
+
+
+def find_release(name: str) -> Release:
+    """Return the release of that name. Raises ConfigError, one line with the known ones."""
+    found = releases().get(name)
+    if found is None:
+        raise ConfigError(f"Unknown Kafka release {name!r}: must be one of {', '.join(releases())}")
+    return found

@@ -1,0 +1,109 @@
+"""Claims about which APIs are served in which versions."""
+
+import pytest
+
+from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.controller import initial_features
+from broker_sim.errors import ConfigError, ErrorCode
+from broker_sim.handlers.api_table import ApiTable
+from broker_sim.handlers.cluster.api_versions import limited_features
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.messages import ApiVersionsRequest, MetadataRequest
+from broker_sim.protocol.release import find_release, releases
+
+NEWEST = "4.3"
+
+
+def advertised(broker, table, version=0):
+    """Return what ApiVersions tells of the table, by API: the lowest and the highest version."""
+    spec = table.find(ApiKey.API_VERSIONS, version)
+    request = ApiVersionsRequest("client", "1.0") if version >= 3 else ApiVersionsRequest()
+    response = broker.ask(spec.handler, request, version)
+    return {ApiKey(api.api_key): (api.min_version, api.max_version) for api in response.api_keys}
+
+
+def served(table, key):
+    """Return every version in which the table finds the API."""
+    return [version for version in range(-1, 40) if table.find(key, version) is not None]
+
+
+@pytest.mark.parametrize("release", [None, *releases()])
+def test_advertised_is_what_is_served_but_for_the_lowest_versions_of_produce(broker, release):
+    # librdkafka takes its compression types from Produce's lowest version, so Kafka advertises 0.
+    table = ApiTable(release)
+    ranges = advertised(broker, table)
+    for key in ApiKey:
+        lowest, highest = ranges.get(key, (0, -1))
+        lowest = 3 if key is ApiKey.PRODUCE else lowest
+        assert served(table, key) == list(range(lowest, highest + 1)), key.name
+
+
+@pytest.mark.parametrize("release", releases())
+def test_release_limits_every_api_to_the_versions_that_it_has_too(release):
+    ours, limited, limits = ApiTable(), ApiTable(release), find_release(release).apis
+    for key in ApiKey:
+        lowest, highest = limits.get(key, (0, -1))
+        common = [version for version in served(ours, key) if lowest <= version <= highest]
+        assert served(limited, key) == common, key.name
+
+
+def test_newest_release_sets_no_limit(broker):
+    assert advertised(broker, ApiTable(NEWEST)) == advertised(broker, ApiTable())
+
+
+def test_old_release_advertises_its_own_highest_versions_and_no_later_apis(broker):
+    ranges = advertised(broker, ApiTable("2.8"))
+    assert ranges[ApiKey.PRODUCE] == (0, 9)
+    assert ranges[ApiKey.FETCH] == (4, 12)
+    assert ranges[ApiKey.METADATA] == (0, 11)
+    assert ranges[ApiKey.API_VERSIONS] == (0, 3)
+    assert ApiKey.DESCRIBE_CLUSTER in ranges
+    assert ApiKey.DESCRIBE_TOPIC_PARTITIONS not in ranges
+    assert ApiKey.DESCRIBE_CLUSTER not in advertised(broker, ApiTable("2.7"))
+
+
+def test_client_newer_than_the_release_is_told_the_releases_range_of_api_versions():
+    table = ApiTable("2.1")
+    assert table.find(ApiKey.API_VERSIONS, 3) is None
+    answer = table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
+    assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [
+        (ApiKey.API_VERSIONS, 0, 2)
+    ]
+
+
+def test_unknown_release_is_refused():
+    with pytest.raises(ConfigError, match=r"'3\.10'"):
+        ApiTable("3.10")
+
+
+@pytest.mark.parametrize("release", releases())
+def test_features_of_a_new_cluster_are_supported_by_its_release(release):
+    supported = {f.name: f for f in limited_features(find_release(release))}
+    for name, level in initial_features(release).items():
+        assert supported[name].min_version <= level <= supported[name].max_version
+
+
+def test_features_are_those_of_the_release():
+    assert initial_features(NEWEST) == initial_features(None)
+    assert initial_features("4.0") == {"metadata.version": 25}
+    assert initial_features("3.7") == {"metadata.version": 19}
+    assert initial_features("3.2") == {}
+    assert limited_features(find_release("3.2")) == ()
+
+
+def test_cluster_as_an_older_release_serves_its_versions_and_no_newer_ones():
+    cluster = VirtualCluster(1, as_version="3.7")
+    client = cluster.client()
+
+    def ask(message, version):
+        pending = client.send(1, message, version)
+        cluster.run_until(lambda: pending.done)
+        return pending
+
+    answer = ask(ApiVersionsRequest("client", "1.0"), 3).response
+    assert max(api.max_version for api in answer.api_keys if api.api_key == ApiKey.FETCH) == 16
+    assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [
+        ("metadata.version", 19)
+    ]
+    assert ask(MetadataRequest([]), 12).response.brokers
+    assert ask(MetadataRequest([]), 13).disconnected

@@ -1,0 +1,96 @@
+"""Refresh the table of Kafka's releases: which versions of which APIs their brokers advertise.
+
+Usage: `python -m tools.update_releases`. Maven fetches the jars of each release, its own classes
+tell the facts (`tools/java/ReleaseFacts.java`), and they become one line of
+`broker_sim/protocol/releases.jsonl`. Needs Java 17 and Maven.
+"""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from broker_sim.protocol.api_keys import ApiKey
+
+PATCH_RELEASES = (
+    *("2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2"),
+    *("3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2"),
+    *("4.0.2", "4.1.2", "4.2.1", "4.3.1"),
+)
+"""From 2.1 on, the oldest release that the clients of Kafka 4 talk to (KIP-896)."""
+
+FIRST_WITH_KRAFT = (3, 3)
+"""The first release whose brokers were meant for production without ZooKeeper."""
+
+SLF4J = "org.slf4j:slf4j-api:1.7.36"
+TOOLS = Path(__file__).resolve().parent
+TARGET = TOOLS.parent / "broker_sim" / "protocol" / "releases.jsonl"
+TIMEOUT_S = 600
+
+
+def release_of(patch_release: str) -> str:
+    """Return the release, such as 4.3, that a patch release belongs to."""
+    major, minor, _ = patch_release.split(".")
+    return f"{major}.{minor}"
+
+
+def read_facts(class_path: str, patch_release: str) -> dict[str, Any]:
+    """Return the facts of the release whose jars are on the class path, as in the table."""
+    major, minor, _ = map(int, patch_release.split("."))
+    listener = "BROKER" if (major, minor) >= FIRST_WITH_KRAFT else "ZK_BROKER"
+    done = subprocess.run(
+        ["java", "-cp", class_path, str(TOOLS / "java" / "ReleaseFacts.java"), listener],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    apis: dict[str, list[int]] = {}
+    features: dict[str, list[int]] = {}
+    for line in done.stdout.splitlines():
+        kind, key, *numbers = line.split("\t")
+        lowest, highest, *default_level = map(int, numbers)
+        if kind == "api":
+            apis[ApiKey(int(key)).name] = [lowest, highest]
+        elif highest > 0:
+            features[key] = [lowest, highest, *default_level]
+    return {
+        "release": release_of(patch_release),
+        "read_from": patch_release,
+        "apis": apis,
+        "features": features,
+    }
+
+
+def fetch_jars(patch_release: str, directory: Path) -> str:
+    """Fetch what `read_facts` needs; return it as a class path."""
+    artifacts = [SLF4J, f"org.apache.kafka:kafka-clients:{patch_release}"]
+    if tuple(map(int, patch_release.split(".")[:2])) >= FIRST_WITH_KRAFT:
+        artifacts.append(f"org.apache.kafka:kafka-server-common:{patch_release}")
+    for artifact in artifacts:
+        subprocess.run(
+            [
+                *("mvn", "-q", "-B", "dependency:copy"),
+                *(f"-Dartifact={artifact}", f"-DoutputDirectory={directory}"),
+            ],
+            check=True,
+            timeout=TIMEOUT_S,
+        )
+    return f"{directory}/*"
+
+
+def main() -> None:
+    """Write `releases.jsonl`, the oldest release first."""
+    lines = []
+    for patch_release in PATCH_RELEASES:
+        with tempfile.TemporaryDirectory() as directory:
+            class_path = fetch_jars(patch_release, Path(directory))
+            facts = read_facts(class_path, patch_release)
+        lines.append(json.dumps(facts, separators=(",", ":")))
+        print(f"{patch_release}: {len(facts['apis'])} APIs")
+    TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
