@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker_sim.broker.broker import Broker
     from broker_sim.handlers.faults.fault_injector import Fault
     from broker_sim.runtime.process import Process
-    from broker_sim.trace.trace import Trace
+    from broker_sim.trace import Trace
 
 __all__ = ["NOT_RUNNING", "AsyncCluster"]
 

@@ -33,7 +33,7 @@ from purgatory import DelayedOperationPurgatory, SystemTimer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker_sim.trace.trace import Trace
+    from broker_sim.trace import Trace
     from purgatory import PurgatoryObserver, VirtualClock
 
 __all__ = ["SimulationError", "VirtualCluster"]
