@@ -22,7 +22,9 @@ PACKAGES = ("broker_sim", "purgatory")
 # call each other are compiled together: only among them is a call native.
 MODULES = (
     "broker_sim.broker.broker",
-    "broker_sim.broker.links",
+    "broker_sim.broker.dispatch",
+    "broker_sim.broker.leader_link",
+    "broker_sim.broker.replica_server",
     "broker_sim.handlers.context",
     "broker_sim.handlers.data.fetch",
     "broker_sim.handlers.data.produce",
@@ -34,6 +36,7 @@ MODULES = (
     "broker_sim.log.producer_state_manager",
     "broker_sim.log.segment",
     "broker_sim.log.validator",
+    "broker_sim.metadata.cache",
     "broker_sim.network.connection",
     "broker_sim.protocol.codec",
     "broker_sim.protocol.headers",

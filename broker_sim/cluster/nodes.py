@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.broker.broker import Broker, PurgatoryFactory
+from broker_sim.broker.broker import Broker
+from broker_sim.broker.environment import BrokerEnvironment, PurgatoryFactory
 from broker_sim.controller import Controller
 from broker_sim.handlers.faults.fault_injector import FaultInjector
 from broker_sim.log import LogManager
@@ -84,9 +85,6 @@ class Nodes:
         self.links = Links(scheduler, latency_ms)
         self.faults = FaultInjector()
         self.brokers: dict[int, Broker] = {}
-        self._rng = rng
-        self._make_purgatory = make_purgatory
-        self._on_image = on_image
         self.nodes = {
             broker_id: Node(
                 broker_id,
@@ -100,6 +98,16 @@ class Nodes:
         self.links.attach(CONTROLLER_ID, self._controller_process)
         first_config = next(iter(configs.values()))
         self.controller = Controller(scheduler.clock, rng, first_config, self._publish, cluster_id)
+        self._environment = BrokerEnvironment(
+            cluster_id=cluster_id,
+            links=self.links,
+            controller=self.controller,
+            brokers=self.brokers,
+            random=rng,
+            make_purgatory=make_purgatory,
+            faults=self.faults,
+            on_image=on_image,
+        )
         self._tick_handle: Handle | None = None
 
     def _publish(self, image: MetadataImage) -> None:
@@ -134,19 +142,7 @@ class Nodes:
         node.process = Process(f"broker-{broker_id}", self.scheduler)
         self.links.attach(broker_id, node.process)
         node.broker = Broker(
-            broker_id,
-            node.config,
-            node.process,
-            node.logs,
-            address=node.address,
-            links=self.links,
-            controller=self.controller,
-            brokers=self.brokers,
-            cluster_id=self.cluster_id,
-            rng=self._rng,
-            make_purgatory=self._make_purgatory,
-            faults=self.faults,
-            on_image=self._on_image,
+            broker_id, node.config, node.process, node.logs, node.address, self._environment
         )
         self.brokers[broker_id] = node.broker
         node.broker.start()
@@ -189,7 +185,7 @@ class Nodes:
     def is_ready(self) -> bool:
         """Whether every living broker is unfenced and every one has heard so."""
         return all(
-            all(broker.is_alive(other) for other in self.brokers)
+            all(broker.metadata.is_alive(other) for other in self.brokers)
             for broker in self.brokers.values()
         )
 

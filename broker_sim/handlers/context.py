@@ -1,4 +1,9 @@
-"""What a handler is given: the request's context, the broker's services, and a way to answer."""
+"""What a handler is given beside the request: where it comes from, and the broker that serves it.
+
+A handler is called as `handler(request, context, respond)`. `respond(message)` is called exactly
+once, now or later from a completed operation; `respond(None)` ends a request that has no answer
+(acks=0). A handler that closes the connection instead does not respond.
+"""
 
 from __future__ import annotations
 
@@ -8,50 +13,54 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from broker_sim.config import BrokerConfig, TopicConfig
+    from broker_sim.config import BrokerConfig
     from broker_sim.handlers.controller_channel import ControllerChannel
-    from broker_sim.handlers.transactions.producer_ids import ProducerIds
-    from broker_sim.metadata import MetadataImage, TopicState
+    from broker_sim.metadata import MetadataImage
+    from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.replica import ReplicaManager
     from purgatory import Clock
 
-    Reply = Callable[[Any], None]
-    Handler = Callable[["Services", Any, "RequestContext", Reply], None]
+    Respond = Callable[[Any], None]
+    Handler = Callable[[Any, "RequestContext", Respond], None]
 
-__all__ = ["RequestContext", "Services"]
+__all__ = ["BrokerServices", "ClientConnection", "ProducerIdSource", "RequestContext"]
 
 
 class RequestContext:
-    """Where a request comes from and how its connection may be ended.
+    """What is known of one request, apart from its body; mirrors Kafka's `RequestContext`."""
 
-    ``no_response()`` ends the request without an answer (acks=0); ``close_connection(reason)``
-    closes the connection.
-    """
-
-    __slots__ = ("api_key", "api_version", "client_id", "close_connection", "no_response")
+    __slots__ = ("api_key", "api_version", "broker", "client_id", "connection")
 
     def __init__(
         self,
-        api_key: int,
+        broker: BrokerServices,
+        connection: ClientConnection,
+        api_key: ApiKey,
         api_version: int,
         client_id: str | None,
-        no_response: Callable[[], None],
-        close_connection: Callable[[str], None],
     ) -> None:
+        self.broker = broker
+        self.connection = connection
         self.api_key = api_key
         self.api_version = api_version
         self.client_id = client_id
-        self.no_response = no_response
-        self.close_connection = close_connection
-
-    def ending_with(self, no_response: Callable[[], None]) -> RequestContext:
-        """Return the same context with another way to end it without an answer."""
-        return RequestContext(
-            self.api_key, self.api_version, self.client_id, no_response, self.close_connection
-        )
 
 
-class Services(Protocol):
+class ClientConnection(Protocol):
+    """The connection that a request came from."""
+
+    def close(self, reason: str = "") -> None:
+        """Close the connection; `reason` is logged if there is one."""
+
+
+class ProducerIdSource(Protocol):
+    """Ids for idempotent producers."""
+
+    def next_id(self) -> int | None:
+        """Return an id that no other producer has, or None while none is here."""
+
+
+class BrokerServices(Protocol):
     """The parts of a broker that handlers use."""
 
     @property
@@ -72,10 +81,10 @@ class Services(Protocol):
 
     @property
     def controller(self) -> ControllerChannel:
-        """The way to the controller."""
+        """The link to the controller."""
 
     @property
-    def producer_ids(self) -> ProducerIds:
+    def producer_ids(self) -> ProducerIdSource:
         """Ids for idempotent producers."""
 
     @property
@@ -85,6 +94,3 @@ class Services(Protocol):
     @property
     def clock(self) -> Clock:
         """The broker's clock."""
-
-    def topic_config(self, topic: TopicState) -> TopicConfig:
-        """Return the configuration in force for the topic on this broker."""

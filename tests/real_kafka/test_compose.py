@@ -10,13 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from integration.reference.bootstrap import BootstrapCluster
+from integration.reference.clusters.bootstrap import BootstrapCluster
+from integration.reference.clusters.node_config import (
+    NODE_IDS,
+    Node,
+    node_environment,
+    node_properties,
+)
+from integration.reference.clusters.ports import free_ports
+from integration.reference.clusters.waiting import wait_until
 from integration.reference.docker_daemon import connect_docker
 from integration.reference.errors import ReferenceUnavailableError
 from integration.reference.image import find_image
-from integration.reference.node_config import NODE_IDS, Node, node_environment, node_properties
-from integration.reference.ports import free_ports
-from integration.reference.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 BROKERS = set(NODE_IDS)
@@ -101,7 +106,7 @@ def test_the_simulator_understands_the_command_of_its_image():
 def test_three_brokers_of_the_compose_file_find_each_other(compose_kafka):
     def is_up():
         with suppress(ReferenceUnavailableError):
-            compose_kafka.start()
+            compose_kafka.open()
         return set(compose_kafka.broker_ids) == BROKERS
 
     wait_until(is_up, "the compose file's Kafka has three brokers", timeout_ms=120_000)

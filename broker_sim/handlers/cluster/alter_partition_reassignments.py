@@ -16,7 +16,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_alter_partition_reassignments"]
 
@@ -24,10 +24,9 @@ Response = messages.AlterPartitionReassignmentsResponse
 
 
 def handle_alter_partition_reassignments(
-    services: Services,
     request: messages.AlterPartitionReassignmentsRequest,
-    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
-    reply: Callable[[messages.AlterPartitionReassignmentsResponse], None],
+    context: RequestContext,
+    respond: Callable[[messages.AlterPartitionReassignmentsResponse], None],
 ) -> None:
     """Start moving partitions to other replicas, or give up the moves (replicas None)."""
     wanted = [
@@ -36,7 +35,7 @@ def handle_alter_partition_reassignments(
         for partition in topic.partitions
     ]
 
-    def respond(outcomes: Iterator[Outcome], whole: Outcome) -> None:
+    def answer(outcomes: Iterator[Outcome], whole: Outcome) -> None:
         response = Response(
             allow_replication_factor_change=request.allow_replication_factor_change,
             error_code=whole.error_code,
@@ -48,16 +47,16 @@ def handle_alter_partition_reassignments(
                 for partition in topic.partitions
             ]
             response.responses.append(Response.ReassignableTopicResponse(topic.name, partitions))
-        reply(response)
+        respond(response)
 
     forward(
-        services,
+        context.broker,
         request.timeout_ms,
         lambda controller: controller.alter_partition_reassignments(
             wanted, request.allow_replication_factor_change
         ),
-        lambda results: respond((result.outcome for result in results), Outcome()),
-        lambda outcome: respond(repeat(outcome), outcome),
+        lambda results: answer((result.outcome for result in results), Outcome()),
+        lambda outcome: answer(repeat(outcome), outcome),
     )
 
 

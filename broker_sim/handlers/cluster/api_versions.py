@@ -15,7 +15,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import Handler, RequestContext
 
 __all__ = ["build_api_versions", "handle_api_versions"]
 
@@ -38,32 +38,21 @@ SUPPORTED_FEATURES = (
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle_api_versions(
-    ranges: Iterable[tuple[int, int, int]],
-) -> Callable[
-    [
-        Services,
-        messages.ApiVersionsRequest,
-        RequestContext,
-        Callable[[messages.ApiVersionsResponse], None],
-    ],
-    None,
-]:
+def handle_api_versions(ranges: Iterable[tuple[int, int, int]]) -> Handler:
     """Make the handler that advertises ``ranges`` of (api key, lowest, highest version)."""
     advertised = tuple(ranges)
 
     def handle(
-        services: Services,
         request: messages.ApiVersionsRequest,
         context: RequestContext,
-        reply: Callable[[messages.ApiVersionsResponse], None],
+        respond: Callable[[messages.ApiVersionsResponse], None],
     ) -> None:
         valid = context.api_version < SOFTWARE_VERSION or (
             _SOFTWARE_NAME.fullmatch(request.client_software_name) is not None
             and _SOFTWARE_NAME.fullmatch(request.client_software_version) is not None
         )
         if not valid:
-            reply(messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
+            respond(messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
             return
         response = build_api_versions(advertised)
         key = messages.ApiVersionsResponse.SupportedFeatureKey
@@ -72,12 +61,12 @@ def handle_api_versions(
             for feature in SUPPORTED_FEATURES
             if feature.min_version > 0 or context.api_version >= ZERO_FEATURES_VERSION
         ]
-        response.finalized_features_epoch = services.image.version
+        response.finalized_features_epoch = context.broker.image.version
         response.finalized_features = [
             messages.ApiVersionsResponse.FinalizedFeatureKey(name, level, level)
-            for name, level in services.image.features.items()
+            for name, level in context.broker.image.features.items()
         ]
-        reply(response)
+        respond(response)
 
     return handle
 

@@ -14,7 +14,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_describe_cluster"]
 
@@ -23,23 +23,22 @@ CONTROLLERS = 2
 
 
 def handle_describe_cluster(
-    services: Services,
     request: messages.DescribeClusterRequest,
-    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
-    reply: Callable[[messages.DescribeClusterResponse], None],
+    context: RequestContext,
+    respond: Callable[[messages.DescribeClusterResponse], None],
 ) -> None:
     """List the living brokers, or all of them, and name any as the controller, as Kafka does."""
     if request.endpoint_type != BROKERS:
-        reply(_wrong_endpoint(request.endpoint_type))
+        respond(_wrong_endpoint(request.endpoint_type))
         return
-    image = services.image
+    image = context.broker.image
     alive = image.alive_brokers()
     listed = alive
     if request.include_fenced_brokers:
         listed = [broker for _, broker in sorted(image.brokers.items())]
     response = messages.DescribeClusterResponse(
         cluster_id=image.cluster_id,
-        controller_id=services.random.choice(alive).broker_id if alive else -1,
+        controller_id=context.broker.random.choice(alive).broker_id if alive else -1,
         brokers=[
             messages.DescribeClusterResponse.DescribeClusterBroker(
                 broker.broker_id, broker.host, broker.port, broker.rack, broker.fenced
@@ -49,7 +48,7 @@ def handle_describe_cluster(
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
-    reply(response)
+    respond(response)
 
 
 def _wrong_endpoint(endpoint_type: int) -> messages.DescribeClusterResponse:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from broker_sim.controller import Controller, PartitionOutcome
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import BrokerServices, RequestContext
 
 __all__ = ["handle_elect_leaders"]
 
@@ -41,33 +41,33 @@ class _Elections(NamedTuple):
 
 
 def handle_elect_leaders(
-    services: Services,
     request: messages.ElectLeadersRequest,
     context: RequestContext,
-    reply: Callable[[messages.ElectLeadersResponse], None],
+    respond: Callable[[messages.ElectLeadersResponse], None],
 ) -> None:
     """Elect the leaders of the partitions (None: of all); answer when this broker knows them."""
-    deadline_ms = services.clock.now_ms() + request.timeout_ms
+    broker = context.broker
+    deadline_ms = broker.clock.now_ms() + request.timeout_ms
 
     def answer(elections: _Elections) -> None:
         response = messages.ElectLeadersResponse(replica_election_results=elections.results)
         if not elections.new_leaders:
-            reply(response)
+            respond(response)
             return
         operation = DelayedElectLeader(
-            max(0, deadline_ms - services.clock.now_ms()),
+            max(0, deadline_ms - broker.clock.now_ms()),
             elections.new_leaders,
-            lambda topic_partition: _current_leader(services, topic_partition),
-            lambda: reply(response),
+            lambda topic_partition: _current_leader(broker, topic_partition),
+            lambda: respond(response),
             client_id=context.client_id,
         )
-        services.replica_manager.purgatories.elect_leader.try_complete_else_watch(
+        broker.replica_manager.purgatories.elect_leader.try_complete_else_watch(
             operation, list(elections.new_leaders)
         )
 
     def refuse(outcome: Outcome) -> None:
         has_error_code = context.api_version >= TOP_LEVEL_ERROR_VERSION
-        reply(
+        respond(
             messages.ElectLeadersResponse(
                 error_code=outcome.error_code if has_error_code else ErrorCode.NONE,
                 replica_election_results=[
@@ -80,10 +80,10 @@ def handle_elect_leaders(
         )
 
     if request.topic_partitions is not None and not request.topic_partitions:
-        reply(messages.ElectLeadersResponse())
+        respond(messages.ElectLeadersResponse())
     else:
         forward(
-            services,
+            context.broker,
             request.timeout_ms,
             lambda controller: _elect(controller, request),
             answer,
@@ -135,8 +135,8 @@ def _new_leaders(
     return leaders
 
 
-def _current_leader(services: Services, topic_partition: TopicPartition) -> int:
-    state = services.image.partition(topic_partition)
+def _current_leader(broker: BrokerServices, topic_partition: TopicPartition) -> int:
+    state = broker.image.partition(topic_partition)
     return NO_LEADER if state is None else state.leader
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.controller import OngoingReassignment
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_list_partition_reassignments"]
 
@@ -22,10 +22,9 @@ Response = messages.ListPartitionReassignmentsResponse
 
 
 def handle_list_partition_reassignments(
-    services: Services,
     request: messages.ListPartitionReassignmentsRequest,
-    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
-    reply: Callable[[messages.ListPartitionReassignmentsResponse], None],
+    context: RequestContext,
+    respond: Callable[[messages.ListPartitionReassignmentsResponse], None],
 ) -> None:
     """List the moves under way, of the partitions named or (None) of all."""
     wanted: dict[str, list[int]] | None = None
@@ -47,8 +46,8 @@ def handle_list_partition_reassignments(
                     list(move.removing_replicas),
                 )
             )
-        reply(Response(error_message=None, topics=list(topics.values())))
+        respond(Response(error_message=None, topics=list(topics.values())))
 
-    services.controller.call(
+    context.broker.controller.call(
         lambda controller: controller.list_partition_reassignments(wanted), answer
     )

@@ -7,32 +7,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.handlers.configs.config_resources import alter_configs_of
+from broker_sim.handlers.support.config_resources import alter_configs_of
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.controller import ConfigResourceType
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_alter_configs"]
 
 
 def handle_alter_configs(
-    services: Services,
     request: messages.AlterConfigsRequest,
-    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
-    reply: Callable[[messages.AlterConfigsResponse], None],
+    context: RequestContext,
+    respond: Callable[[messages.AlterConfigsResponse], None],
 ) -> None:
     """Replace the configurations of each resource, completely or not at all."""
     alter_configs_of(
-        services,
+        context.broker,
         request.resources,
         _configs,
         lambda controller, changes: controller.alter_configs(changes, request.validate_only),
         messages.AlterConfigsResponse.AlterConfigsResourceResponse,
-        lambda responses: reply(messages.AlterConfigsResponse(responses=responses)),
+        lambda responses: respond(messages.AlterConfigsResponse(responses=responses)),
     )
 
 

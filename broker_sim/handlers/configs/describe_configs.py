@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.config import ConfigEntry
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import BrokerServices, RequestContext
 
 __all__ = ["handle_describe_configs"]
 
@@ -47,25 +47,24 @@ ConfigResult = messages.DescribeConfigsResponse.DescribeConfigsResourceResult
 
 
 def handle_describe_configs(
-    services: Services,
     request: messages.DescribeConfigsRequest,
-    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
-    reply: Callable[[messages.DescribeConfigsResponse], None],
+    context: RequestContext,
+    respond: Callable[[messages.DescribeConfigsResponse], None],
 ) -> None:
     """Describe each resource; one of a type that nobody knows makes the whole request fail."""
     if any(r.resource_type not in KNOWN_RESOURCE_TYPES for r in request.resources):
         error = ApiError(ErrorCode.INVALID_REQUEST, MALFORMED)
         results = [_failed(resource, error) for resource in request.resources]
     else:
-        results = [_describe(services, request, resource) for resource in request.resources]
-    reply(messages.DescribeConfigsResponse(results=results))
+        results = [_describe(context.broker, request, resource) for resource in request.resources]
+    respond(messages.DescribeConfigsResponse(results=results))
 
 
 def _describe(
-    services: Services, request: messages.DescribeConfigsRequest, resource: Resource
+    broker: BrokerServices, request: messages.DescribeConfigsRequest, resource: Resource
 ) -> Result:
     try:
-        entries = _entries(services, resource)
+        entries = _entries(broker, resource)
     except ApiError as error:
         return _failed(resource, error)
     return Result(
@@ -78,13 +77,13 @@ def _describe(
     )
 
 
-def _entries(services: Services, resource: Resource) -> list[ConfigEntry]:
+def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
     """Return the resource's configurations. Raises ApiError when there is no such resource."""
-    image = services.image
+    image = broker.image
     configs = BrokerConfigs(
-        services.config,
+        broker.config,
         image.dynamic_cluster_configs(),
-        image.dynamic_broker_configs(services.broker_id),
+        image.dynamic_broker_configs(broker.broker_id),
     )
     name = resource.resource_name
     wanted = resource.configuration_keys or None
@@ -103,7 +102,7 @@ def _entries(services: Services, resource: Resource) -> list[ConfigEntry]:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {type_name}")
     if not name:
         return configs.describe_cluster(wanted)
-    _check_own_id(services.broker_id, name)
+    _check_own_id(broker.broker_id, name)
     return configs.describe_broker(wanted)
 
 

@@ -9,33 +9,32 @@ from typing import TYPE_CHECKING
 
 from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResourceType
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.handlers.configs.config_resources import alter_configs_of
+from broker_sim.handlers.support.config_resources import alter_configs_of
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_incremental_alter_configs"]
 
 
 def handle_incremental_alter_configs(
-    services: Services,
     request: messages.IncrementalAlterConfigsRequest,
-    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
-    reply: Callable[[messages.IncrementalAlterConfigsResponse], None],
+    context: RequestContext,
+    respond: Callable[[messages.IncrementalAlterConfigsResponse], None],
 ) -> None:
     """Set, delete, append or subtract; each resource changes completely or not at all."""
     alter_configs_of(
-        services,
+        context.broker,
         request.resources,
         _alterations,
         lambda controller, changes: controller.incremental_alter_configs(
             changes, request.validate_only
         ),
         messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
-        lambda responses: reply(messages.IncrementalAlterConfigsResponse(responses=responses)),
+        lambda responses: respond(messages.IncrementalAlterConfigsResponse(responses=responses)),
     )
 
 

@@ -13,16 +13,15 @@ from broker_sim.replica import DeleteRecordsPartitionStatus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_delete_records"]
 
 
 def handle_delete_records(
-    services: Services,
     request: messages.DeleteRecordsRequest,
     context: RequestContext,
-    reply: Callable[[messages.DeleteRecordsResponse], None],
+    respond: Callable[[messages.DeleteRecordsResponse], None],
 ) -> None:
     """Delete up to the offsets asked for; answer when every living replica has, or at the timeout."""
     offsets: dict[TopicPartition, int] = {}
@@ -30,18 +29,18 @@ def handle_delete_records(
     for topic in request.topics:
         for partition in topic.partitions:
             key = TopicPartition(topic.name, partition.partition_index)
-            if services.image.partition(key) is None:
+            if context.broker.image.partition(key) is None:
                 refused[key] = DeleteRecordsPartitionStatus(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif is_internal_topic(topic.name):
                 refused[key] = DeleteRecordsPartitionStatus(ErrorCode.INVALID_TOPIC_EXCEPTION)
             else:
                 offsets[key] = partition.offset
 
-    def respond(statuses: dict[TopicPartition, DeleteRecordsPartitionStatus]) -> None:
-        reply(_build_response(statuses | refused))
+    def on_deleted(statuses: dict[TopicPartition, DeleteRecordsPartitionStatus]) -> None:
+        respond(_build_response(statuses | refused))
 
-    services.replica_manager.delete_records(
-        request.timeout_ms, offsets, respond, client_id=context.client_id
+    context.broker.replica_manager.delete_records(
+        request.timeout_ms, offsets, on_deleted, client_id=context.client_id
     )
 
 

@@ -21,7 +21,7 @@ from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition, Fetc
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import BrokerServices, RequestContext
 
 __all__ = ["handle_fetch"]
 
@@ -39,28 +39,27 @@ Unknown = tuple["messages.FetchRequest.FetchTopic", int]
 
 
 def handle_fetch(
-    services: Services,
     request: messages.FetchRequest,
     context: RequestContext,
-    reply: Callable[[messages.FetchResponse], None],
+    respond: Callable[[messages.FetchResponse], None],
 ) -> None:
     """Read what is asked for, now or when there is enough; unknown partitions do not end a wait."""
     version = context.api_version
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        reply(_failed(request, version))
+        respond(_failed(request, version))
         return
     if version >= SESSION_VERSION and request.session_epoch not in (FINAL_EPOCH, INITIAL_EPOCH):
-        reply(messages.FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
+        respond(messages.FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
         return
-    infos, unknown = _partitions_to_fetch(services, request, version)
-    builder = _ResponseBuilder(services, version, infos, unknown)
+    infos, unknown = _partitions_to_fetch(context.broker, request, version)
+    builder = _ResponseBuilder(context.broker, version, infos, unknown)
     if not infos:
-        reply(builder.build(()))
+        respond(builder.build(()))
         return
-    services.replica_manager.fetch_messages(
-        _fetch_params(services, request, context),
+    context.broker.replica_manager.fetch_messages(
+        _fetch_params(context.broker, request, context),
         list(infos.items()),
-        lambda results: reply(builder.build(results)),
+        lambda results: respond(builder.build(results)),
     )
 
 
@@ -90,9 +89,9 @@ def _refused(index: int, error_code: ErrorCode) -> messages.FetchResponse.Partit
 
 
 def _partitions_to_fetch(
-    services: Services, request: messages.FetchRequest, version: int
+    broker: BrokerServices, request: messages.FetchRequest, version: int
 ) -> tuple[dict[TopicPartition, FetchPartition], list[Unknown]]:
-    image = services.image
+    image = broker.image
     infos: dict[TopicPartition, FetchPartition] = {}
     unknown: list[Unknown] = []
     for topic in request.topics:
@@ -118,7 +117,7 @@ def _partitions_to_fetch(
 
 
 def _fetch_params(
-    services: Services, request: messages.FetchRequest, context: RequestContext
+    broker: BrokerServices, request: messages.FetchRequest, context: RequestContext
 ) -> FetchParams:
     version = context.api_version
     if version >= REPLICA_STATE_VERSION:
@@ -126,7 +125,7 @@ def _fetch_params(
         replica_epoch = request.replica_state.replica_epoch
     else:
         replica_id, replica_epoch = request.replica_id, -1
-    max_bytes = min(request.max_bytes, services.config.fetch_max_bytes)
+    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
     if replica_id >= 0:
         isolation = FetchIsolation.LOG_END
     elif request.isolation_level == READ_COMMITTED:
@@ -148,16 +147,16 @@ def _fetch_params(
 class _ResponseBuilder:
     """Builds the response when the fetch ends, with the metadata of that moment."""
 
-    __slots__ = ("_infos", "_services", "_unknown", "_version")
+    __slots__ = ("_broker", "_infos", "_unknown", "_version")
 
     def __init__(
         self,
-        services: Services,
+        broker: BrokerServices,
         version: int,
         infos: Mapping[TopicPartition, FetchPartition],
         unknown: list[Unknown],
     ) -> None:
-        self._services = services
+        self._broker = broker
         self._version = version
         self._infos = infos
         self._unknown = unknown
@@ -179,7 +178,7 @@ class _ResponseBuilder:
                 response.responses.append(topic)
             answer = _partition_data(topic_partition.partition, data)
             if data.error_code in HINTED_ERRORS and self._version >= LEADER_HINT_VERSION:
-                hints = hints or LeaderHints(self._services.image)
+                hints = hints or LeaderHints(self._broker.image)
                 hints.add(topic_partition, answer.current_leader)
             topic.partitions.append(answer)
         for asked, index in self._unknown:
@@ -192,7 +191,7 @@ class _ResponseBuilder:
     def _unknown_topic(
         self, asked: messages.FetchRequest.FetchTopic, index: int
     ) -> messages.FetchResponse.FetchableTopicResponse:
-        known = asked.topic_id in self._services.image.topic_names
+        known = asked.topic_id in self._broker.image.topic_names
         by_name = self._version < TOPIC_ID_VERSION
         error_code = (
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name or known else ErrorCode.UNKNOWN_TOPIC_ID

@@ -17,7 +17,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import BrokerServices, RequestContext
     from broker_sim.replica import Partition
 
 __all__ = ["handle_list_offsets"]
@@ -50,10 +50,9 @@ NOT_FOUND: Found = (-1, -1, -1)
 
 
 def handle_list_offsets(
-    services: Services,
     request: messages.ListOffsetsRequest,
     context: RequestContext,
-    reply: Callable[[messages.ListOffsetsResponse], None],
+    respond: Callable[[messages.ListOffsetsResponse], None],
 ) -> None:
     """Look up one offset for each partition asked for; what is asked twice is answered once."""
     response = messages.ListOffsetsResponse
@@ -68,7 +67,7 @@ def handle_list_offsets(
         answer = response.ListOffsetsPartitionResponse(partition_index=key.partition)
         try:
             _check(request, partition, context.api_version, counts[key])
-            found = _look_up(services, request, key, partition)
+            found = _look_up(context.broker, request, key, partition)
         except ApiError as error:
             answer.error_code = error.error_code
         else:
@@ -80,7 +79,7 @@ def handle_list_offsets(
         response.ListOffsetsTopicResponse(name, list(partitions.values()))
         for name, partitions in answers.items()
     ]
-    reply(response(topics=topics))
+    respond(response(topics=topics))
 
 
 def _check(
@@ -99,12 +98,12 @@ def _check(
 
 
 def _look_up(
-    services: Services,
+    broker: BrokerServices,
     request: messages.ListOffsetsRequest,
     key: TopicPartition,
     asked: messages.ListOffsetsRequest.ListOffsetsPartition,
 ) -> Found:
-    partition = services.replica_manager.get_partition(key)
+    partition = broker.replica_manager.get_partition(key)
     only_leader = request.replica_id != DEBUG_REPLICA_ID
     log = partition.local_log(asked.current_leader_epoch, only_leader)
     is_client = request.replica_id == CONSUMER_REPLICA_ID

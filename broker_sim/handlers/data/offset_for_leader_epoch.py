@@ -11,16 +11,15 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_offset_for_leader_epoch"]
 
 
 def handle_offset_for_leader_epoch(
-    services: Services,
     request: messages.OffsetForLeaderEpochRequest,
-    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
-    reply: Callable[[messages.OffsetForLeaderEpochResponse], None],
+    context: RequestContext,
+    respond: Callable[[messages.OffsetForLeaderEpochResponse], None],
 ) -> None:
     """Tell where each leader epoch asked for ends in the leader's log."""
     response = messages.OffsetForLeaderEpochResponse()
@@ -31,7 +30,7 @@ def handle_offset_for_leader_epoch(
             answer = messages.OffsetForLeaderEpochResponse.EpochEndOffset(partition=asked.partition)
             result.partitions.append(answer)
             try:
-                partition = services.replica_manager.get_partition(
+                partition = context.broker.replica_manager.get_partition(
                     TopicPartition(topic.topic, asked.partition)
                 )
                 partition.local_log(asked.current_leader_epoch, require_leader=True)
@@ -41,4 +40,4 @@ def handle_offset_for_leader_epoch(
                 answer.leader_epoch, answer.end_offset = partition.end_offset_for_epoch(
                     asked.leader_epoch
                 )
-    reply(response)
+    respond(response)

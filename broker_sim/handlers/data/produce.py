@@ -22,7 +22,7 @@ from broker_sim.protocol.record_batch import TRANSACTIONAL_FLAG, validate_produc
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import BrokerServices, RequestContext
     from broker_sim.replica import ProducePartitionStatus
 
 __all__ = ["handle_produce"]
@@ -40,31 +40,30 @@ Refused = tuple["messages.ProduceRequest.TopicProduceData", int, ErrorCode]
 
 
 def handle_produce(
-    services: Services,
     request: messages.ProduceRequest,
     context: RequestContext,
-    reply: Callable[[messages.ProduceResponse], None],
+    respond: Callable[[messages.ProduceResponse | None], None],
 ) -> None:
     """Append to the partitions that are known and lead here; answer for all of them."""
-    entries, refused = _sort_out(services, request, context)
+    entries, refused = _sort_out(context.broker, request, context)
 
-    def respond(statuses: dict[TopicPartition, ProducePartitionStatus]) -> None:
+    def on_appended(statuses: dict[TopicPartition, ProducePartitionStatus]) -> None:
         if request.acks != 0:
-            reply(_build_response(services, context.api_version, statuses, refused))
+            respond(_build_response(context.broker, context.api_version, statuses, refused))
             return
         errors = {s.error_code.name for s in statuses.values() if s.error_code}
         errors.update(error.name for _, _, error in refused)
         if errors:
-            context.close_connection(f"acks=0 produce failed with {', '.join(sorted(errors))}")
+            context.connection.close(f"acks=0 produce failed with {', '.join(sorted(errors))}")
         else:
-            context.no_response()
+            respond(None)
 
     if entries:
-        services.replica_manager.append_records(
-            request.timeout_ms, request.acks, entries, respond, client_id=context.client_id
+        context.broker.replica_manager.append_records(
+            request.timeout_ms, request.acks, entries, on_appended, client_id=context.client_id
         )
     else:
-        respond({})
+        on_appended({})
 
 
 def _has_transactional_records(request: messages.ProduceRequest) -> bool:
@@ -87,7 +86,7 @@ def _refuse_all(request: messages.ProduceRequest, error_code: ErrorCode) -> list
 
 
 def _sort_out(
-    services: Services, request: messages.ProduceRequest, context: RequestContext
+    broker: BrokerServices, request: messages.ProduceRequest, context: RequestContext
 ) -> tuple[dict[TopicPartition, memoryview], list[Refused]]:
     """Part what can be appended from what is refused at once."""
     api_version = context.api_version
@@ -96,11 +95,11 @@ def _sort_out(
     entries: dict[TopicPartition, memoryview] = {}
     refused: list[Refused] = []
     for topic in request.topic_data:
-        name, unknown = _topic_name(services, topic, api_version)
+        name, unknown = _topic_name(broker, topic, api_version)
         is_locked = is_internal_topic(name) and context.client_id != ADMIN_CLIENT_ID
         for partition in topic.partition_data:
             key = TopicPartition(name, partition.index)
-            if services.image.partition(key) is None:
+            if broker.image.partition(key) is None:
                 refused.append((topic, partition.index, unknown))
                 continue
             try:
@@ -126,17 +125,17 @@ def _checked_records(records: object, acks: int, api_version: int) -> memoryview
 
 
 def _topic_name(
-    services: Services, topic: messages.ProduceRequest.TopicProduceData, api_version: int
+    broker: BrokerServices, topic: messages.ProduceRequest.TopicProduceData, api_version: int
 ) -> tuple[str, ErrorCode]:
     """Return the topic's name ("" if its id is unknown) and the error for unknown partitions."""
     if api_version < TOPIC_ID_VERSION:
         return topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    name = services.image.topic_names.get(topic.topic_id, "")
+    name = broker.image.topic_names.get(topic.topic_id, "")
     return name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name else ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def _build_response(
-    services: Services,
+    broker: BrokerServices,
     api_version: int,
     statuses: dict[TopicPartition, ProducePartitionStatus],
     refused: list[Refused],
@@ -147,7 +146,7 @@ def _build_response(
     for topic_partition, status in statuses.items():
         topic = topics.get(topic_partition.topic)
         if topic is None:
-            state = services.image.topics.get(topic_partition.topic)
+            state = broker.image.topics.get(topic_partition.topic)
             topic = messages.ProduceResponse.TopicProduceResponse(
                 name=topic_partition.topic,
                 topic_id=bytes(16) if state is None else state.topic_id,
@@ -170,7 +169,7 @@ def _build_response(
             status.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
             and api_version >= LEADER_HINT_VERSION
         ):
-            hints = hints or LeaderHints(services.image)
+            hints = hints or LeaderHints(broker.image)
             hints.add(topic_partition, answer.current_leader)
         topic.partition_responses.append(answer)
     for asked, index, error_code in refused:

@@ -28,7 +28,7 @@ from broker_sim.protocol.api_keys import ApiKey, response_class
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers.context import Handler, Reply, RequestContext, Services
+    from broker_sim.handlers.context import BrokerServices, Handler, RequestContext, Respond
 
 __all__ = ["Fault", "FaultInjector", "Loss", "parse_api"]
 
@@ -83,12 +83,12 @@ class Fault:
         """Whether it hits that partition."""
         return self.topic in {None, topic} and self.partition in {None, partition}
 
-    def hits(self, services: Services, request: Any, context: RequestContext) -> bool:
+    def hits(self, broker: BrokerServices, request: Any, context: RequestContext) -> bool:
         """Whether it hits that request, or one of its partitions."""
         return (
             self.api == context.api_key
-            and self.broker_id in {None, services.broker_id}
-            and (self.topic is None or names_partition(services, self.api, request, self.names))
+            and self.broker_id in {None, broker.broker_id}
+            and (self.topic is None or names_partition(broker, self.api, request, self.names))
         )
 
 
@@ -123,19 +123,19 @@ class FaultInjector:
     def intercept(self, handler: Handler, call_later: Callable[..., object]) -> Handler:
         """Return a handler that lets requests through the first fault that hits them."""
 
-        def handle(services: Services, request: Any, context: RequestContext, reply: Reply) -> None:
-            fault = self._take(services, request, context)
+        def handle(request: Any, context: RequestContext, respond: Respond) -> None:
+            fault = self._take(context.broker, request, context)
             if fault is None:
-                handler(services, request, context, reply)
+                handler(request, context, respond)
             else:
-                _Hit(fault, handler, call_later).handle(services, request, context, reply)
+                _Hit(fault, handler, call_later).handle(request, context, respond)
 
         return handle
 
-    def _take(self, services: Services, request: Any, context: RequestContext) -> Fault | None:
+    def _take(self, broker: BrokerServices, request: Any, context: RequestContext) -> Fault | None:
         """Return the first fault that hits the request, counted down."""
         for fault_id, fault in self._faults.items():
-            if fault.hits(services, request, context):
+            if fault.hits(broker, request, context):
                 if fault.remaining is not None:
                     fault.remaining -= 1
                     if fault.remaining == 0:
@@ -152,62 +152,55 @@ class _Hit:
         self._handler = handler
         self._call_later = call_later
 
-    def handle(
-        self, services: Services, request: Any, context: RequestContext, reply: Reply
-    ) -> None:
+    def handle(self, request: Any, context: RequestContext, respond: Respond) -> None:
         """Lose, delay or refuse the request."""
         fault = self._fault
         if fault.lose is Loss.REQUEST:
-            context.close_connection(INJECTED)
+            context.connection.close(INJECTED)
             return
         if fault.lose is Loss.RESPONSE:
-            context, reply = _losing(context)
+            respond = _losing(context)
         elif fault.delay_ms:
-            context, reply = self._delaying(context, reply)
+            respond = self._delaying(respond)
         if fault.error_code:
-            self._refuse(services, request, context, reply)
+            self._refuse(request, context, respond)
         else:
-            self._handler(services, request, context, reply)
+            self._handler(request, context, respond)
 
-    def _delaying(self, context: RequestContext, reply: Reply) -> tuple[RequestContext, Reply]:
-        def no_response() -> None:
-            self._call_later(self._fault.delay_ms, context.no_response)
+    def _delaying(self, respond: Respond) -> Respond:
+        def respond_later(message: Any) -> None:
+            self._call_later(self._fault.delay_ms, respond, message)
 
-        def delayed_reply(message: Any) -> None:
-            self._call_later(self._fault.delay_ms, reply, message)
+        return respond_later
 
-        return context.ending_with(no_response), delayed_reply
-
-    def _refuse(
-        self, services: Services, request: Any, context: RequestContext, reply: Reply
-    ) -> None:
+    def _refuse(self, request: Any, context: RequestContext, respond: Respond) -> None:
         fault = self._fault
         if fault.api is ApiKey.PRODUCE and request.acks == 0:
             # There is no answer that could tell of the error; Kafka closes the connection.
-            context.close_connection(INJECTED)
+            context.connection.close(INJECTED)
             return
         if fault.api not in PARTITION_APIS:
             response: Any = response_class(fault.api)()
             response.error_code = fault.error_code
-            reply(response)
+            respond(response)
             return
-        add_refusals = split_off(services, fault.api, request, fault.names, fault.error_code)
+        add_refusals = split_off(context.broker, fault.api, request, fault.names, fault.error_code)
 
-        def reply_with_refusals(message: Any) -> None:
+        def respond_with_refusals(message: Any) -> None:
             add_refusals(message)
-            reply(message)
+            respond(message)
 
         if has_partitions(fault.api, request):
-            self._handler(services, request, context, reply_with_refusals)
+            self._handler(request, context, respond_with_refusals)
         else:
-            reply_with_refusals(response_class(fault.api)())
+            respond_with_refusals(response_class(fault.api)())
 
 
-def _losing(context: RequestContext) -> tuple[RequestContext, Reply]:
-    def lose(_: Any = None) -> None:
-        context.close_connection(INJECTED)
+def _losing(context: RequestContext) -> Respond:
+    def lose(_: Any) -> None:
+        context.connection.close(INJECTED)
 
-    return context.ending_with(lose), lose
+    return lose
 
 
 def parse_api(text: str) -> ApiKey:

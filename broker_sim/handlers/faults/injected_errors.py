@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.errors import ErrorCode
-    from broker_sim.handlers.context import Services
+    from broker_sim.handlers.context import BrokerServices
 
     IsMeant = Callable[[str, int], bool]
 
@@ -90,18 +90,18 @@ def has_partitions(api: ApiKey, request: Any) -> bool:
     return any(getattr(topic, shape.partitions) for topic in getattr(request, shape.topics))
 
 
-def names_partition(services: Services, api: ApiKey, request: Any, is_meant: IsMeant) -> bool:
+def names_partition(broker: BrokerServices, api: ApiKey, request: Any, is_meant: IsMeant) -> bool:
     """Whether the request is about any partition that is meant."""
     shape = PARTITION_APIS[api]
     return any(
-        is_meant(_name_of(services, topic, shape), getattr(partition, shape.number))
+        is_meant(_name_of(broker, topic, shape), getattr(partition, shape.number))
         for topic in getattr(request, shape.topics)
         for partition in getattr(topic, shape.partitions)
     )
 
 
 def split_off(
-    services: Services, api: ApiKey, request: Any, is_meant: IsMeant, error_code: ErrorCode
+    broker: BrokerServices, api: ApiKey, request: Any, is_meant: IsMeant, error_code: ErrorCode
 ) -> Callable[[Any], None]:
     """Take the partitions that are meant out of the request.
 
@@ -111,7 +111,7 @@ def split_off(
     response = response_class(api)
     answers = []
     for topic in getattr(request, shape.topics):
-        name = _name_of(services, topic, shape)
+        name = _name_of(broker, topic, shape)
         kept: list[Any] = []
         refused: list[Any] = []
         for partition in getattr(topic, shape.partitions):
@@ -146,7 +146,7 @@ def _refusal(struct: Any, shape: _Shape, partition: Any, error_code: ErrorCode) 
     return refusal
 
 
-def _name_of(services: Services, topic: Any, shape: _Shape) -> str:
+def _name_of(broker: BrokerServices, topic: Any, shape: _Shape) -> str:
     """Return the topic's name, also where the request has only its id."""
     name: str = getattr(topic, shape.topic_name)
-    return name or services.image.topic_names.get(getattr(topic, "topic_id", b""), "")
+    return name or broker.image.topic_names.get(getattr(topic, "topic_id", b""), "")

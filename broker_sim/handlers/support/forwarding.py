@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.controller import Controller
-    from broker_sim.handlers.context import Services
+    from broker_sim.handlers.context import BrokerServices
 
 __all__ = ["forward"]
 
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 def forward(
-    services: Services,
+    broker: BrokerServices,
     timeout_ms: int,
     verb: Callable[[Controller], Result],
     on_result: Callable[[Result], None],
@@ -46,4 +46,4 @@ def forward(
             return lambda: on_refusal(refusal)
         return lambda: on_result(result)
 
-    services.controller.call(attempt, lambda answer: answer())
+    broker.controller.call(attempt, lambda answer: answer())

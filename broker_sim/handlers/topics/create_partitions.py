@@ -15,20 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from broker_sim.controller import Outcome
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_create_partitions"]
 
 
 def handle_create_partitions(
-    services: Services,
     request: messages.CreatePartitionsRequest,
-    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
-    reply: Callable[[messages.CreatePartitionsResponse], None],
+    context: RequestContext,
+    respond: Callable[[messages.CreatePartitionsResponse], None],
 ) -> None:
     """Raise the topics' numbers of partitions, or only say whether it could be done."""
     if not request.topics:
-        reply(messages.CreatePartitionsResponse())
+        respond(messages.CreatePartitionsResponse())
         return
     wanted = [_new_partitions(topic) for topic in request.topics]
 
@@ -39,10 +38,10 @@ def handle_create_partitions(
             )
             for name, outcome in outcomes
         ]
-        reply(messages.CreatePartitionsResponse(results=results))
+        respond(messages.CreatePartitionsResponse(results=results))
 
     forward(
-        services,
+        context.broker,
         request.timeout_ms,
         lambda controller: controller.create_partitions(wanted, request.validate_only),
         answer,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.controller import CreateTopicResult, Outcome
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import BrokerServices, RequestContext
 
 __all__ = ["handle_create_topics"]
 
@@ -30,14 +30,13 @@ TopicResult = messages.CreateTopicsResponse.CreatableTopicResult
 
 
 def handle_create_topics(
-    services: Services,
     request: messages.CreateTopicsRequest,
     context: RequestContext,
-    reply: Callable[[messages.CreateTopicsResponse], None],
+    respond: Callable[[messages.CreateTopicsResponse], None],
 ) -> None:
     """Create the topics, or only say whether they could be; each one succeeds or fails alone."""
     if not request.topics:
-        reply(messages.CreateTopicsResponse())
+        respond(messages.CreateTopicsResponse())
         return
     wanted = [_creatable_topic(topic) for topic in request.topics]
     configs = {topic.name: topic.configs for topic in wanted}
@@ -47,8 +46,8 @@ def handle_create_topics(
         if context.api_version >= CONFIGS_VERSION:
             for topic, result in zip(described, results, strict=True):
                 if result.outcome.ok:
-                    topic.configs = _effective_configs(services, configs[topic.name])
-        reply(messages.CreateTopicsResponse(topics=described))
+                    topic.configs = _effective_configs(context.broker, configs[topic.name])
+        respond(messages.CreateTopicsResponse(topics=described))
 
     def refuse(outcome: Outcome) -> None:
         refused = [
@@ -59,10 +58,10 @@ def handle_create_topics(
             )
             for topic in request.topics
         ]
-        reply(messages.CreateTopicsResponse(topics=refused))
+        respond(messages.CreateTopicsResponse(topics=refused))
 
     forward(
-        services,
+        context.broker,
         request.timeout_ms,
         lambda controller: controller.create_topics(wanted, request.validate_only),
         answer,
@@ -92,12 +91,12 @@ def _topic_result(result: CreateTopicResult) -> TopicResult:
 
 
 def _effective_configs(
-    services: Services, topic_configs: Mapping[str, str | None]
+    broker: BrokerServices, topic_configs: Mapping[str, str | None]
 ) -> list[messages.CreateTopicsResponse.CreatableTopicConfigs]:
     """Return what the topic gets by name, before any one broker's own dynamic configuration."""
     given = {name: value for name, value in topic_configs.items() if value is not None}
-    cluster = services.image.dynamic_cluster_configs()
-    entries = BrokerConfigs(services.config, cluster, broker={}).describe_topic(given)
+    cluster = broker.image.dynamic_cluster_configs()
+    entries = BrokerConfigs(broker.config, cluster, broker={}).describe_topic(given)
     return [
         messages.CreateTopicsResponse.CreatableTopicConfigs(
             name=entry.name, value=entry.value, config_source=entry.source

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.controller import DeleteTopicResult, Outcome
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_delete_topics"]
 
@@ -26,10 +26,9 @@ TopicResult = messages.DeleteTopicsResponse.DeletableTopicResult
 
 
 def handle_delete_topics(
-    services: Services,
     request: messages.DeleteTopicsRequest,
     context: RequestContext,
-    reply: Callable[[messages.DeleteTopicsResponse], None],
+    respond: Callable[[messages.DeleteTopicsResponse], None],
 ) -> None:
     """Delete the topics, each named by its name or its id; each one succeeds or fails alone."""
     wanted: list[str | bytes] = list(request.topic_names)
@@ -45,7 +44,7 @@ def handle_delete_topics(
 
     def answer(results: list[DeleteTopicResult]) -> None:
         deleted = [_topic_result(result) for result in results]
-        reply(messages.DeleteTopicsResponse(responses=refused + deleted))
+        respond(messages.DeleteTopicsResponse(responses=refused + deleted))
 
     def refuse(outcome: Outcome) -> None:
         error_code = outcome.error_code
@@ -57,10 +56,10 @@ def handle_delete_topics(
             TopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code)
             for topic in request.topics
         ]
-        reply(messages.DeleteTopicsResponse(responses=by_name + by_either))
+        respond(messages.DeleteTopicsResponse(responses=by_name + by_either))
 
     forward(
-        services,
+        context.broker,
         request.timeout_ms,
         lambda controller: controller.delete_topics(wanted),
         answer,

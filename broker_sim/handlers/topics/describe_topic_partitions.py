@@ -18,7 +18,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata import MetadataImage, PartitionState, TopicState
 
 __all__ = ["handle_describe_topic_partitions"]
@@ -29,29 +29,28 @@ Partition = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResp
 
 
 def handle_describe_topic_partitions(
-    services: Services,
     request: messages.DescribeTopicPartitionsRequest,
-    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
-    reply: Callable[[messages.DescribeTopicPartitionsResponse], None],
+    context: RequestContext,
+    respond: Callable[[messages.DescribeTopicPartitionsResponse], None],
 ) -> None:
     """Describe the topics (none named: all), from the cursor on, as far as the limit allows."""
-    image = services.image
+    image = context.broker.image
     asked = {topic.name for topic in request.topics}
     cursor = request.cursor
     if cursor is not None and _is_invalid(cursor, asked):
         refused = [Topic(ErrorCode.INVALID_REQUEST, topic.name) for topic in request.topics]
-        reply(messages.DescribeTopicPartitionsResponse(topics=refused))
+        respond(messages.DescribeTopicPartitionsResponse(topics=refused))
         return
     names = asked or image.topics.keys()
     if cursor is not None:
         names = {name for name in names if name >= cursor.topic_name}
-    limit = services.config.max_request_partition_size_limit
+    limit = context.broker.config.max_request_partition_size_limit
     page = _Page(image, max(1, min(limit, request.response_partition_limit)))
     for name in sorted(names):
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         if not page.add(name, start):
             break
-    reply(page.response)
+    respond(page.response)
 
 
 class _Page:

@@ -16,14 +16,14 @@ from broker_sim.handlers.support.authorized_operations import (
     ALL_CLUSTER_OPERATIONS,
     ALL_TOPIC_OPERATIONS,
 )
-from broker_sim.handlers.topics.auto_topic_creation import creatable_topic
+from broker_sim.handlers.support.auto_topic_creation import creatable_topic
 from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import BrokerServices, RequestContext
     from broker_sim.metadata import MetadataImage, PartitionState, TopicState
 
 __all__ = ["handle_metadata", "offline_replicas"]
@@ -33,22 +33,21 @@ Topic = messages.MetadataResponse.MetadataResponseTopic
 
 
 def handle_metadata(
-    services: Services,
     request: messages.MetadataRequest,
     context: RequestContext,
-    reply: Callable[[messages.MetadataResponse], None],
+    respond: Callable[[messages.MetadataResponse], None],
 ) -> None:
     """Describe the living brokers and the topics asked for (None: all of them)."""
     if any(topic.name is None and topic.topic_id == NO_TOPIC_ID for topic in request.topics or ()):
-        reply(_failed(request))
+        respond(_failed(request))
         return
-    image = services.image
+    image = context.broker.image
     brokers = image.alive_brokers()
     everything = request.topics is None or (context.api_version == 0 and not request.topics)
     if everything:
         topics = [_describe(image, topic, context.api_version) for topic in image.topics.values()]
     else:
-        topics = _named_topics(services, request, context.api_version)
+        topics = _named_topics(context.broker, request, context.api_version)
     response = messages.MetadataResponse(
         brokers=[
             messages.MetadataResponse.MetadataResponseBroker(
@@ -57,7 +56,7 @@ def handle_metadata(
             for broker in brokers
         ],
         cluster_id=image.cluster_id,
-        controller_id=services.random.choice(brokers).broker_id if brokers else -1,
+        controller_id=context.broker.random.choice(brokers).broker_id if brokers else -1,
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
@@ -65,7 +64,7 @@ def handle_metadata(
     if request.include_topic_authorized_operations:
         for topic in topics:
             topic.topic_authorized_operations = ALL_TOPIC_OPERATIONS
-    reply(response)
+    respond(response)
 
 
 def _failed(request: messages.MetadataRequest) -> messages.MetadataResponse:
@@ -80,27 +79,27 @@ def _failed(request: messages.MetadataRequest) -> messages.MetadataResponse:
 
 
 def _named_topics(
-    services: Services, request: messages.MetadataRequest, version: int
+    broker: BrokerServices, request: messages.MetadataRequest, version: int
 ) -> list[Topic]:
     """Describe what is asked for, each topic once; one id makes all that have none be ignored."""
     asked = request.topics or ()
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != NO_TOPIC_ID)
     if ids:
-        return [_by_id(services.image, topic_id, version) for topic_id in ids]
+        return [_by_id(broker.image, topic_id, version) for topic_id in ids]
     topics: list[Topic] = []
     missing: list[str] = []
     for name in dict.fromkeys(topic.name or "" for topic in asked):
-        state = services.image.topics.get(name)
+        state = broker.image.topics.get(name)
         if state is not None:
-            topics.append(_describe(services.image, state, version))
+            topics.append(_describe(broker.image, state, version))
             continue
         error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
         if invalid_topic_name(name) is None:
             error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             missing.append(name)
         topics.append(Topic(error_code, name, NO_TOPIC_ID, is_internal_topic(name)))
-    if missing and request.allow_auto_topic_creation and services.config.auto_create_topics_enable:
-        _auto_create(services, missing)
+    if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
+        _auto_create(broker, missing)
     return topics
 
 
@@ -111,9 +110,9 @@ def _by_id(image: MetadataImage, topic_id: bytes, version: int) -> Topic:
     return _describe(image, state, version)
 
 
-def _auto_create(services: Services, names: list[str]) -> None:
-    wanted = [creatable_topic(name, services.config) for name in names]
-    services.controller.call(
+def _auto_create(broker: BrokerServices, names: list[str]) -> None:
+    wanted = [creatable_topic(name, broker.config) for name in names]
+    broker.controller.call(
         lambda controller: controller.create_topics(wanted, validate_only=False), lambda _: None
     )
 

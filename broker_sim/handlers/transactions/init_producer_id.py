@@ -14,7 +14,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers.context import RequestContext, Services
+    from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_init_producer_id"]
 
@@ -23,26 +23,25 @@ NO_PRODUCER_EPOCH = -1
 
 
 def handle_init_producer_id(
-    services: Services,
     request: messages.InitProducerIdRequest,
-    context: RequestContext,  # noqa: ARG001 - every handler has the same signature
-    reply: Callable[[messages.InitProducerIdResponse], None],
+    context: RequestContext,
+    respond: Callable[[messages.InitProducerIdResponse], None],
 ) -> None:
     """Give out the next producer id of the block that the controller gave to this broker.
 
     COORDINATOR_LOAD_IN_PROGRESS tells the client to ask again: the first block is on its way.
     """
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-        reply(_failed(ErrorCode.INVALID_REQUEST))
+        respond(_failed(ErrorCode.INVALID_REQUEST))
     elif request.transactional_id is not None:
         known = bool(request.transactional_id)
-        reply(_failed(ErrorCode.NOT_COORDINATOR if known else ErrorCode.INVALID_REQUEST))
+        respond(_failed(ErrorCode.NOT_COORDINATOR if known else ErrorCode.INVALID_REQUEST))
     else:
-        producer_id = services.producer_ids.next_id()
+        producer_id = context.broker.producer_ids.next_id()
         if producer_id is None:
-            reply(_failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+            respond(_failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         else:
-            reply(messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
+            respond(messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
 
 
 def _failed(error_code: ErrorCode) -> messages.InitProducerIdResponse:

@@ -9,16 +9,24 @@ from random import Random
 
 import pytest
 
-from broker_sim.config import BrokerConfig, effective_topic_config
+from broker_sim.broker.producer_ids import ProducerIds
+from broker_sim.config import BrokerConfig
 from broker_sim.controller import Controller, CreatableTopic, IsrMember, PartitionAlteration
 from broker_sim.handlers import RequestContext
-from broker_sim.handlers.transactions.producer_ids import ProducerIds
 from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.codec import decode, encode
 from broker_sim.replica import Purgatories, ReplicaManager
 from broker_sim.runtime.action_queue import ActionQueue
 from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
+
+
+class AlwaysOpen:
+    """The connection of a request that is answered."""
+
+    def close(self, reason=""):
+        raise AssertionError(f"closed: {reason}")
 
 
 class BrokerOne:
@@ -55,28 +63,18 @@ class BrokerOne:
     def call(self, verb, on_result):
         on_result(verb(self.active))
 
-    def topic_config(self, topic):
-        return effective_topic_config(
-            self.config, self.image.dynamic_cluster_configs(), topic.configs
-        )
-
     # -- requests ---------------------------------------------------------------------------------
 
     def send(self, handler, request, version, client_id="test"):
         """Hand over a request; the list gets its response, now or when it is answered."""
-        replies = []
-
-        def refuse(*_):
-            raise AssertionError("these APIs are always answered")
-
-        context = RequestContext(type(request).API_KEY, version, client_id, refuse, refuse)
+        answers = []
+        context = RequestContext(self, AlwaysOpen(), ApiKey(request.API_KEY), version, client_id)
         handler(
-            self,
             _over_the_wire(request, version),
             context,
-            lambda response: replies.append(_over_the_wire(response, version)),
+            lambda response: answers.append(_over_the_wire(response, version)),
         )
-        return replies
+        return answers
 
     def ask(self, handler, request, version, client_id="test"):
         """Return the response to a request that is answered at once."""

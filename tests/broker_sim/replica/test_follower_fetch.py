@@ -14,7 +14,7 @@ def fetch_as(bench):
 
     def fetch(replica_id, offset=0, replica_epoch=-1, leader_epoch=-1, log_start_offset=0):
         results = []
-        bench.cluster.nodes.brokers[LEADER].serve_fetch(
+        bench.cluster.nodes.brokers[LEADER].replica_server.serve_fetch(
             FetchParams(
                 0,
                 1,

@@ -1,0 +1,89 @@
+"""The link from a broker to the active controller; mirrors `NodeToControllerChannelManager`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from broker_sim.controller.requests import IsrMember, PartitionAlteration
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.replica import IsrDecision
+from broker_sim.runtime.links import CONTROLLER_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.controller import Controller
+    from broker_sim.replica import IsrProposal
+    from broker_sim.runtime.links import Links
+
+__all__ = ["ControllerLink"]
+
+Result = TypeVar("Result")
+
+
+class ControllerLink:
+    """The `ControllerChannel` over links, and the sender of ISR changes."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        links: Links,
+        controller: Controller,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._broker_id = broker_id
+        self._links = links
+        self._controller = controller
+        self._broker_epoch = broker_epoch
+
+    def call(
+        self, verb: Callable[[Controller], Result], on_result: Callable[[Result], None]
+    ) -> None:
+        """Run ``verb(controller)`` at the controller and ``on_result`` back here."""
+        self._links.call(
+            self._broker_id,
+            CONTROLLER_ID,
+            lambda send_result: send_result(verb(self._controller)),
+            on_result,
+            lambda: None,
+        )
+
+    def send_isr_changes(
+        self,
+        proposals: Sequence[IsrProposal],
+        on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None],
+    ) -> None:
+        """Send AlterPartition; the answer comes in the order of the proposals."""
+        broker_epoch = self._broker_epoch()
+        alterations = [self._alteration(proposal, broker_epoch) for proposal in proposals]
+
+        def verb(controller: Controller) -> tuple[ErrorCode, Sequence[IsrDecision]]:
+            try:
+                results = controller.alter_partition(self._broker_id, broker_epoch, alterations)
+            except ApiError as error:
+                return error.error_code, ()
+            decisions = [
+                IsrDecision(result.error_code)
+                if result.state is None
+                else IsrDecision(
+                    result.error_code,
+                    frozenset(result.state.isr),
+                    result.state.leader_epoch,
+                    result.state.partition_epoch,
+                )
+                for result in results
+            ]
+            return ErrorCode.NONE, decisions
+
+        self.call(verb, lambda answer: on_answer(*answer))
+
+    def _alteration(self, proposal: IsrProposal, broker_epoch: int) -> PartitionAlteration:
+        partition, pending = proposal
+        epochs = {**pending.proposed_epochs, self._broker_id: broker_epoch}
+        return PartitionAlteration(
+            partition.topic_id,
+            partition.topic_partition.partition,
+            pending.leader_epoch,
+            pending.partition_epoch,
+            [IsrMember(member, epoch) for member, epoch in epochs.items()],
+        )

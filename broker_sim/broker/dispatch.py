@@ -1,0 +1,87 @@
+"""From a frame to its handler and back to bytes; mirrors `KafkaApis.handle`.
+
+The way of a request: header, API table, decode, gate, handler, delayed actions; and from `respond`
+the encoder and the connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.context import RequestContext
+from broker_sim.protocol.api_keys import ApiKey, request_class
+from broker_sim.protocol.codec import decode
+from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.headers import RequestHeader, decode_request_header, encode_response
+
+if TYPE_CHECKING:
+    from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
+    from broker_sim.handlers.context import Handler
+    from broker_sim.handlers.faults.fault_injector import FaultInjector
+    from broker_sim.network import Respond as SendResponse
+    from broker_sim.runtime.action_queue import ActionQueue
+    from broker_sim.runtime.process import Process
+
+__all__ = ["RequestDispatcher"]
+
+
+class RequestDispatcher:
+    """Hands one broker's requests to their handlers; runs on the broker's process."""
+
+    def __init__(
+        self,
+        broker: BrokerServices,
+        api_table: ApiTable,
+        process: Process,
+        actions: ActionQueue,
+        faults: FaultInjector,
+    ) -> None:
+        self._broker = broker
+        self._api_table = api_table
+        self._process = process
+        self._actions = actions
+        self._faults = faults
+
+    def dispatch(
+        self, frame: memoryview, connection: ClientConnection, send_response: SendResponse
+    ) -> None:
+        """Handle one request; its response goes to `send_response`, now or later.
+
+        Raises ProtocolError (a ValueError) where Kafka closes the connection: an unknown API, a
+        version that is not served, or bytes that do not decode as the request they claim to be.
+        """
+        header, offset = decode_request_header(frame)
+        api_key, api_version = header.api_key, header.api_version
+        api = self._api_table.find(api_key, api_version)
+        if api is None:
+            send_response(self._encode_unsupported_version(header))
+            return
+        request: Any = decode(request_class(api_key), api_version, frame, offset)
+        context = RequestContext(self._broker, connection, api_key, api_version, header.client_id)
+        correlation_id = header.correlation_id
+
+        def respond(message: Any) -> None:
+            send_response(
+                None
+                if message is None
+                else encode_response(api_key, api_version, correlation_id, message)
+            )
+
+        self._admit(api.handler)(request, context, respond)
+        self._actions.try_complete_actions()
+
+    def _encode_unsupported_version(self, header: RequestHeader) -> Any:
+        """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
+        if header.api_key is not ApiKey.API_VERSIONS:
+            raise ProtocolError(
+                f"{header.api_key.name} version {header.api_version} is not served; "
+                f"client {header.client_id!r} should ask ApiVersions first"
+            )
+        response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
+        return encode_response(header.api_key, 0, header.correlation_id, response)
+
+    def _admit(self, handler: Handler) -> Handler:
+        if self._faults:
+            return self._faults.intercept(handler, self._process.call_later)
+        return handler

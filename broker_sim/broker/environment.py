@@ -1,0 +1,45 @@
+"""What a cluster gives every broker: the other nodes, chance, purgatories, faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+
+    from broker_sim.broker.broker import Broker
+    from broker_sim.controller import Controller
+    from broker_sim.handlers.faults.fault_injector import FaultInjector
+    from broker_sim.runtime.links import Links
+    from broker_sim.runtime.process import Process
+    from purgatory import DelayedOperationPurgatory
+
+__all__ = ["BrokerEnvironment", "PurgatoryFactory"]
+
+
+class PurgatoryFactory(Protocol):
+    """Makes a purgatory whose expired operations run in the broker's process."""
+
+    def __call__(
+        self, name: str, broker_id: int, process: Process, purge_interval: int
+    ) -> DelayedOperationPurgatory[Any]:
+        """Return a purgatory of that name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerEnvironment:
+    """The same for all brokers of a cluster, and for each of a broker's lives."""
+
+    cluster_id: str
+    links: Links
+    controller: Controller
+    """Reached through `links` only."""
+    brokers: Mapping[int, Broker]
+    """The brokers that live at this moment; reached through `links` only."""
+    random: random.Random
+    make_purgatory: PurgatoryFactory
+    faults: FaultInjector
+    on_image: Callable[[], object]
+    """Called when a broker has taken in new metadata."""

@@ -1,0 +1,58 @@
+"""What a leader does for its followers: the receiving end of `LeaderLink`.
+
+In Kafka followers send the Fetch, ListOffsets and OffsetForLeaderEpoch requests of clients; here
+they call over links, which come to the same `ReplicaManager`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica import (
+        FetchParams,
+        FetchPartition,
+        FetchPartitionData,
+        ReplicaManager,
+    )
+    from broker_sim.runtime.action_queue import ActionQueue
+
+__all__ = ["ReplicaServer"]
+
+
+class ReplicaServer:
+    """Serves followers on the leader's process; `on_result` is called once, now or later."""
+
+    def __init__(self, replica_manager: ReplicaManager, actions: ActionQueue) -> None:
+        self._replica_manager = replica_manager
+        self._actions = actions
+
+    def serve_fetch(
+        self,
+        params: FetchParams,
+        infos: Sequence[tuple[TopicPartition, FetchPartition]],
+        on_result: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None],
+    ) -> None:
+        """Serve a follower's fetch, now or when there is data."""
+        self._replica_manager.fetch_messages(params, infos, on_result)
+        self._actions.try_complete_actions()
+
+    def serve_log_bounds(
+        self,
+        topic_partition: TopicPartition,
+        current_leader_epoch: int,
+        on_result: Callable[[tuple[ErrorCode, int, int]], None],
+    ) -> None:
+        """Tell a follower the error, or NONE with the log's start and end offset."""
+        try:
+            partition = self._replica_manager.get_partition(topic_partition)
+            local_log = partition.local_log(current_leader_epoch, require_leader=True)
+        except ApiError as error:
+            on_result((error.error_code, -1, -1))
+        else:
+            on_result((ErrorCode.NONE, local_log.log_start_offset, local_log.log_end_offset))

@@ -1,0 +1,112 @@
+"""Changes of configurations on their way through a broker; mirrors ``ConfigAdminManager``.
+
+A broker takes changes of its own configuration and of that of all brokers, not of another broker's,
+and knows which kinds of resources have configurations at all. The rest is checked by the
+controller; what was refused here and what it says there make one answer.
+
+Deliberate difference: loggers, client metrics and groups have no configurations here; they count as
+kinds that nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from broker_sim.controller import ConfigResource, ConfigResourceType, Outcome
+from broker_sim.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.controller import Controller
+    from broker_sim.handlers.context import BrokerServices
+
+__all__ = ["alter_configs_of"]
+
+
+class AlterableResource(Protocol):
+    """What the resources of both requests have in common."""
+
+    resource_type: int
+    resource_name: str
+
+
+Resource = TypeVar("Resource", bound=AlterableResource)
+Change = TypeVar("Change")
+Result = TypeVar("Result")
+Changes = list[tuple[ConfigResource, Change]]
+
+
+def alter_configs_of(
+    broker: BrokerServices,
+    resources: Sequence[Resource],
+    change_of: Callable[[ConfigResourceType, Resource], Change],
+    verb: Callable[[Controller, Changes[Change]], Sequence[tuple[ConfigResource, Outcome]]],
+    result_type: Callable[[ErrorCode, str | None, int, str], Result],
+    on_results: Callable[[list[Result]], None],
+) -> None:
+    """Have the controller apply ``verb`` to what may be changed from this broker.
+
+    ``change_of`` reads the change of a resource of a known type, or raises `ApiError`;
+    ``on_results`` gets one result per resource, in order, when the controller has answered.
+    """
+    named = Counter(_key(resource) for resource in resources)
+    outcomes: dict[tuple[int, str], Outcome] = {}
+    changes: Changes[Change] = []
+    for resource in resources:
+        try:
+            _check_named_once(named[_key(resource)])
+            target = _target(broker.broker_id, resource)
+            changes.append((target, change_of(target.type, resource)))
+        except ApiError as error:
+            outcomes[_key(resource)] = Outcome(error.error_code, error.error_message)
+
+    def result(resource: Resource, outcome: Outcome) -> Result:
+        return result_type(outcome.error_code, outcome.error_message, *_key(resource))
+
+    def answer(applied: Sequence[tuple[ConfigResource, Outcome]]) -> None:
+        outcomes.update({(target.type, target.name): outcome for target, outcome in applied})
+        on_results([result(resource, outcomes[_key(resource)]) for resource in resources])
+
+    if changes:
+        broker.controller.call(lambda controller: verb(controller, changes), answer)
+    else:
+        answer(())
+
+
+def _key(resource: AlterableResource) -> tuple[int, str]:
+    return resource.resource_type, resource.resource_name
+
+
+def _check_named_once(times: int) -> None:
+    if times > 1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+
+
+def _target(broker_id: int, resource: AlterableResource) -> ConfigResource:
+    """Return the controller's name of the resource. Raises ApiError with INVALID_REQUEST."""
+    try:
+        resource_type = ConfigResourceType(resource.resource_type)
+    except ValueError:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}"
+        ) from None
+    name = resource.resource_name
+    if resource_type is ConfigResourceType.BROKER and name:
+        _check_own_id(broker_id, name)
+    return ConfigResource(resource_type, name)
+
+
+def _check_own_id(broker_id: int, name: str) -> None:
+    try:
+        asked = int(name)
+    except ValueError:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
+        ) from None
+    if asked != broker_id:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {broker_id}, but received {name}",
+        )

@@ -1,0 +1,68 @@
+"""The newest metadata that one broker has heard of; mirrors `KRaftMetadataCache`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.config import effective_topic_config
+
+if TYPE_CHECKING:
+    from broker_sim.config import BrokerConfig, TopicConfig
+    from broker_sim.metadata.image import MetadataImage, TopicState
+    from broker_sim.metadata.topic_partition import TopicPartition
+
+__all__ = ["MetadataCache"]
+
+
+class MetadataCache:
+    """The image that a broker works with, and the questions that its partitions ask of it.
+
+    The broker replaces `image` when it hears of a newer one.
+    """
+
+    def __init__(self, broker_id: int, config: BrokerConfig, image: MetadataImage) -> None:
+        self._broker_id = broker_id
+        self._config = config
+        self.image = image
+
+    def is_known(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition exists, on whichever brokers."""
+        return self.image.partition(topic_partition) is not None
+
+    def is_hosted(self, topic_partition: TopicPartition, topic_id: bytes) -> bool:
+        """Whether the topic still has that id and this broker has a replica of the partition."""
+        topic = self.image.topics.get(topic_partition.topic)
+        state = self.image.partition(topic_partition)
+        return (
+            topic is not None
+            and topic.topic_id == topic_id
+            and state is not None
+            and self._broker_id in state.replicas
+        )
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether the broker is registered and unfenced."""
+        return self.image.alive_broker(broker_id) is not None
+
+    def is_isr_eligible(self, broker_id: int, stored_epoch: int | None) -> bool:
+        """Whether the broker may join an ISR: active, and in the epoch in which it fetched (KIP-841)."""
+        broker = self.image.brokers.get(broker_id)
+        return (
+            broker is not None
+            and broker.is_active
+            and stored_epoch is not None
+            and stored_epoch in (-1, broker.epoch)
+        )
+
+    def is_stale_epoch(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether the broker lives and has registered anew since `broker_epoch` (-1: unknown)."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and not broker.fenced and -1 != broker_epoch < broker.epoch
+
+    def topic_config(self, topic: TopicState) -> TopicConfig:
+        """Return the configuration in force for the topic on this broker."""
+        dynamic = {
+            **self.image.dynamic_cluster_configs(),
+            **self.image.dynamic_broker_configs(self._broker_id),
+        }
+        return effective_topic_config(self._config, dynamic, topic.configs)
