@@ -30,7 +30,7 @@ from broker_sim.protocol.release import releases
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from broker_sim.trace.trace import Trace
+    from broker_sim.trace import Trace
 
 __all__ = ["command"]
 
@@ -174,7 +174,7 @@ def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) ->
     sinks = [sink for sink in (path, topic) if sink is not None]
     if not sinks:
         return None
-    from broker_sim.trace.trace import Trace  # noqa: PLC0415 - seldom asked for
+    from broker_sim.trace import Trace  # noqa: PLC0415 - seldom asked for
 
     return Trace(
         *sinks,

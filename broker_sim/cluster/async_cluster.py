@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from broker_sim.control.server import ControlServer
     from broker_sim.runtime.purgatories import ObserverFactory
-    from broker_sim.trace.trace import Trace
+    from broker_sim.trace import Trace
 
 __all__ = ["AsyncCluster"]
 

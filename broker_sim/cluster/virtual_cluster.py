@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
     from broker_sim.cluster.nodes import Nodes
-    from broker_sim.trace.trace import Trace
+    from broker_sim.trace import Trace
 
 __all__ = ["SimulationError", "VirtualCluster"]
 

@@ -14,8 +14,8 @@ The object outlives the broker's process, as files on a disk do. After a kill, `
 high watermark and the log start from their last checkpoints, and the producers from their last
 snapshot and the batches that follow it.
 
-Deliberate differences: all of a broker's state lives on one scheduler, so there is no lock; there is
-no flush, because there is no disk that could lose data; tiered storage and compaction are left out.
+Deliberate differences: all of a broker's state lives on one loop, so there is no lock; there is no
+disk, so nothing is flushed; tiered storage and compaction are left out.
 """
 
 from __future__ import annotations
@@ -54,10 +54,7 @@ _CLIENT: Final = AppendOrigin.CLIENT
 
 
 class PartitionLog:
-    """Appends, reads, truncation and deletion; every method runs on the broker's scheduler.
-
-    The offsets are for reading; only the methods move them.
-    """
+    """Appends, reads, truncation and deletion. Only the methods move the offsets."""
 
     def __init__(
         self,
@@ -374,13 +371,13 @@ class PartitionLog:
         self._checkpointed_log_start_offset = self.log_start_offset
 
     def close(self) -> None:
-        """Shut down cleanly: take a snapshot of the producers, write the checkpoints."""
+        """Shut down cleanly: `recover` then finds everything as it is now."""
         self.producer_state.take_snapshot()
         self.checkpoint_high_watermark()
         self.checkpoint_log_start_offset()
 
     def recover(self) -> None:
-        """Open the log again after its broker was killed; mirrors `LogLoader`."""
+        """Open the log again after its broker has stopped; mirrors `LogLoader`."""
         log_start_offset = self._checkpointed_log_start_offset
         if self.log_end_offset < log_start_offset:
             self.truncate_fully_and_start_at(log_start_offset)

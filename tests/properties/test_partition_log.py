@@ -120,10 +120,8 @@ class LogMachine(RuleBasedStateMachine):
         self.start_offset = self.end_offset = self.high_watermark = offset
 
     @rule()
-    def kill_and_recover(self):
-        """Checkpoint, then kill: everything is there again."""
-        self.log.checkpoint_high_watermark()
-        self.log.checkpoint_log_start_offset()
+    def close_and_recover(self):
+        self.log.close()
         self.log.recover()
 
     @rule(

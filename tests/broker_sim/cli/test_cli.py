@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from broker_sim.control.client import ControlClient
-from broker_sim.trace.trace import FIELDS
+from broker_sim.trace import FIELDS
 
 TIMEOUT_S = 120
 COMMAND = [sys.executable, "-m", "broker_sim"]

@@ -9,7 +9,7 @@ from broker_sim.cluster.virtual_cluster import VirtualCluster
 from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import iter_records
-from broker_sim.trace.trace import IDS_PER_LIFE, Trace
+from broker_sim.trace import IDS_PER_LIFE, Trace
 from purgatory import DelayedOperation, VirtualClock
 
 NAME = "trace"

@@ -7,7 +7,7 @@ import pytest
 from broker_sim.cluster.requests import PRODUCE_VERSION, fetch_request, produce_request
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.trace.trace import Trace
+from broker_sim.trace import Trace
 
 KEY = TopicPartition("topic", 0)
 

@@ -68,6 +68,17 @@ def test_log_that_ends_before_its_checkpointed_start_is_emptied(log, batch):
     assert log.append_as_leader(batch(1), 1).first_offset == 8
 
 
+def test_closed_log_is_as_before_after_its_recovery(log, producer_batch, is_retry):
+    log.append_as_leader(producer_batch(0), 0)
+    log.update_high_watermark(11)
+    log.maybe_increment_log_start_offset(2)
+    before = repr(log)
+    log.close()
+    log.recover()
+    assert repr(log) == before
+    assert is_retry(log, producer_batch(0))
+
+
 def test_producers_are_known_again_after_a_kill(log, producer_batch, is_retry, error_of):
     log.append_as_leader(producer_batch(0, 3), 0)
     log.append_as_leader(producer_batch(3, 2), 0)

@@ -1,0 +1,46 @@
+"""Where the lines of a trace go: files, or what the caller brings."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["FileSink", "TraceSink"]
+
+GZIP_LEVEL = 1
+
+
+class TraceSink(Protocol):
+    """A receiver of lines; one thread at a time calls it."""
+
+    def write(self, lines: Sequence[str]) -> None:
+        """Write lines, which come without their ends."""
+
+    def close(self) -> None:
+        """Write what is left; no line follows."""
+
+
+class FileSink:
+    """A file of lines; a `*.gz` is compressed. Raises OSError when it cannot be written."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = _open(path)
+
+    def write(self, lines: Sequence[str]) -> None:
+        """Append the lines."""
+        self._file.write(("\n".join(lines) + "\n").encode())
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.suffix == ".gz":
+        return cast("BinaryIO", gzip.open(path, "wb", GZIP_LEVEL))
+    return path.open("wb")

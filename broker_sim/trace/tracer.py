@@ -1,0 +1,121 @@
+"""What one purgatory tells the trace.
+
+A step in an operation's life costs the event loop one tuple of numbers and of texts that exist
+already. The operation itself is not kept: it holds its request and its answer, and to keep those
+alive for longer is what costs most (docs/benchmarks.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.trace.lines import operation_fields
+
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.trace.lines import PurgatoryLife, Step
+    from purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
+
+__all__ = ["WATCHED_AGE_MS", "PurgatoryTracer"]
+
+WATCHED_AGE_MS = 20
+"""How old the figure `watched` may be: counting it visits every watched key."""
+
+
+class PurgatoryTracer:
+    """The `PurgatoryObserver` of one purgatory; `Trace.observer` makes it.
+
+    Operations that concern only `untraced_topic` are left out.
+    """
+
+    __slots__ = ("_add_step", "_fields", "_life", "_now_ms", "_num_delayed", "_untraced_topic",
+                 "_watched", "_watched_now", "_watched_until_ms")  # fmt: skip
+
+    def __init__(
+        self,
+        life: PurgatoryLife,
+        clock: Clock,
+        steps: deque[Step],
+        untraced_topic: str | None,
+    ) -> None:
+        self._life = life
+        self._add_step = steps.append
+        self._now_ms = clock.now_ms
+        self._untraced_topic = untraced_topic
+        self._fields: dict[int, str] = {}
+        """The fields of each operation that has not ended, by its id."""
+        self._num_delayed: Callable[[], int] = int
+        self._watched_now: Callable[[], int] = int
+        self._watched = 0
+        self._watched_until_ms = clock.now_ms()
+
+    def attach(self, purgatory: DelayedOperationPurgatory[DelayedOperation]) -> None:
+        """Take the figures `watched` and `num_delayed` from the purgatory; before, both are 0."""
+        self._num_delayed = purgatory.timer.size
+        self._watched_now = purgatory.watched
+
+    def tried(self, operation: DelayedOperation, keys: Sequence[object]) -> None:
+        """Trace that the operation is tried for the first time."""
+        topic = self._untraced_topic
+        if topic is not None and _concerns_only(topic, keys):
+            return
+        fields = operation_fields(
+            keys,
+            getattr(operation, "api", None),
+            getattr(operation, "client_id", None),
+            operation.delay_ms,
+        )
+        self._fields[operation.operation_id] = fields
+        now_ms = self._now_ms()
+        if now_ms >= self._watched_until_ms:
+            self._count_watched(now_ms)
+        self._add_step((self._life, now_ms, "tried", operation.operation_id, fields,
+                        None, None, None, None, self._watched, self._num_delayed()))  # fmt: skip
+
+    def parked(self, operation: DelayedOperation, keys: Sequence[object]) -> None:  # noqa: ARG002 - the observer's interface
+        """Trace that the operation has to wait."""
+        fields = self._fields.get(operation.operation_id)
+        if fields is None:
+            return
+        now_ms = self._now_ms()
+        if now_ms >= self._watched_until_ms:
+            self._count_watched(now_ms)
+        self._add_step((self._life, now_ms, "parked", operation.operation_id, fields,
+                        None, None, None, None, self._watched, self._num_delayed()))  # fmt: skip
+
+    def completed(self, operation: DelayedOperation, by: str) -> None:
+        """Trace that the operation was completed before its timeout."""
+        self._end("completed", operation, None, by)
+
+    def expired(self, operation: DelayedOperation, lateness_ms: int) -> None:
+        """Trace that the operation's timeout is over."""
+        self._end("expired", operation, lateness_ms, "timer")
+
+    def cancelled(self, operation: DelayedOperation) -> None:
+        """Trace that the operation was dropped."""
+        self._end("cancelled", operation, None, None)
+
+    def _end(
+        self, event: str, operation: DelayedOperation, lateness_ms: int | None, by: str | None
+    ) -> None:
+        fields = self._fields.pop(operation.operation_id, None)
+        if fields is None:
+            return
+        now_ms = self._now_ms()
+        if now_ms >= self._watched_until_ms:
+            self._count_watched(now_ms)
+        self._add_step((self._life, now_ms, event, operation.operation_id, fields,
+                        max(now_ms - operation.created_ms, 0), lateness_ms, by,
+                        getattr(operation, "error_code", None),
+                        self._watched, self._num_delayed()))  # fmt: skip
+
+    def _count_watched(self, now_ms: int) -> None:
+        self._watched = self._watched_now()
+        self._watched_until_ms = now_ms + WATCHED_AGE_MS
+
+
+def _concerns_only(topic: str, keys: Sequence[object]) -> bool:
+    return all(isinstance(key, TopicPartition) and key.topic == topic for key in keys)
