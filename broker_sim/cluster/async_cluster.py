@@ -159,7 +159,7 @@ class AsyncCluster(Verbs, AsyncFace):
         await self.close()
 
     def _on_image(self) -> None:
-        self.listeners.on_image(self.nodes.brokers.values())
+        self.listeners.on_image()
         self._changed.set()
 
     async def _stop(self, broker_id: int) -> None:

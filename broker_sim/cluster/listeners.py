@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker_sim.network import SocketServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from broker_sim.broker.broker import Broker
 
@@ -31,7 +31,7 @@ class Listeners:
         self._host = host
         self._on_accepting = on_accepting
         self._servers: dict[int, SocketServer] = {}
-        self._has_metadata: dict[int, asyncio.Event] = {}
+        self._without_metadata: dict[int, Broker] = {}
         self._openings: dict[int, asyncio.Task[None]] = {}
         self.ports = dict(ports)
 
@@ -43,21 +43,19 @@ class Listeners:
 
     def serve(self, broker: Broker) -> None:
         """Accept the broker's clients as soon as it has metadata; returns at once."""
-        broker_id = broker.broker_id
-        self._has_metadata[broker_id] = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        self._openings[broker_id] = loop.create_task(self._open(broker), name=f"open-{broker_id}")
+        self._without_metadata[broker.broker_id] = broker
+
+    def on_image(self) -> None:
+        """Open the sockets of brokers that have caught up; call it after new metadata."""
+        caught_up = [each for each in self._without_metadata.values() if each.has_caught_up]
+        for broker in caught_up:
+            broker_id = broker.broker_id
+            del self._without_metadata[broker_id]
+            self._openings[broker_id] = asyncio.get_running_loop().create_task(self._open(broker))
 
     async def _open(self, broker: Broker) -> None:
-        await self._has_metadata[broker.broker_id].wait()
         await self._servers[broker.broker_id].start(broker.process, broker, broker.config)
         self._on_accepting()
-
-    def on_image(self, brokers: Iterable[Broker]) -> None:
-        """Look which brokers have caught up; to be called when one has applied new metadata."""
-        for broker in brokers:
-            if broker.has_caught_up and broker.broker_id in self._has_metadata:
-                self._has_metadata[broker.broker_id].set()
 
     def is_accepting(self, broker_id: int) -> bool:
         """Whether clients can connect. Raises what kept the broker from listening."""
@@ -80,7 +78,7 @@ class Listeners:
         opening = self._openings.pop(broker_id, None)
         if opening is not None:
             opening.cancel()
-        self._has_metadata.pop(broker_id, None)
+        self._without_metadata.pop(broker_id, None)
         server = self._servers.pop(broker_id, None)
         if server is not None:
             server.close()

@@ -14,6 +14,7 @@ from broker_sim.errors import ApiError, UnknownBrokerError, WrongStateError
 from broker_sim.handlers import ApiTable
 from broker_sim.handlers.faults.fault_injector import FaultInjector
 from broker_sim.log import LogManager
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
 from broker_sim.runtime.process import Handle, Process, ProcessState
 
@@ -239,6 +240,15 @@ class Nodes:
         (result,) = self.controller.create_topics([wanted], validate_only=False)
         if not result.outcome.ok:
             raise ApiError(result.outcome.error_code, result.outcome.error_message or "")
+        return self.controller.image.version
+
+    def transfer_leadership(self, topic: str, partition: int, to: int) -> int:
+        """Elect another in-sync replica; returns the metadata version that has it.
+
+        Raises ApiError for a broker that cannot lead the partition.
+        """
+        self.node(to)
+        self.controller.transfer_leadership(TopicPartition(topic, partition), to)
         return self.controller.image.version
 
     def has_heard_of(self, version: int) -> bool:
