@@ -155,7 +155,9 @@ class AsyncCluster:
     def _make_purgatory(
         self, name: str, broker_id: int, process: Process, purge_interval: int
     ) -> DelayedOperationPurgatory[Any]:
-        tracer = None if self._trace is None else self._trace.observer(name, broker_id)
+        tracer = (
+            None if self._trace is None else self._trace.observer(name, broker_id, process.clock)
+        )
         purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(
             name,
             SystemTimer(name, process.clock, process),

@@ -100,7 +100,9 @@ class VirtualCluster:
     ) -> DelayedOperationPurgatory[Any]:
         timer = SystemTimer(name, self.scheduler.clock, process)
         observer: PurgatoryObserver = OperationWatch(name, broker_id, self.trace, self._ended_twice)
-        tracer = None if self._trace_to is None else self._trace_to.observer(name, broker_id)
+        tracer = None
+        if self._trace_to is not None:
+            tracer = self._trace_to.observer(name, broker_id, self.scheduler.clock)
         if tracer is not None:
             observer = BothObservers(observer, tracer)
         purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(

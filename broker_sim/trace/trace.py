@@ -12,7 +12,6 @@ from broker_sim.runtime.event_log import get_logger
 from broker_sim.trace.lines import PurgatoryLife, to_lines
 from broker_sim.trace.sinks import FileSink
 from broker_sim.trace.tracer import PurgatoryTracer
-from purgatory import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,15 +43,10 @@ class Trace:
         *sinks: str | Path | TraceSink,
         run_id: str,
         side: str = SIDE,
-        clock: Clock | None = None,
         untraced_topic: str | None = None,
     ) -> None:
         self._run_id = run_id
         self._side = side
-        self._clock = SystemClock() if clock is None else clock
-        # Read once: both clocks are cut to whole milliseconds, so the difference of two later
-        # readings may be one less, and an operation would end before it began.
-        self._wall_clock_offset_ms = self._clock.wall_clock_ms() - self._clock.now_ms()
         self._untraced_topic = untraced_topic
         self._lives: Counter[tuple[str, int]] = Counter()
         self._steps: deque[Step] = deque()
@@ -64,24 +58,28 @@ class Trace:
         self._writer = threading.Thread(target=self._run, name="trace-writer", daemon=True)
         self._writer.start()
 
-    def observer(self, purgatory: str, broker_id: int) -> PurgatoryTracer:
-        """Return the tracer of the purgatory of that name on that broker, for one life of it."""
+    def observer(self, purgatory: str, broker_id: int, clock: Clock) -> PurgatoryTracer:
+        """Return the tracer of the purgatory of that name on that broker, for one life of it.
+
+        `clock` is that of the purgatory's timer.
+        """
         life = PurgatoryLife.of(
             run_id=self._run_id,
             side=self._side,
             broker_id=broker_id,
             purgatory=purgatory,
             number=self._lives[purgatory, broker_id],
+            clock=clock,
         )
         self._lives[purgatory, broker_id] += 1
-        return PurgatoryTracer(life, self._clock, self._steps, self._untraced_topic)
+        return PurgatoryTracer(life, clock, self._steps, self._untraced_topic)
 
     def flush(self) -> None:
         """Write the steps so far; returns when the sinks have them."""
         with self._write_lock:
             steps = [self._steps.popleft() for _ in range(len(self._steps))]
             if steps:
-                lines = to_lines(steps, self._wall_clock_offset_ms)
+                lines = to_lines(steps)
                 for sink in self._sinks.copy():
                     self._write(sink, lines)
 

@@ -145,10 +145,10 @@ def traced(tmp_path):
 
     def run(*keys, untraced_topic=None, lives=1):
         path = tmp_path / "trace.jsonl"
-        trace = Trace(path, run_id="r", clock=VirtualClock(), untraced_topic=untraced_topic)
+        trace = Trace(path, run_id="r", untraced_topic=untraced_topic)
         with trace:
             for _ in range(lives):
-                tracer = trace.observer("Fetch", 1)
+                tracer = trace.observer("Fetch", 1, VirtualClock())
                 for number, of_operation in enumerate(keys, 1):
                     operation = Waiting(100)
                     operation.operation_id = number

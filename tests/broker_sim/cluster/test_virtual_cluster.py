@@ -69,7 +69,7 @@ def test_a_dead_broker_refuses_and_a_restarted_one_has_what_was_acknowledged(clu
 def _traced(path, seed):
     """Let an acks=all time out in virtual time; return the digest of the run."""
     clock = VirtualClock(wall_start_ms=1_700_000_000_000)
-    with Trace(path, run_id=f"seed-{seed}", clock=clock) as trace:
+    with Trace(path, run_id=f"seed-{seed}") as trace:
         cluster = VirtualCluster(seed=seed, clock=clock, trace_to=trace)
         cluster.create_topic("topic", assignments={0: [1, 2, 3]})
         cluster.pause(3)

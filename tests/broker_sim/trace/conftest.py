@@ -47,8 +47,8 @@ class Traced:
     def __init__(self, path, *sinks, **options):
         self.path = path
         self.clock = VirtualClock(wall_start_ms=WALL_START_MS)
-        self.trace = Trace(path, *sinks, run_id="run", clock=self.clock, **options)
-        tracer = self.trace.observer("Produce", 7)
+        self.trace = Trace(path, *sinks, run_id="run", **options)
+        tracer = self.trace.observer("Produce", 7, self.clock)
         timer = SystemTimer("Produce", self.clock, InlineExecutor())
         self.purgatory = DelayedOperationPurgatory(
             "Produce", timer, broker_id=7, reaper_enabled=False, observer=tracer

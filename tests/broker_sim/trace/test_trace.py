@@ -64,7 +64,7 @@ def test_sink_that_fails_is_dropped_and_the_others_continue(make_traced):
 
 def test_each_life_of_a_purgatory_has_its_own_ids(traced):
     traced.park(KEY)
-    tracer = traced.trace.observer("Produce", 7)
+    tracer = traced.trace.observer("Produce", 7, traced.clock)
     operation = traced.park(KEY)
     operation.operation_id = 1
     tracer.tried(operation, [KEY])

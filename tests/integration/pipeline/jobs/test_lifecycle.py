@@ -142,7 +142,7 @@ def test_a_run_in_virtual_time_is_traced_by_the_contract_and_breaks_nothing(spar
     from purgatory import VirtualClock
 
     clock, out = VirtualClock(), str(tmp_path)
-    with Trace(tmp_path / "trace.jsonl.gz", run_id="seed-1", clock=clock) as trace:
+    with Trace(tmp_path / "trace.jsonl.gz", run_id="seed-1") as trace:
         cluster = VirtualCluster(seed=1, clock=clock, trace_to=trace)
         cluster.create_topic("t", assignments={0: [1, 2, 3]})
         client = cluster.client()
