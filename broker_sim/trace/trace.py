@@ -47,7 +47,6 @@ class Trace:
     ) -> None:
         self._run_id = run_id
         self._side = side
-        self._wall_clock_offset_ms: int | None = None
         self._untraced_topic = untraced_topic
         self._lives: Counter[tuple[str, int]] = Counter()
         self._steps: deque[Step] = deque()
@@ -62,18 +61,15 @@ class Trace:
     def observer(self, purgatory: str, broker_id: int, clock: Clock) -> PurgatoryTracer:
         """Return the tracer of the purgatory of that name on that broker, for one life of it.
 
-        All purgatories of a trace have the same clock: that of their cluster.
+        `clock` is that of the purgatory's timer.
         """
-        if self._wall_clock_offset_ms is None:
-            # Read once: both readings are rounded down to whole milliseconds, so the difference of
-            # two later ones may be one less, and an operation would end before it began.
-            self._wall_clock_offset_ms = clock.wall_clock_ms() - clock.now_ms()
         life = PurgatoryLife.of(
             run_id=self._run_id,
             side=self._side,
             broker_id=broker_id,
             purgatory=purgatory,
             number=self._lives[purgatory, broker_id],
+            clock=clock,
         )
         self._lives[purgatory, broker_id] += 1
         return PurgatoryTracer(life, clock, self._steps, self._untraced_topic)
@@ -83,7 +79,7 @@ class Trace:
         with self._write_lock:
             steps = [self._steps.popleft() for _ in range(len(self._steps))]
             if steps:
-                lines = to_lines(steps, self._wall_clock_offset_ms or 0)
+                lines = to_lines(steps)
                 for sink in self._sinks.copy():
                     self._write(sink, lines)
 

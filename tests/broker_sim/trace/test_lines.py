@@ -13,6 +13,7 @@ from broker_sim.trace.lines import (
     operation_fields,
     to_lines,
 )
+from purgatory import VirtualClock
 
 KEY = TopicPartition("orders", 0)
 ODD_TEXT = 'sch"ön\n'
@@ -20,15 +21,20 @@ ODD_TEXT = 'sch"ön\n'
 
 def life(number=0):
     return PurgatoryLife.of(
-        run_id="run", side="sim", broker_id=7, purgatory="Produce", number=number
+        run_id="run",
+        side="sim",
+        broker_id=7,
+        purgatory="Produce",
+        number=number,
+        clock=VirtualClock(wall_start_ms=20),
     )
 
 
 def line_of(*, keys=(KEY,), api="Produce", client_id="client-1", ended=(None,) * 4, number=0):
-    """Return the line of operation 1, delayed for 100 ms, at 30 ms after the epoch."""
+    """Return the line of operation 1, at 10 ms of a clock that began at 20 ms."""
     fields = operation_fields(keys, api, client_id, 100)
     event = "parked" if ended[0] is None else "expired"
-    (line,) = to_lines([(life(number), 10, event, 1, fields, *ended, 2, 3)], 20)
+    (line,) = to_lines([(life(number), 10, event, 1, fields, *ended, 2, 3)])
     return json.loads(line)
 
 
