@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ["print_answer"]
 
@@ -18,30 +18,30 @@ def print_answer(verb: str, given: Mapping[str, Any], answer: Any) -> None:
         from broker_sim.cli import tables  # noqa: PLC0415 - brings rich along
 
         (tables.print_status if verb == "status" else tables.print_purgatory)(answer)
+    elif isinstance(answer, str):
+        click.echo(answer.rstrip())
     else:
         click.echo(_sentence(verb, given, answer))
 
 
 def _sentence(verb: str, given: Mapping[str, Any], answer: Any) -> str:
     word = verb.replace("_", "-")
-    if isinstance(answer, str):
-        return answer.rstrip()
     if "broker_id" in given:
         return f"{word} broker {answer['id']}: {answer['state']}"
-    match verb:
-        case "set_link":
-            return f"the link from {given['source']} to {given['target']} is {_link_state(given)}"
-        case "inject":
-            return f"fault {answer['id']} hits {answer['api']}"
-        case "heal":
-            return f"{len(answer['faults'])} faults left"
-        case "create_topic":
-            return f"topic {answer['name']} exists"
-    return f"{word}: done"
+    make = _SENTENCES.get(verb)
+    return f"{word}: done" if make is None else make(given, answer)
 
 
-def _link_state(given: Mapping[str, Any]) -> str:
-    if given.get("drop"):
-        return "cut"
+def _link_sentence(given: Mapping[str, Any], _: Any) -> str:
     delay_ms = given.get("delay_ms")
-    return f"slower by {delay_ms} ms" if delay_ms else "whole"
+    slower = f"slower by {delay_ms} ms" if delay_ms else "whole"
+    state = "cut" if given.get("drop") else slower
+    return f"the link from {given['source']} to {given['target']} is {state}"
+
+
+_SENTENCES: dict[str, Callable[[Mapping[str, Any], Any], str]] = {
+    "set_link": _link_sentence,
+    "inject": lambda _, fault: f"fault {fault['id']} hits {fault['api']}",
+    "heal": lambda _, status: f"{len(status['faults'])} faults left",
+    "create_topic": lambda _, topic: f"topic {topic['name']} exists",
+}

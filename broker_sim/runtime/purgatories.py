@@ -28,19 +28,19 @@ class OperationObserver(Protocol):
         """Learn which purgatory is observed; called once, before anything else."""
 
     def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """An operation is tried for the first time."""
+        """Hear that an operation is tried for the first time."""
 
     def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """It has to wait."""
+        """Hear that it has to wait."""
 
     def completed(self, operation: DelayedOperation, by: str, /) -> None:
-        """It was completed before its time."""
+        """Hear that it was completed before its time."""
 
     def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
-        """Its time was over."""
+        """Hear that its time was over."""
 
     def cancelled(self, operation: DelayedOperation, /) -> None:
-        """It was dropped."""
+        """Hear that it was dropped."""
 
 
 class ObserverFactory(Protocol):

@@ -10,13 +10,13 @@ from broker_sim.broker.lifecycle import (
     BrokerLifecycle,
     LifecycleState,
 )
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 from broker_sim.config import BrokerConfig
 from broker_sim.controller import Controller, CreatableTopic
 from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.links import CONTROLLER_ID, LinkFault, Links
 from broker_sim.runtime.process import Process
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 BROKER = 1
 INTERVAL_MS = 2_000

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 from broker_sim.network import Connection
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.runtime.process import Process
+from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 MAX_REQUEST_BYTES = 1 << 22
 
