@@ -1,0 +1,79 @@
+"""The clock of a virtual loop: integer nanoseconds that only the loop moves."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+from purgatory.clock import DEFAULT_WALL_START_MS, Clock
+
+if TYPE_CHECKING:
+    import threading
+
+__all__ = ["NS_PER_MS", "NS_PER_SECOND", "NS_PER_US", "LoopClock", "delay_to_ns"]
+
+NS_PER_US: Final = 1_000
+NS_PER_MS: Final = 1_000_000
+NS_PER_SECOND: Final = 1_000_000_000
+MAX_DELAY_S: Final = 1e9
+"""Longer delays, infinite ones too, are cut to this: about 31 years."""
+_NOISE_US: Final = 0.001
+
+
+def delay_to_ns(delay_s: float) -> int:
+    """Return the delay in nanoseconds, rounded up to whole microseconds; 0 if it is not positive.
+
+    A positive delay is at least 1 us, because it has to move the time. With a clock of floats,
+    `while monotonic() - start < 0.1: await sleep(0.1 - (monotonic() - start))` never ends:
+    4.1 - 4.0 is less than 0.1, and 4.1 + 3.6e-16 is 4.1. What is less than 1 ns above a whole
+    microsecond is noise of floats and is not rounded up.
+    """
+    if delay_s <= 0:
+        return 0
+    return max(1, ceil(min(delay_s, MAX_DELAY_S) * 1_000_000 - _NOISE_US)) * NS_PER_US
+
+
+class LoopClock(Clock):
+    """A `purgatory.Clock` that shows the time of a virtual loop; it starts at 0.
+
+    The wall clock starts at `wall_start_ms` and moves along.
+    """
+
+    __slots__ = ("_now_ms", "_wall_start_ms", "now_ns")
+
+    def __init__(self, wall_start_ms: int = DEFAULT_WALL_START_MS) -> None:
+        self.now_ns = 0
+        """The present in nanoseconds; to be read. Only the loop moves it."""
+        self._now_ms = 0
+        self._wall_start_ms = wall_start_ms
+
+    def move_to_ns(self, now_ns: int) -> None:
+        """Set the time; called by the loop."""
+        assert now_ns >= self.now_ns, "time never goes back"
+        self.now_ns = now_ns
+        self._now_ms = now_ns // NS_PER_MS
+
+    def now_ms(self) -> int:
+        """Return the loop's time in whole milliseconds, rounded down."""
+        return self._now_ms
+
+    def wall_clock_ms(self) -> int:
+        """Return the milliseconds since 1970 by the virtual wall clock."""
+        return self._now_ms + self._wall_start_ms
+
+    def wall_clock_ns(self) -> int:
+        """Return the nanoseconds since 1970 by the virtual wall clock."""
+        return self.now_ns + self._wall_start_ms * NS_PER_MS
+
+    def deadline_ms(self, delay_ms: int) -> int:
+        """Round the present up, so that no delay ends before its full length has passed."""
+        return delay_ms - (-self.now_ns // NS_PER_MS)
+
+    def seconds_until(self, deadline_ms: int) -> float:
+        """Return the seconds to `deadline_ms`, negative when it is over."""
+        return (deadline_ms * NS_PER_MS - self.now_ns) / NS_PER_SECOND
+
+    def wait_until(self, condition: threading.Condition, deadline_ms: int) -> bool:
+        """Return False: virtual time does not pass by waiting."""
+        del condition, deadline_ms
+        return False

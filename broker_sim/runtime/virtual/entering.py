@@ -1,0 +1,53 @@
+"""What surrounds callbacks that are run from outside: the same that `run_forever` sets up."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from asyncio.events import _get_running_loop, _set_running_loop
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from broker_sim.runtime.virtual.loop import VirtualEventLoop
+
+__all__ = ["Entering"]
+
+
+class Entering:
+    """A context in which a loop is the running one of this thread and garbage stays where it is.
+
+    Another loop may be running around it: a test in real time may step a virtual loop.
+    """
+
+    __slots__ = ("_collects", "_hooks", "_loop", "_outer")
+
+    def __init__(self, loop: VirtualEventLoop) -> None:
+        self._loop = loop
+        self._outer: asyncio.AbstractEventLoop | None = None
+        self._collects = False
+        self._hooks: Any = None
+
+    def __enter__(self) -> None:
+        loop = self._loop
+        if loop._thread_id is not None:
+            raise RuntimeError("the virtual loop is running: do not step it from its own callbacks")
+        self._outer = _get_running_loop()
+        self._collects = gc.isenabled()
+        self._hooks = sys.get_asyncgen_hooks()
+        gc.disable()
+        loop._thread_id = threading.get_ident()
+        sys.set_asyncgen_hooks(
+            firstiter=loop._asyncgen_firstiter_hook,  # type: ignore[attr-defined]
+            finalizer=loop._asyncgen_finalizer_hook,  # type: ignore[attr-defined]
+        )
+        _set_running_loop(loop)
+
+    def __exit__(self, *_: object) -> None:
+        _set_running_loop(self._outer)
+        sys.set_asyncgen_hooks(*self._hooks)
+        self._loop._thread_id = None
+        if self._collects:
+            gc.enable()

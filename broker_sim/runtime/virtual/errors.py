@@ -1,0 +1,41 @@
+"""How a run in virtual time fails when the program under test is not what raised."""
+
+from __future__ import annotations
+
+__all__ = [
+    "EscapeError",
+    "HashSeedError",
+    "UnhandledError",
+    "VirtualDeadlockError",
+    "VirtualLivelockError",
+    "VirtualRunError",
+    "VirtualTimeLimitError",
+]
+
+
+class VirtualRunError(Exception):
+    """A run in virtual time cannot go on; the text says at which time, and where tasks wait."""
+
+
+class VirtualDeadlockError(VirtualRunError):
+    """Nothing is ready and no timer runs, so what is awaited can never happen."""
+
+
+class VirtualLivelockError(VirtualRunError):
+    """Very many callbacks ran and the time did not move."""
+
+
+class VirtualTimeLimitError(VirtualRunError):
+    """The run takes more virtual time than it may."""
+
+
+class UnhandledError(VirtualRunError):
+    """The loop's exception handler was told of a failure that came without an exception."""
+
+
+class EscapeError(VirtualRunError):
+    """The program asks for something that exists in real time only; the text says what to do."""
+
+
+class HashSeedError(VirtualRunError):
+    """The hashes of strings differ from process to process, so no seed could repeat a run."""

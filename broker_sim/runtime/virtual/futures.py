@@ -1,0 +1,78 @@
+"""Futures and tasks whose hashes are numbers, so that sets of them have the same order in each run.
+
+The hash of other objects is their address. aiokafka iterates sets of futures and tasks in its
+fetcher and its sender, and so does everybody who uses `asyncio.wait`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator
+
+__all__ = ["NumberedFuture", "NumberedTask", "OrderedWeakSet"]
+
+
+class NumberedFuture(asyncio.Future[Any]):
+    """A future with a number, given when the number is first asked for."""
+
+    __slots__ = ("_number",)
+    _number: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._number
+        except AttributeError:
+            number: int = self.get_loop().next_number()  # type: ignore[attr-defined]
+            self._number = number
+            return number
+
+
+class NumberedTask(asyncio.Task[Any]):
+    """The same for tasks."""
+
+    __slots__ = ("_number",)
+    _number: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._number
+        except AttributeError:
+            number: int = self.get_loop().next_number()  # type: ignore[attr-defined]
+            self._number = number
+            return number
+
+
+class OrderedWeakSet:
+    """As much of a weak set as a loop needs for its asynchronous generators, in order of adding.
+
+    With a `WeakSet` the order in which `shutdown_asyncgens` closes them would follow addresses.
+    """
+
+    def __init__(self) -> None:
+        self._members: dict[int, weakref.ref[AsyncGenerator[Any, Any]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[AsyncGenerator[Any, Any]]:
+        for reference in list(self._members.values()):
+            member = reference()
+            if member is not None:
+                yield member
+
+    def add(self, member: AsyncGenerator[Any, Any]) -> None:
+        """Add a member; it leaves by itself when nobody else refers to it."""
+        key = id(member)
+        self._members[key] = weakref.ref(member, lambda _: self._members.pop(key, None))
+
+    def discard(self, member: AsyncGenerator[Any, Any]) -> None:
+        """Remove the member if it is there."""
+        self._members.pop(id(member), None)
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._members.clear()

@@ -1,0 +1,99 @@
+"""What ends a run that would not end: a limit on virtual time, deadlocks, livelocks, failures.
+
+A hung application with a periodic timer would otherwise run for ever, and in virtual time that
+means: at full speed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.runtime.virtual.clock import NS_PER_SECOND, delay_to_ns
+from broker_sim.runtime.virtual.errors import (
+    UnhandledError,
+    VirtualDeadlockError,
+    VirtualLivelockError,
+    VirtualTimeLimitError,
+)
+from broker_sim.runtime.virtual.waiting import describe_waiting
+
+if TYPE_CHECKING:
+    from broker_sim.runtime.virtual.loop import VirtualEventLoop
+
+__all__ = ["Guards"]
+
+
+class Guards:
+    """Watches one loop."""
+
+    def __init__(
+        self,
+        loop: VirtualEventLoop,
+        limit_s: float | None,
+        collect_every: int,
+        max_steps_at_one_time: int,
+    ) -> None:
+        self._loop = loop
+        self._limit_ns: float = math.inf if limit_s is None else delay_to_ns(limit_s)
+        self._collect_every = collect_every
+        self._max_still_steps = max_steps_at_one_time
+        self._still_steps = 0
+        self._still_ns = -1
+        self.checkpoint = collect_every
+        """The step at which `on_checkpoint` is called next."""
+        self.failure: BaseException | None = None
+        """The first failure that no code of the program took."""
+
+    def check_limit(self, now_ns: int) -> None:
+        """Raise VirtualTimeLimitError if the run may not get to that time."""
+        if now_ns > self._limit_ns:
+            limit_s = self._limit_ns / NS_PER_SECOND
+            raise VirtualTimeLimitError(self._report(f"more than the allowed {limit_s} s pass"))
+
+    def extend_limit(self, seconds: float) -> None:
+        """Allow that much virtual time from now, if less is left."""
+        now_ns = self._loop.clock.now_ns
+        self._limit_ns = max(self._limit_ns, now_ns + delay_to_ns(seconds))
+
+    def deadlock(self) -> VirtualDeadlockError:
+        """Return the error for a loop with nothing ready and no timer."""
+        return VirtualDeadlockError(self._report("nothing is ready and no timer runs"))
+
+    def on_checkpoint(self) -> None:
+        """Collect garbage, and see whether the time moves: VirtualLivelockError if not."""
+        gc.collect()
+        self.checkpoint = self._loop.steps + self._collect_every
+        now_ns = self._loop.clock.now_ns
+        if now_ns != self._still_ns:
+            self._still_ns = now_ns
+            self._still_steps = 0
+            return
+        self._still_steps += self._collect_every
+        if self._still_steps >= self._max_still_steps:
+            what = f"{self._still_steps} callbacks ran and the time does not move"
+            raise VirtualLivelockError(self._report(what))
+
+    def take_failure(self, context: dict[str, Any]) -> None:
+        """Keep what the loop's exception handler was told, for `raise_failure`."""
+        message = context.get("message") or "Unhandled exception in event loop"
+        error = context.get("exception") or UnhandledError(message)
+        task = context.get("task") or context.get("future")
+        name = f" in task {task.get_name()}" if isinstance(task, asyncio.Task) else ""
+        error.add_note(f"{message}{name}, {self._when()}")
+        if self.failure is None:
+            self.failure = error
+
+    def raise_failure(self) -> None:
+        """Raise the failure, if there is one."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
+    def _when(self) -> str:
+        return f"at {self._loop.time()} s of virtual time (seed {self._loop.seed})"
+
+    def _report(self, what: str) -> str:
+        return f"{what}, {self._when()}; where it waits:\n{describe_waiting(self._loop)}"

@@ -1,0 +1,79 @@
+"""How a connection is made: SYN, SYN-ACK, ACK, each taking the latency of its direction."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from broker_sim.runtime.virtual.network import Network
+    from broker_sim.runtime.virtual.transport import MemoryTransport
+
+__all__ = ["CONNECT_TIMEOUT_S", "Handshake"]
+
+CONNECT_TIMEOUT_S: Final = 127
+"""After that long Linux gives up on a SYN that nobody answers (tcp_syn_retries = 6)."""
+
+
+class Handshake:
+    """One attempt to connect, seen from the network.
+
+    Nobody listens: refused. No such machine, or the network is cut: no answer, until a timeout. As
+    with a real kernel the server's program learns of a connection when the ACK is there.
+    """
+
+    def __init__(self, network: Network, client: MemoryTransport) -> None:
+        self._network = network
+        self._client = client
+        self._server = client.peer
+        self._address: tuple[str, int] = client.get_extra_info("peername")
+        self._answered = network.loop.create_future()
+
+    async def establish(self) -> None:
+        """Return once the client's end is connected; OSError if it cannot be."""
+        timer = self._network.loop.call_later(CONNECT_TIMEOUT_S, self._on_timeout)
+        self._client.pipe.send(self._on_syn)
+        try:
+            await self._answered
+        except BaseException:
+            answer = self._answered
+            connected = answer.done() and not answer.cancelled() and answer.exception() is None
+            self._client.discard(connected=connected)
+            raise
+        finally:
+            timer.cancel()
+
+    def _on_syn(self) -> None:
+        address, port = self._address
+        if self._network.ports.listener(address, port) is not None:
+            self._server.pipe.send(self._on_syn_ack)
+        elif self._network.hosts.exists(address):
+            self._server.pipe.send(self._on_refused)
+
+    def _on_syn_ack(self) -> None:
+        if not self._answered.done():
+            self._client.pipe.send(self._on_ack)
+            self._answered.set_result(None)
+
+    def _on_ack(self) -> None:
+        listener = self._network.ports.listener(*self._address)
+        if listener is None:
+            self._server.discard(connected=False)
+            self._server.pipe.send(self._client.on_reset)
+            return
+        context = listener.context.copy()
+        self._server.use_context(context)
+        context.run(listener.accept, self._server)
+
+    def _on_refused(self) -> None:
+        self._fail(ConnectionRefusedError(errno.ECONNREFUSED, self._failure_text()))
+
+    def _on_timeout(self) -> None:
+        self._fail(TimeoutError(errno.ETIMEDOUT, self._failure_text()))
+
+    def _failure_text(self) -> str:
+        return f"Connect call failed {self._address}"
+
+    def _fail(self, error: OSError) -> None:
+        if not self._answered.done():
+            self._answered.set_exception(error)

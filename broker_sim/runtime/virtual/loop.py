@@ -1,0 +1,351 @@
+"""An asyncio event loop in virtual time: no selector, no sockets, no threads that run by themselves.
+
+When nothing is ready the clock jumps to the next timer. All that chance decides comes from `seed`, so
+the same program with the same seed runs in the same way, callback by callback.
+
+Two ways to drive it. From inside, as any loop: `asyncio.Runner(loop_factory=VirtualEventLoop)`. From
+outside, by a program that is not asynchronous itself: `step`, `run_until`, `advance_to_ns`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import random
+import threading
+from typing import TYPE_CHECKING, Any, Literal
+
+from broker_sim.runtime.virtual.clock import NS_PER_SECOND, LoopClock, delay_to_ns
+from broker_sim.runtime.virtual.entering import Entering
+from broker_sim.runtime.virtual.errors import EscapeError
+from broker_sim.runtime.virtual.escapes import refuses_escapes
+from broker_sim.runtime.virtual.futures import NumberedFuture, NumberedTask, OrderedWeakSet
+from broker_sim.runtime.virtual.guards import Guards
+from broker_sim.runtime.virtual.network import Network
+from broker_sim.runtime.virtual.network_loop import NetworkLoop
+from broker_sim.runtime.virtual.timers import TimerQueue
+from broker_sim.runtime.virtual.trace import LoopTrace
+from broker_sim.runtime.virtual.waiting import label
+from purgatory.clock import DEFAULT_WALL_START_MS
+
+if TYPE_CHECKING:
+    from asyncio import Handle, TimerHandle
+    from collections import deque
+    from collections.abc import Callable, Coroutine
+    from contextvars import Context
+
+__all__ = ["DAY_S", "Order", "VirtualEventLoop"]
+
+DAY_S = 86_400.0
+Order = Literal["fifo", "seeded"]
+
+
+@refuses_escapes
+class VirtualEventLoop(NetworkLoop):
+    """One run in virtual time; used by one thread.
+
+    `order="seeded"` lets chance choose which of the tasks that are ready runs first; callbacks that
+    are no tasks keep their order, which asyncio promises and transports rely on. `limit_s` is how
+    much virtual time the run may take, None for any. `trace_steps` puts every callback into the
+    trace. Garbage is collected every `collect_every` callbacks and never in between, because
+    finalizers and weak references act on the program. More than `max_steps_at_one_time` callbacks
+    without a move of the clock are a livelock.
+    """
+
+    _ready: deque[Handle]
+    _stopping: bool
+    _closed: bool
+    _thread_id: int | None
+    _task_factory: object | None
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        order: Order = "fifo",
+        wall_start_ms: int = DEFAULT_WALL_START_MS,
+        limit_s: float | None = DAY_S,
+        trace_steps: bool = False,
+        keep_events: int = 200,
+        collect_every: int = 20_000,
+        max_steps_at_one_time: int = 1_000_000,
+    ) -> None:
+        super().__init__()
+        if order not in {"fifo", "seeded"}:
+            raise ValueError(f"order={order!r}: choose 'fifo' or 'seeded'")
+        self.seed = seed
+        self.clock = LoopClock(wall_start_ms)
+        self.trace = LoopTrace(self.clock, keep_events)
+        self.trace_steps = trace_steps
+        self.after_step: Callable[[], object] | None = None
+        """Called after each callback; what it raises ends the run. For invariants."""
+        self.steps = 0
+        """How many callbacks have run."""
+        self._seeded = order == "seeded"
+        self._guards = Guards(self, limit_s, collect_every, max_steps_at_one_time)
+        self._numbers = 0
+        self._task_numbers = 0
+        self._streams: dict[str, random.Random] = {}
+        self._order_random = self.stream("order").random
+        self._scheduled = TimerQueue()
+        self._asyncgens = OrderedWeakSet()
+        self._clock_resolution = 1e-9
+        self._entering = Entering(self)
+        self.network = Network(self)
+
+    def stream(self, name: str) -> random.Random:
+        """Return the random numbers of that name: a stream of their own that follows from the seed."""
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self._streams[name] = random.Random(f"{self.seed}/{name}")
+        return stream
+
+    def next_number(self) -> int:
+        """Return 1, 2, 3, ...: hashes for objects whose address would differ between runs."""
+        self._numbers += 1
+        return self._numbers
+
+    # -- time and callbacks -----------------------------------------------------------------------
+
+    def time(self) -> float:
+        """Return the virtual seconds since the loop was made."""
+        return self.clock.now_ns / NS_PER_SECOND
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Handle:
+        """Run `callback(*args)` after what is ready."""
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(  # type: ignore[override]
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> TimerHandle:
+        """Run `callback(*args)` in `delay` seconds, rounded up to whole microseconds.
+
+        Without a delay it runs after what is ready, as with `call_soon`.
+        """
+        return self.call_at_ns(self.clock.now_ns + delay_to_ns(delay), callback, args, context)
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> TimerHandle:
+        """Run `callback(*args)` when `time()` is `when`."""
+        return self.call_later(when - self.time(), callback, *args, context=context)
+
+    def call_at_ns(
+        self,
+        due_ns: int,
+        callback: Callable[..., object],
+        args: tuple[Any, ...] = (),
+        context: Context | None = None,
+    ) -> TimerHandle:
+        """Run `callback(*args)` at that time in nanoseconds, or now if it is over."""
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
+        handle = asyncio.TimerHandle(due_ns / NS_PER_SECOND, callback, args, self, context)
+        if due_ns > self.clock.now_ns:
+            self._scheduled.push(due_ns, handle)
+        else:
+            self._ready.append(handle)
+        return handle
+
+    def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
+        self._scheduled.on_cancelled(handle)
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Handle:
+        """Do as `call_soon`; from a thread that the loop does not know raises EscapeError."""
+        if self._thread_id in {None, threading.get_ident()}:
+            return self.call_soon(callback, *args, context=context)
+        error = EscapeError(
+            f"thread {threading.current_thread().name!r} runs in real time and calls "
+            "call_soon_threadsafe; start it with asyncio.to_thread or run_in_executor instead"
+        )
+        self._guards.failure = self._guards.failure or error
+        raise error
+
+    def sleep_blocking(self, seconds: float) -> None:
+        """Let time pass while the whole loop stands still: what `time.sleep` in a coroutine does."""
+        now_ns = self.clock.now_ns + delay_to_ns(seconds)
+        self._guards.check_limit(now_ns)
+        self.clock.move_to_ns(now_ns)
+        self._scheduled.pop_due(now_ns, self._ready)
+
+    def extend_limit(self, seconds: float) -> None:
+        """Allow the run that much virtual time from now: what a program that is ended may need."""
+        self._guards.extend_limit(seconds)
+
+    # -- running from inside ----------------------------------------------------------------------
+
+    def run_forever(self) -> None:
+        """Run until `stop`; raises the first failure that no code of the program takes."""
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            super().run_forever()
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    def _run_once(self) -> None:
+        """Run rounds until `stop`; a round is what is ready when it begins."""
+        ready = self._ready
+        while True:
+            if not (ready or self._stopping or self._move_to_next()):
+                raise self._guards.deadlock()
+            if self._seeded or self.trace_steps or self.after_step is not None:
+                for _ in range(len(ready)):
+                    self._run_next()
+            else:
+                self._run_round(ready)
+            if self._stopping:
+                return
+
+    def _run_round(self, ready: deque[Handle]) -> None:
+        guards, size = self._guards, len(ready)
+        for _ in range(size):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+        self.steps += size
+        if guards.failure is not None:
+            guards.raise_failure()
+        if self.steps >= guards.checkpoint:
+            guards.on_checkpoint()
+
+    def _run_next(self) -> None:
+        """Run one callback, with all that watches callbacks."""
+        guards, ready = self._guards, self._ready
+        if self._seeded and len(ready) > 1:
+            self._draw_next(ready)
+        handle = ready.popleft()
+        self.steps += 1
+        if not handle._cancelled:
+            if self.trace_steps:
+                self.trace.record("step", label(handle))
+            handle._run()
+            if guards.failure is not None:
+                guards.raise_failure()
+            if self.after_step is not None:
+                self.after_step()
+        if self.steps >= guards.checkpoint:
+            guards.on_checkpoint()
+
+    def _draw_next(self, ready: deque[Handle]) -> None:
+        """If the next callback is a task's, let chance decide which of the tasks comes first."""
+        if not _is_of_task(ready[0]):
+            return
+        for index in range(int(self._order_random() * len(ready)), len(ready)):
+            if _is_of_task(ready[index]):
+                ready[0], ready[index] = ready[index], ready[0]
+                return
+
+    def _move_to_next(self, until_ns: float = math.inf) -> bool:
+        """Jump to the next timer and make ready what is due; False if none is due by `until_ns`."""
+        due_ns = self._scheduled.next_due_ns()
+        if due_ns is None or due_ns > until_ns:
+            return False
+        self._guards.check_limit(due_ns)
+        self.clock.move_to_ns(due_ns)
+        self._scheduled.pop_due(due_ns, self._ready)
+        return True
+
+    def _write_to_self(self) -> None:
+        """Do nothing: nobody sleeps, so nobody has to be woken."""
+
+    def __del__(self) -> None:
+        """Do nothing: an unclosed loop holds nothing that has to be given back."""
+
+    # -- running from outside ---------------------------------------------------------------------
+
+    def next_due_ns(self) -> int | None:
+        """Return when the next callback runs; None if nothing is left to happen."""
+        return self.clock.now_ns if self._ready else self._scheduled.next_due_ns()
+
+    def step(self) -> bool:
+        """Run one callback, jumping to its time first; False if nothing is left to happen."""
+        if not self._ready and not self._move_to_next():
+            return False
+        with self._entering:
+            self._run_next()
+        return True
+
+    def run_until(self, condition: Callable[[], object], until_ns: int | None = None) -> bool:
+        """Step until the condition holds, at the latest until that time; return whether it holds.
+
+        If it does not, time has moved to `until_ns`. Without one, VirtualDeadlockError is raised
+        where nothing is left to happen.
+        """
+        end_ns = math.inf if until_ns is None else until_ns
+        with self._entering:
+            while not condition():
+                if self._ready or self._move_to_next(end_ns):
+                    self._run_next()
+                elif until_ns is None:
+                    raise self._guards.deadlock()
+                else:
+                    self.clock.move_to_ns(max(until_ns, self.clock.now_ns))
+                    return False
+        return True
+
+    def advance_to_ns(self, now_ns: int) -> None:
+        """Let time pass until then, with everything that is due in it."""
+        self.run_until(lambda: False, now_ns)
+
+    # -- failures ---------------------------------------------------------------------------------
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """Take a failure that no code of the program took: it ends the run.
+
+        With `set_exception_handler` a program takes them itself, as in asyncio.
+        """
+        if not self._closed:
+            self._guards.take_failure(context)
+        elif context.get("exception") is not None:
+            super().default_exception_handler(context)
+
+    def raise_failure(self) -> None:
+        """Raise the failure that ends the run, if there is one; the loop does so by itself."""
+        self._guards.raise_failure()
+
+    # -- tasks and futures ------------------------------------------------------------------------
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """Return a future whose hash is the same in each run."""
+        return NumberedFuture(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self,
+        coro: Coroutine[Any, Any, Any],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+        **options: Any,
+    ) -> asyncio.Task[Any]:
+        """Return a task whose hash and name are the same in each run."""
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
+        if name is None:
+            self._task_numbers += 1
+            name = f"{getattr(coro, '__qualname__', 'task')}-{self._task_numbers}"
+        if self._task_factory is not None:
+            return super().create_task(coro, name=name, context=context, **options)
+        return NumberedTask(coro, loop=self, name=name, context=context, **options)
+
+
+def _is_of_task(handle: Any) -> bool:
+    return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)
