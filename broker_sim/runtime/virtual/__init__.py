@@ -13,6 +13,7 @@ from broker_sim.runtime.virtual.errors import (
 from broker_sim.runtime.virtual.loop import Order, VirtualEventLoop
 from broker_sim.runtime.virtual.network import ANY, Latency, Network
 from broker_sim.runtime.virtual.ports import BoundPort
+from broker_sim.runtime.virtual.run import run
 from broker_sim.runtime.virtual.trace import LoopTrace
 from broker_sim.runtime.virtual.transport import MemoryTransport
 
@@ -33,4 +34,5 @@ __all__ = [
     "VirtualLivelockError",
     "VirtualRunError",
     "VirtualTimeLimitError",
+    "run",
 ]

@@ -264,11 +264,11 @@ class VirtualEventLoop(NetworkLoop):
         self._scheduled.pop_due(due_ns, self._ready)
         return True
 
-    def __del__(self, *_: object) -> None:
-        """Do nothing: asyncio's loops warn unless closed, but this one holds no descriptors."""
-
     def _write_to_self(self) -> None:
         """Do nothing: nobody sleeps, so nobody has to be woken."""
+
+    def __del__(self) -> None:
+        """Do nothing: an unclosed loop holds nothing that has to be given back."""
 
     # -- running from outside ---------------------------------------------------------------------
 

@@ -95,7 +95,8 @@ class NetworkLoop(asyncio.BaseEventLoop):
         except OSError as error:
             for bound in ports:
                 bound.close()
-            message = f"error while attempting to bind on address {(one, port)}: {error.strerror}"
+            reason = (error.strerror or "").lower()
+            message = f"error while attempting to bind on address {(one, port)}: {reason}"
             raise OSError(error.errno, message) from None
         return ports
 

@@ -40,7 +40,7 @@ class MemoryTransport(_FlowControlMixin):
     """Reads from one pipe and writes to another."""
 
     _start_tls_compatible = True
-    _sendfile_compatible = constants._SendfileMode.FALLBACK  # type: ignore[attr-defined]
+    _sendfile_compatible = constants._SendfileMode.FALLBACK
 
     def __init__(
         self, network: Network, pipe: Pipe, own: Address, other: Address, context: Context
@@ -79,8 +79,7 @@ class MemoryTransport(_FlowControlMixin):
         return self._number
 
     def __repr__(self) -> str:
-        state = "closed" if self._gone else "closing" if self._closing else "open"
-        return f"<MemoryTransport {self.pipe.name} {state}>"
+        return f"<MemoryTransport {self.pipe.name} {'closing' if self._closing else 'open'}>"
 
     # -- what the network calls -------------------------------------------------------------------
 
@@ -166,7 +165,7 @@ class MemoryTransport(_FlowControlMixin):
         self._virtual_loop.trace.record(self.peer.pipe.name, "reset")
         self._was_reset = True
         if self._closing or (self._reads and not self._inbox):
-            self._force_close(_error(ConnectionResetError, errno.ECONNRESET))
+            self._force_close(_error(errno.ECONNRESET))
         else:
             self._inbox.append(None)
 
@@ -187,7 +186,7 @@ class MemoryTransport(_FlowControlMixin):
     def _on_give_up(self) -> None:
         self._was_reset = True  # nobody is told, since nothing passes
         if not self._gone:
-            self._force_close(_error(TimeoutError, errno.ETIMEDOUT))
+            self._force_close(_error(errno.ETIMEDOUT))
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -200,7 +199,7 @@ class MemoryTransport(_FlowControlMixin):
         while inbox and self._reads:
             data = inbox.popleft()
             if data is None:
-                self._force_close(_error(ConnectionResetError, errno.ECONNRESET))
+                self._force_close(_error(errno.ECONNRESET))
             elif data:
                 self._feed(data)
             else:
@@ -221,10 +220,12 @@ class MemoryTransport(_FlowControlMixin):
     def _feed_buffered(self, data: memoryview) -> None:
         protocol = self._protocol
         while data:
-            buffer = memoryview(protocol.get_buffer(-1))
+            try:
+                buffer = _buffer_of(protocol)
+            except BaseException:
+                self._inbox.appendleft(bytes(data))  # it stays unread
+                raise
             size = min(len(buffer), len(data))
-            if not size:
-                raise RuntimeError("get_buffer() returned an empty buffer")
             buffer[:size] = data[:size]
             data = data[size:]
             self._on_read(size)
@@ -281,12 +282,7 @@ class MemoryTransport(_FlowControlMixin):
             return
         if self._was_reset:
             # After the other side's end a kernel says EPIPE, before it ECONNRESET.
-            broken = self._ended or END in self._inbox
-            self._force_close(
-                _error(BrokenPipeError, errno.EPIPE)
-                if broken
-                else _error(ConnectionResetError, errno.ECONNRESET)
-            )
+            self._force_close(_error(errno.EPIPE if self._ended else errno.ECONNRESET))
             return
         # What can change after this call has to be copied.
         self._outgoing.write(data if type(data) is bytes else bytes(data))
@@ -386,11 +382,18 @@ class MemoryTransport(_FlowControlMixin):
             self.on_gone()
 
 
+def _buffer_of(protocol: asyncio.BufferedProtocol) -> memoryview:
+    buffer = memoryview(protocol.get_buffer(-1))
+    if not buffer:
+        raise RuntimeError("get_buffer() returned an empty buffer")
+    return buffer
+
+
 def _check_bytes(data: object) -> None:
     if not isinstance(data, (bytes, bytearray, memoryview)):
         kind = type(data).__name__
         raise TypeError(f"data argument must be a bytes-like object, not {kind!r}")
 
 
-def _error(kind: type[OSError], number: int) -> OSError:
-    return kind(number, os.strerror(number))
+def _error(number: int) -> OSError:
+    return OSError(number, os.strerror(number))

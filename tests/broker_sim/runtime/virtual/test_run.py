@@ -1,0 +1,89 @@
+"""Running a program: its result, and what a failed run says."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+
+import pytest
+
+from broker_sim.runtime.virtual import VirtualDeadlockError, VirtualEventLoop, run
+
+
+def test_run_gives_the_program_its_loop_and_returns_its_result():
+    async def main(loop):
+        assert loop is asyncio.get_running_loop()
+        assert isinstance(loop, VirtualEventLoop)
+        return loop.seed
+
+    assert run(main, 5) == 5
+
+
+def test_failed_run_says_seed_time_and_last_events():
+    async def main(loop):
+        await asyncio.sleep(2)
+        loop.trace.record("the", "event")
+        raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong") as error:
+        run(main, 17)
+    (note,) = error.value.__notes__
+    assert "seed 17, 2.0 s of virtual time" in note
+    assert note.endswith("last events:\n  2.000000 the event")
+
+
+def test_first_error_counts_and_those_of_the_end_are_added():
+    async def main(loop):
+        async def waits():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await loop.create_future()
+
+        await asyncio.gather(waits())
+
+    with pytest.raises(VirtualDeadlockError, match="at 0\\.0 s") as error:
+        run(main)
+    assert "while its tasks were ended: VirtualDeadlockError" in error.value.__notes__[0]
+
+
+def test_tasks_get_time_to_end_after_the_limit():
+    ended = []
+
+    async def main(loop):
+        async def waits():
+            try:
+                while True:  # noqa: ASYNC110 - a program that hangs
+                    await asyncio.sleep(1)
+            finally:
+                await asyncio.sleep(60)
+                ended.append(loop.time())
+
+        await asyncio.gather(waits())
+
+    with pytest.raises(Exception, match="more than the allowed"):
+        run(main, limit_s=10)
+    assert ended == [70]
+
+
+def test_runs_own_garbage_is_gone_and_others_is_left_alone():
+    class Cycle:
+        def __init__(self):
+            self.itself = self
+
+    inner = []
+
+    async def main(_):
+        inner.append(weakref.ref(Cycle()))
+        await asyncio.sleep(1)
+
+    gc.disable()
+    try:
+        outer = weakref.ref(Cycle())
+        run(main)
+        assert outer() is not None
+        assert inner[0]() is None
+    finally:
+        gc.enable()
+    assert gc.get_freeze_count() == 0

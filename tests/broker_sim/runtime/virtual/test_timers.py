@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_sim.runtime.virtual import VirtualEventLoop
+from broker_sim.runtime.virtual.timers import TimerQueue
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=400))
+def test_queue_gives_what_a_sorted_list_gives(plan):
+    loop = VirtualEventLoop()
+    queue = loop._scheduled = TimerQueue()
+    expected, handles = [], []
+    for number, (due_ns, cancelled) in enumerate(plan):
+        handle = asyncio.TimerHandle(due_ns, lambda: None, (number,), loop)
+        queue.push(due_ns, handle)
+        handles.append((handle, cancelled))
+        if not cancelled:
+            expected.append((due_ns, number))
+    for handle, cancelled in handles:
+        if cancelled:
+            handle.cancel()
+            handle.cancel()
+    assert len(queue) == len(expected)
+    ready = deque()
+    got = []
+    while (due_ns := queue.next_due_ns()) is not None:
+        queue.pop_due(due_ns, ready)
+        got += [(due_ns, handle._args[0]) for handle in ready]
+        ready.clear()
+    assert got == sorted(expected)
+    assert len(queue) == 0
+
+
+def test_cancelled_timers_do_not_pile_up():
+    loop = VirtualEventLoop()
+    for _ in range(10_000):
+        loop.call_later(3600, print).cancel()
+    assert len(loop._scheduled._heap) <= 101
+
+
+def test_cancelling_a_timer_that_ran_changes_nothing():
+    loop = VirtualEventLoop()
+    handle = loop.call_later(1, lambda: None)
+    loop.call_later(2, lambda: None)
+    loop.step()
+    handle.cancel()
+    assert len(loop._scheduled) == 1
