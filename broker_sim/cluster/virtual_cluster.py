@@ -20,15 +20,14 @@ from functools import wraps
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from broker_sim.cluster.async_cluster import AsyncCluster
-from broker_sim.cluster.invariants import InvariantChecker
-from broker_sim.cluster.trace_digest import OperationWatches, SimulationTrace
+from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.cluster.virtual_client import VirtualClient
 from broker_sim.control.verb import BlockingFace, verbs_of
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
     from broker_sim.cluster.nodes import Nodes
@@ -74,28 +73,25 @@ class VirtualCluster(Verbs, BlockingFace):
         self.random = random.Random(f"{seed}/run")
         self.scheduler = VirtualScheduler(seed)
         self.loop = self.scheduler.loop
-        self.trace = SimulationTrace(self.scheduler.clock)
+        self.trace = self.loop.trace
         self._max_latency_ms = max_latency_ms
         self._client_ids = count(FIRST_CLIENT_ID)
         self._latency_random = self.loop.stream("links")
         if max_latency_ms:
             self.loop.network.latency_ms = (0, max_latency_ms)
             latency_ms = self._draw_latency_ms
-        self.inside = AsyncCluster(
+        self.inside = SimulatedCluster(
+            self.loop,
             brokers,
+            latency_ms=latency_ms,
+            check_invariants=check_invariants,
             configs=configs,
             broker_configs=broker_configs,
-            seed=seed,
             trace=trace,
             as_version=as_version,
         )
         """The same cluster for code that runs on its loop, in callbacks and coroutines."""
-        watches = OperationWatches(self.trace)
-        self.inside.observers.append(watches)
-        self.inside.latency_ms = latency_ms
         self.wait_for(self.inside.open())
-        if check_invariants:
-            self.loop.after_step = InvariantChecker(self.nodes).check
 
     def _draw_latency_ms(self, source: int, target: int) -> int:  # noqa: ARG002 - all links are alike
         return self._latency_random.randint(0, self._max_latency_ms)
@@ -142,7 +138,7 @@ class VirtualCluster(Verbs, BlockingFace):
 
     def wait_for(self, coroutine: Coroutine[Any, Any, T], timeout_ms: int = 120_000) -> T:
         """Run a coroutine on the cluster's loop, and return its result."""
-        task = self.loop.create_task(coroutine)
+        task: asyncio.Task[T] = self.loop.create_task(coroutine)
         self.run_until(task.done, timeout_ms)
         return task.result()
 
