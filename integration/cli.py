@@ -19,8 +19,8 @@ from integration.comparison.both_sides import compare_sides
 from integration.comparison.differences import read_known_differences, reason_for
 from integration.comparison.drift import drift_between
 from integration.comparison.lateness import compare_lateness
-from integration.comparison.playing import KafkaSide, Side, SimulatorSide
 from integration.comparison.recorded import RECORDING, RecordedSide, write_recording
+from integration.comparison.runs import KafkaSide, Side, SimulatorSide
 from integration.reference.errors import ReferenceClusterError
 from integration.reference.selection import ReferenceKind, select_reference
 from integration.report.html_page import write_html

@@ -65,11 +65,11 @@ def running_real_kafka() -> Iterator[ReferenceCluster]:
         _fail_or_skip(selection.reason)
     try:
         cluster = selection.cluster(progress=to_stderr)
-        cluster.start()
+        cluster.open()
     except ReferenceUnavailableError as unavailable:
         _fail_or_skip(str(unavailable))
     yield cluster
-    cluster.stop()
+    cluster.close()
 
 
 @pytest.fixture

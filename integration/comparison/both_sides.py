@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from integration.comparison.differences import KnownDifference
-    from integration.comparison.playing import Player, Side
+    from integration.comparison.runs import Runner, Side
     from integration.scenarios.scenario import Scenario
 
 __all__ = ["compare_sides", "settled_heap"]
@@ -40,10 +40,10 @@ def compare_sides(
     by_configs = sorted(scenarios, key=lambda scenario: scenario.configs)
     with ThreadPoolExecutor(2, thread_name_prefix="side") as threads:
 
-        def play(theirs: Player, ours: Player, result: ScenarioResult) -> None:
+        def play(theirs: Runner, ours: Runner, result: ScenarioResult) -> None:
             for repeat in range(1, repeats + 1):
-                at_kafka = threads.submit(theirs.play, result.scenario, repeat)
-                at_sim = threads.submit(ours.play, result.scenario, repeat)
+                at_kafka = threads.submit(theirs.run, result.scenario, repeat)
+                at_sim = threads.submit(ours.run, result.scenario, repeat)
                 result.add(at_kafka.result(), at_sim.result(), known)
             on_result(result)
 

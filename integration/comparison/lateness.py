@@ -16,7 +16,7 @@ from integration.observations import TimingClass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from integration.comparison.playing import Playing
+    from integration.comparison.runs import Run
     from integration.comparison.verdict import ScenarioResult
 
 __all__ = [
@@ -96,13 +96,13 @@ def compare_lateness(results: Sequence[ScenarioResult]) -> list[LatenessComparis
 
 
 def _samples(
-    results: Sequence[ScenarioResult], playings: Iterable[Sequence[Playing]]
+    results: Sequence[ScenarioResult], runs: Iterable[Sequence[Run]]
 ) -> dict[tuple[str, TimingClass], list[float]]:
     steps: dict[tuple[str, TimingClass], list[float]] = defaultdict(list)
     classes: dict[tuple[str, TimingClass], list[float]] = defaultdict(list)
-    for result, repeats in zip(results, playings, strict=True):
-        for playing in repeats:
-            for seen in playing.observations:
+    for result, repeats in zip(results, runs, strict=True):
+        for run in repeats:
+            for seen in run.observations:
                 kind = seen.timing.kind
                 if kind is not TimingClass.UNTIMED:
                     steps[f"{result.scenario.name} / {seen.step}", kind].append(seen.lateness_ms)

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from integration.comparison.playing import Playing
+from integration.comparison.runs import Run
 from integration.observations import Observation
 from integration.reference.errors import ReferenceUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from integration.comparison.playing import Configs, Player
+    from integration.comparison.runs import Configs, Runner
     from integration.comparison.verdict import ScenarioResult
     from integration.scenarios.scenario import Scenario
 
@@ -29,18 +29,18 @@ FACTS_FILE: Final = "recording.json"
 OBSERVATIONS_FILE: Final = "observations.jsonl"
 
 
-class RecordedPlayer:
+class RecordedRunner:
     """Plays back."""
 
     def __init__(self, observations: dict[str, list[Observation]]) -> None:
         self._observations = observations
 
-    def play(self, scenario: Scenario, repeat: int) -> Playing:
+    def run(self, scenario: Scenario, repeat: int) -> Run:
         """Return what was seen then; every repeat is the same."""
         del repeat
         if scenario.name not in self._observations:
-            return Playing(skipped="was not recorded")
-        return Playing(list(self._observations[scenario.name]))
+            return Run(skipped="was not recorded")
+        return Run(list(self._observations[scenario.name]))
 
 
 class RecordedSide:
@@ -80,10 +80,10 @@ class RecordedSide:
         return list(self._observations[scenario])
 
     @contextmanager
-    def open(self, configs: Configs) -> Iterator[Player]:
+    def open(self, configs: Configs) -> Iterator[Runner]:
         """Need nothing."""
         del configs
-        yield RecordedPlayer(self._observations)
+        yield RecordedRunner(self._observations)
 
 
 def write_recording(
@@ -115,10 +115,10 @@ def write_recording(
     return left_out
 
 
-def _is_sound(playing: Playing) -> bool:
-    if playing.trouble or playing.skipped:
+def _is_sound(run: Run) -> bool:
+    if run.trouble or run.skipped:
         return False
-    return all(seen.timing.holds(seen.elapsed_ms) for seen in playing.observations)
+    return all(seen.timing.holds(seen.elapsed_ms) for seen in run.observations)
 
 
 def _remedy() -> str:

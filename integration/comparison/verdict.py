@@ -16,11 +16,11 @@ from integration.comparison.differences import KnownDifference, reason_for
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from integration.comparison.playing import Playing
+    from integration.comparison.runs import Run
     from integration.observations import Observation
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["Difference", "ScenarioResult", "Verdict", "compare_playings"]
+__all__ = ["Difference", "ScenarioResult", "Verdict", "compare_runs"]
 
 
 class Verdict(StrEnum):
@@ -53,21 +53,21 @@ class ScenarioResult:
     """All repeats of one scenario on both sides, and what came of the comparison."""
 
     scenario: Scenario
-    kafka: list[Playing] = field(default_factory=list)
-    sim: list[Playing] = field(default_factory=list)
+    kafka: list[Run] = field(default_factory=list)
+    sim: list[Run] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     agreed: int = 0
     documented: int = 0
     differed: int = 0
 
-    def add(self, kafka: Playing, sim: Playing, known: Sequence[KnownDifference]) -> None:
+    def add(self, kafka: Run, sim: Run, known: Sequence[KnownDifference]) -> None:
         """Take in one more repeat."""
         self.kafka.append(kafka)
         self.sim.append(sim)
         if kafka.skipped or kafka.trouble:
             return
         repeat = len(self.kafka)
-        found = compare_playings(self.scenario.name, repeat, kafka, sim, known)
+        found = compare_runs(self.scenario.name, repeat, kafka, sim, known)
         self.differences.extend(found)
         if not found:
             self.agreed += 1
@@ -79,7 +79,7 @@ class ScenarioResult:
     @property
     def verdict(self) -> Verdict:
         """The worst of what the repeats say; flaky when they disagree about it."""
-        if any(playing.trouble for playing in self.kafka):
+        if any(run.trouble for run in self.kafka):
             return Verdict.REFERENCE_TROUBLE
         if self.differed:
             return Verdict.FLAKY if self.agreed or self.documented else Verdict.DIFFERED
@@ -97,20 +97,20 @@ class ScenarioResult:
     @property
     def has_trouble(self) -> bool:
         """Whether a side did not come to the end of a repeat."""
-        return any(playing.trouble for playing in (*self.kafka, *self.sim))
+        return any(run.trouble for run in (*self.kafka, *self.sim))
 
     @property
     def trouble(self) -> str | None:
         """Why a side did not come to the end of it, or why it was not played."""
-        for side, playings in (("kafka", self.kafka), ("sim", self.sim)):
-            for playing in playings:
-                if playing.trouble or playing.skipped:
-                    return f"{side}: {playing.trouble or playing.skipped}"
+        for side, runs in (("kafka", self.kafka), ("sim", self.sim)):
+            for run in runs:
+                if run.trouble or run.skipped:
+                    return f"{side}: {run.trouble or run.skipped}"
         return None
 
 
-def compare_playings(
-    scenario: str, repeat: int, kafka: Playing, sim: Playing, known: Sequence[KnownDifference]
+def compare_runs(
+    scenario: str, repeat: int, kafka: Run, sim: Run, known: Sequence[KnownDifference]
 ) -> list[Difference]:
     """Return all differences of one repeat, matched by step and attempt."""
     found: list[tuple[str, int, str, Any, Any]] = []

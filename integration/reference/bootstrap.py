@@ -5,12 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from integration.reference.cluster import Fault, ReferenceCluster
+from integration.reference.cluster import ReferenceCluster
 from integration.reference.errors import ReferenceUnavailableError
 from integration.reference.listed_brokers import listed_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from integration.broker_verbs import Fault
 
 __all__ = ["BootstrapCluster"]
 
@@ -53,7 +55,7 @@ class BootstrapCluster(ReferenceCluster):
         """Return the address that the broker advertises."""
         return self._addresses[broker]
 
-    def start(self) -> None:
+    def open(self) -> None:
         """Ask for the brokers; `ReferenceUnavailableError` when nobody answers."""
         for address in self._address.split(","):
             with suppress(OSError):
@@ -64,7 +66,7 @@ class BootstrapCluster(ReferenceCluster):
             f"no Kafka answers at {self._address}; check the address and the listeners"
         )
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Do nothing: it is not ours to stop."""
 
     def describe(self) -> dict[str, Any]:

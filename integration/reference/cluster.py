@@ -6,30 +6,34 @@ import os
 import platform
 import re
 from abc import ABC, abstractmethod
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from integration.broker_verbs import Fault
 from integration.reference.errors import ReferenceClusterError, UnsupportedFaultError
 from integration.reference.listed_brokers import listed_brokers
 from integration.reference.node_config import NODE_IDS
 from integration.reference.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["Fault", "ReferenceCluster", "last_words", "logged_kafka_version"]
+__all__ = ["ReferenceCluster", "last_words", "logged_kafka_version"]
 
 READY_TIMEOUT_MS = 120_000
 ANSWER_TIMEOUT_S = 2.0
 
 
-class Fault(StrEnum):
-    """What can be done to a broker; a scenario asks for what it needs."""
+def _unsupported(fault: Fault) -> Callable[[ReferenceCluster, int], None]:
+    """Return the verb of a cluster that has no way to do this fault."""
 
-    PAUSE = "pause"
-    KILL = "kill"
-    DISCONNECT = "disconnect"
-    DISCONNECT_CLIENTS = "disconnect clients"
+    def refuse(cluster: ReferenceCluster, broker: int) -> None:
+        raise UnsupportedFaultError(
+            f"a {cluster.kind} reference has no way to {fault} (broker {broker}); "
+            "a containers reference has: --reference containers"
+        )
+
+    return refuse
 
 
 class ReferenceCluster(ABC):
@@ -56,7 +60,7 @@ class ReferenceCluster(ABC):
         return NODE_IDS
 
     @abstractmethod
-    def start(self) -> None:
+    def open(self) -> None:
         """Start all nodes and return when clients see all brokers.
 
         Raises `ReferenceUnavailableError` when this machine lacks something, and
@@ -64,40 +68,13 @@ class ReferenceCluster(ABC):
         """
 
     @abstractmethod
-    def stop(self) -> None:
+    def close(self) -> None:
         """End every node and remove what they wrote; does nothing when there is nothing."""
 
-    def pause(self, broker: int) -> None:
-        """Freeze a broker where it is: it reads no socket and sends no heartbeat."""
-        raise self._unsupported(Fault.PAUSE, broker)
-
-    def resume(self, broker: int) -> None:
-        """Let a frozen broker go on from where it was."""
-        raise self._unsupported(Fault.PAUSE, broker)
-
-    def kill(self, broker: int) -> None:
-        """End a broker by SIGKILL; its data stays. Returns when it is dead."""
-        raise self._unsupported(Fault.KILL, broker)
-
-    def start_broker(self, broker: int) -> None:
-        """Start a killed broker on its old data and ports; does not wait until it is ready."""
-        raise self._unsupported(Fault.KILL, broker)
-
-    def disconnect(self, broker: int) -> None:
-        """Drop all packets between a broker and the other nodes; clients still reach it."""
-        raise self._unsupported(Fault.DISCONNECT, broker)
-
-    def reconnect(self, broker: int) -> None:
-        """Let the packets pass again."""
-        raise self._unsupported(Fault.DISCONNECT, broker)
-
-    def disconnect_clients(self, broker: int) -> None:
-        """Drop all packets between a broker and its clients; the other nodes still reach it."""
-        raise self._unsupported(Fault.DISCONNECT_CLIENTS, broker)
-
-    def reconnect_clients(self, broker: int) -> None:
-        """Let the packets pass again."""
-        raise self._unsupported(Fault.DISCONNECT_CLIENTS, broker)
+    pause = resume = _unsupported(Fault.PAUSE)
+    kill = start = _unsupported(Fault.KILL)
+    disconnect = reconnect = _unsupported(Fault.DISCONNECT)
+    disconnect_clients = reconnect_clients = _unsupported(Fault.DISCONNECT_CLIENTS)
 
     def broker_log(self, broker: int) -> str:
         """Return all that a broker has logged so far."""
@@ -147,7 +124,7 @@ class ReferenceCluster(ABC):
         """Raise `ReferenceClusterError` when a node that should run has ended."""
 
     def __enter__(self) -> Self:
-        self.start()
+        self.open()
         return self
 
     def __exit__(
@@ -156,13 +133,7 @@ class ReferenceCluster(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.stop()
-
-    def _unsupported(self, fault: Fault, broker: int) -> UnsupportedFaultError:
-        return UnsupportedFaultError(
-            f"a {self.kind} reference has no way to {fault} (broker {broker}); "
-            "a containers reference has: --reference containers"
-        )
+        self.close()
 
 
 def logged_kafka_version(log: str) -> str | None:

@@ -19,7 +19,8 @@ from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 
-from integration.reference.cluster import Fault, last_words, logged_kafka_version
+from integration.broker_verbs import Fault
+from integration.reference.cluster import last_words, logged_kafka_version
 from integration.reference.docker_daemon import connect_docker
 from integration.reference.errors import ReferenceClusterError
 from integration.reference.image import find_or_make_image
@@ -71,7 +72,7 @@ class ContainerCluster(StartedCluster):
         self._cuts: dict[int, list[tuple[int, str]]] = {}
         self._cleanup = ExitStack()
 
-    def start(self) -> None:
+    def open(self) -> None:
         """Find or make the image, start three containers, wait until clients see all brokers."""
         self._image = find_or_make_image(self._version, progress=self._progress)
         _remove_leftovers()
@@ -80,10 +81,10 @@ class ContainerCluster(StartedCluster):
             self._start_containers()
             self.wait_for_brokers(set(self.broker_ids))
         except BaseException:
-            self.stop()
+            self.close()
             raise
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Remove the containers, in whatever state they are, and their network."""
         self._expected_to_run.clear()
         self._cuts.clear()
@@ -110,7 +111,7 @@ class ContainerCluster(StartedCluster):
         container.kill("SIGKILL")
         container.wait(timeout=30)
 
-    def start_broker(self, broker: int) -> None:
+    def start(self, broker: int) -> None:
         """Start the container again, with its data and its port."""
         if broker in self._expected_to_run:
             raise ReferenceClusterError(f"broker {broker} runs already")

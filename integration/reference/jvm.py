@@ -13,7 +13,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from integration.reference.cluster import Fault, last_words, logged_kafka_version
+from integration.broker_verbs import Fault
+from integration.reference.cluster import last_words, logged_kafka_version
 from integration.reference.errors import ReferenceClusterError, ReferenceUnavailableError
 from integration.reference.jars import KAFKA_VERSION, kafka_jars
 from integration.reference.leftovers import make_run_directory, remove_leftovers
@@ -81,7 +82,7 @@ class JvmCluster(StartedCluster):
         self._java_command: list[str] = []
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
-    def start(self) -> None:
+    def open(self) -> None:
         """Fetch the jars, format the storage, start three processes, wait until clients see them."""
         jars = kafka_jars(self._version, progress=self._progress)
         try:
@@ -92,10 +93,10 @@ class JvmCluster(StartedCluster):
                 self._spawn(node.node_id)
             self.wait_for_brokers(set(self.broker_ids))
         except BaseException:
-            self.stop()
+            self.close()
             raise
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Kill the processes, also frozen ones, and remove their directory."""
         for broker in list(self._processes):
             self.kill(broker)
@@ -125,7 +126,7 @@ class JvmCluster(StartedCluster):
         process.wait(END_TIMEOUT_S)
         del self._processes[broker]
 
-    def start_broker(self, broker: int) -> None:
+    def start(self, broker: int) -> None:
         """Start the process again on its directory."""
         if broker in self._processes:
             raise ReferenceClusterError(f"broker {broker} runs already")

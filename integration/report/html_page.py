@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from integration.comparison.playing import Playing
+    from integration.comparison.runs import Run
     from integration.comparison.verdict import Difference, ScenarioResult
     from integration.report.report import Report
 
@@ -125,13 +125,13 @@ def _differences(result: ScenarioResult) -> Iterator[str]:
 
 def _both(result: ScenarioResult, found: Difference) -> Iterator[str]:
     yield "<div class=pair>"
-    for side, playings in (("Kafka", result.kafka), ("simulator", result.sim)):
-        yield f"<div>{side}<pre>{_observation(playings, found)}</pre></div>"
+    for side, runs in (("Kafka", result.kafka), ("simulator", result.sim)):
+        yield f"<div>{side}<pre>{_observation(runs, found)}</pre></div>"
     yield "</div>"
 
 
-def _observation(playings: Sequence[Playing], found: Difference) -> str:
-    for seen in playings[found.repeat - 1].observations:
+def _observation(runs: Sequence[Run], found: Difference) -> str:
+    for seen in runs[found.repeat - 1].observations:
         if (seen.step, seen.attempt) == (found.step, found.attempt):
             return _json(seen.to_json())
     return "nothing"

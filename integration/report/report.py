@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from integration.comparison.lateness import LatenessComparison
-    from integration.comparison.playing import Playing
+    from integration.comparison.runs import Run
     from integration.comparison.verdict import Difference, ScenarioResult
 
 __all__ = ["Report", "documented_reasons", "undocumented", "write_json", "write_observations"]
@@ -74,16 +74,16 @@ def write_observations(report: Report, path: Path) -> None:
     """Write one JSON line per observation of both sides."""
     with path.open("w", encoding="utf-8") as out:
         for result in report.results:
-            for side, playings in (("kafka", result.kafka), ("sim", result.sim)):
-                for line in _observation_lines(report.run_id, side, result, playings):
+            for side, runs in (("kafka", result.kafka), ("sim", result.sim)):
+                for line in _observation_lines(report.run_id, side, result, runs):
                     out.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
 def _observation_lines(
-    run_id: str, side: str, result: ScenarioResult, playings: Sequence[Playing]
+    run_id: str, side: str, result: ScenarioResult, runs: Sequence[Run]
 ) -> Iterator[dict[str, Any]]:
-    for repeat, playing in enumerate(playings, 1):
-        for seen in playing.observations:
+    for repeat, run in enumerate(runs, 1):
+        for seen in run.observations:
             yield {
                 "run_id": run_id,
                 "side": side,
@@ -126,11 +126,11 @@ def _scenario(result: ScenarioResult) -> dict[str, Any]:
             "documented": result.documented,
             "differed": result.differed,
         },
-        "observations": sum(len(playing.observations) for playing in result.kafka),
+        "observations": sum(len(run.observations) for run in result.kafka),
         "trouble": result.trouble,
         "duration_ms": {
-            "kafka": [round(playing.duration_ms) for playing in result.kafka],
-            "sim": [round(playing.duration_ms) for playing in result.sim],
+            "kafka": [round(run.duration_ms) for run in result.kafka],
+            "sim": [round(run.duration_ms) for run in result.sim],
         },
         "differences": [asdict(difference) for difference in result.differences],
     }

@@ -41,8 +41,8 @@ def timing_plot(results: Sequence[ScenarioResult]) -> str:
 
 def _lateness(results: Sequence[ScenarioResult], side: str, kind: TimingClass) -> Iterator[float]:
     for result in results:
-        for playing in result.kafka if side == "kafka" else result.sim:
-            for seen in playing.observations:
+        for run in result.kafka if side == "kafka" else result.sim:
+            for seen in run.observations:
                 if seen.timing.kind is kind:
                     yield seen.lateness_ms
 

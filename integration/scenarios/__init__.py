@@ -1,1 +1,1 @@
-"""The catalogue of scenarios: what a Kafka cluster does with requests that have to wait."""
+"""The scenarios: what a Kafka cluster does with requests, above all with those that have to wait."""

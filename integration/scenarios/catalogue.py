@@ -1,4 +1,4 @@
-"""All scenarios, in the order of their families, and the version of that whole."""
+"""The one list of all scenarios, in the order of their families, and its version."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ import fnmatch
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from integration.scenarios import (
-    api_versions,
-    config_admin,
-    configs,
-    connectivity,
-    delete_records,
-    elections,
-    fencing_epochs,
+from integration.scenarios.families.fetch import (
     fetch_leader_change,
     fetch_limits,
     fetch_long_poll,
-    high_watermark,
-    idempotence,
-    isr,
-    limits_invalid,
     list_offsets,
-    metadata,
+)
+from integration.scenarios.families.network import api_versions, connectivity, limits_invalid
+from integration.scenarios.families.produce import (
+    idempotence,
     pipelining,
     produce_acks,
     produce_timeouts,
+)
+from integration.scenarios.families.replication import (
+    elections,
+    fencing_epochs,
+    high_watermark,
+    isr,
+)
+from integration.scenarios.families.topics import (
+    config_admin,
+    configs,
+    delete_records,
+    metadata,
     topic_admin,
 )
 from integration.scenarios.scenario import Scenario, scenarios_of

@@ -17,8 +17,8 @@ __all__ = ["catalogue_markdown"]
 INTRODUCTION = """\
 # Scenarios
 
-Made by `broker-sim-compare list --markdown`; do not edit. Every scenario plays on a real Kafka and
-on the simulator without knowing which is which. {count} scenarios in {families} families.
+Made by `broker-sim-compare list --markdown`; do not edit. Every scenario runs on a real Kafka and
+on the simulator and cannot know which of them it is. {count} scenarios in {families} families.
 
 Times: *at once* is without waiting, *at N ms* when the request's own time is over, *on event* when
 something happened that the answer waited for; each observation states how far it may be off.
@@ -30,7 +30,7 @@ def catalogue_markdown() -> str:
     families = [(name, list(group)) for name, group in groupby(CATALOGUE, lambda s: s.family)]
     parts = [INTRODUCTION.format(count=len(CATALOGUE), families=len(families))]
     for family, scenarios in families:
-        module = importlib.import_module(scenarios[0].play.__module__)
+        module = importlib.import_module(scenarios[0].function.__module__)
         first_line = (inspect.getdoc(module) or "").splitlines()[0]
         parts.append(f"\n## {family}\n\n{first_line}\n\n")
         parts.append("| scenario | what is seen | topology | broker configs | faults |\n")

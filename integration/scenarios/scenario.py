@@ -1,7 +1,7 @@
 """What a scenario is, and the decorator that marks a function as one.
 
-A scenario is a function that takes a `Stage` and yields observations. Its name is its claim, its
-docstring the one-line description. The decorator marks it and does nothing else; the catalogue
+A scenario is a function that takes a `ClusterUnderTest` and yields observations. Its name is its
+claim, its docstring the description. The decorator marks it and does nothing else; the catalogue
 collects the marked functions from the modules that it names.
 """
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
+    from integration.broker_verbs import Fault
+    from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
-    from integration.reference.cluster import Fault
-    from integration.stage.stage import Stage
+
+    ScenarioFunction = Callable[[ClusterUnderTest], Iterator[Observation]]
 
 __all__ = ["Scenario", "scenario", "scenarios_of"]
 
@@ -28,7 +30,7 @@ _MARK: Final = "__scenario__"
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A marked function, with the cluster that it wants."""
+    """A marked function, with the cluster that it needs."""
 
     name: str
     family: str
@@ -37,12 +39,16 @@ class Scenario:
     configs: tuple[tuple[str, str], ...]
     """Broker configurations other than Kafka's defaults; one cluster serves all that want them."""
     needs: frozenset[Fault]
-    play: Callable[[Stage], Iterator[Observation]]
+    function: ScenarioFunction
 
     @property
     def outline(self) -> str:
-        """Return what the scenario does, without comments and layout: part of its version."""
-        tree = ast.parse(textwrap.dedent(inspect.getsource(self.play)))
+        """What the scenario does, without docstring, comments and layout: part of its version."""
+        tree = ast.parse(textwrap.dedent(inspect.getsource(self.function)))
+        (function,) = tree.body
+        assert isinstance(function, ast.FunctionDef)
+        if ast.get_docstring(function) is not None:
+            del function.body[0]
         return f"{self.family}/{self.name}: {ast.dump(tree)}"
 
 
@@ -51,24 +57,22 @@ def scenario(
     topology: str = "1 partition x 3 replicas",
     configs: Mapping[str, str] | None = None,
     needs: set[Fault] | None = None,
-) -> Callable[[Callable[[Stage], Iterator[Observation]]], Callable[[Stage], Iterator[Observation]]]:
+) -> Callable[[ScenarioFunction], ScenarioFunction]:
     """Mark a function as a scenario."""
 
-    def mark(
-        play: Callable[[Stage], Iterator[Observation]],
-    ) -> Callable[[Stage], Iterator[Observation]]:
-        description = inspect.getdoc(play) or ""
+    def mark(function: ScenarioFunction) -> ScenarioFunction:
+        description = inspect.getdoc(function) or ""
         marked = Scenario(
-            name=play.__name__,
-            family=play.__module__.rsplit(".", 1)[-1],
+            name=function.__name__,
+            family=function.__module__.rsplit(".", 1)[-1],
             description=" ".join(description.split()),
             topology=topology,
             configs=tuple(sorted((configs or {}).items())),
             needs=frozenset(needs or ()),
-            play=play,
+            function=function,
         )
-        setattr(play, _MARK, marked)
-        return play
+        setattr(function, _MARK, marked)
+        return function
 
     return mark
 
@@ -77,5 +81,7 @@ def scenarios_of(module: ModuleType) -> list[Scenario]:
     """Return the scenarios of a module in the order of its text."""
     marked = (getattr(member, _MARK, None) for member in vars(module).values())
     return [
-        found for found in marked if found is not None and found.play.__module__ == module.__name__
+        found
+        for found in marked
+        if found is not None and found.function.__module__ == module.__name__
     ]

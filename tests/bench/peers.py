@@ -138,7 +138,7 @@ def kafka() -> Iterator[Peer]:
     cluster = JvmCluster()
     start = time.perf_counter()
     try:
-        cluster.start()
+        cluster.open()
     except ReferenceClusterError as error:
         raise PeerMissingError(str(error)) from error
     try:
@@ -146,7 +146,7 @@ def kafka() -> Iterator[Peer]:
         pids = tuple(process.pid for process in cluster._processes.values())
         yield Peer(KAFKA, cluster.bootstrap_servers, pids, ready_ms)
     finally:
-        cluster.stop()
+        cluster.close()
 
 
 def build_kfake() -> Path:

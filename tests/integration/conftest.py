@@ -1,4 +1,4 @@
-"""Observations, playings and scenarios as the tests of the comparison need them."""
+"""Observations, runs and scenarios as the tests of the comparison need them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.comparison.playing import Playing
+from integration.comparison.runs import Run
 from integration.comparison.verdict import ScenarioResult
 from integration.observations import Observation, at_once
 from integration.scenarios.scenario import Scenario
@@ -47,8 +47,8 @@ def result_of(make_scenario) -> Callable[..., ScenarioResult]:
         result = ScenarioResult(make_scenario(name))
         for kafka, sim in pairs:
             result.add(
-                kafka if isinstance(kafka, Playing) else Playing(list(kafka)),
-                sim if isinstance(sim, Playing) else Playing(list(sim)),
+                kafka if isinstance(kafka, Run) else Run(list(kafka)),
+                sim if isinstance(sim, Run) else Run(list(sim)),
                 known,
             )
         return result

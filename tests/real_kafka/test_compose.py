@@ -101,7 +101,7 @@ def test_the_simulator_understands_the_command_of_its_image():
 def test_three_brokers_of_the_compose_file_find_each_other(compose_kafka):
     def is_up():
         with suppress(ReferenceUnavailableError):
-            compose_kafka.start()
+            compose_kafka.open()
         return set(compose_kafka.broker_ids) == BROKERS
 
     wait_until(is_up, "the compose file's Kafka has three brokers", timeout_ms=120_000)

@@ -6,13 +6,13 @@ way to wait, each of them on the session's real brokers.
 
 import pytest
 
-from broker_sim.cluster.cluster import Cluster
+from broker_sim import Cluster
+from integration.cluster_under_test.running_cluster import kafka_cluster, simulated_cluster
 from integration.comparison.differences import read_known_differences
-from integration.comparison.playing import ClusterPlayer
+from integration.comparison.runs import ClusterRunner
 from integration.comparison.verdict import ScenarioResult, Verdict
 from integration.reference.node_config import COMMON_CONFIGS
 from integration.scenarios.catalogue import select
-from integration.stage.under_test import KafkaUnderTest, SimulatorUnderTest
 
 CHOSEN = (
     "acks_1_is_answered_at_once",
@@ -36,22 +36,22 @@ CHOSEN = (
 def simulator():
     with (
         Cluster(3, configs=COMMON_CONFIGS) as cluster,
-        ClusterPlayer(SimulatorUnderTest(cluster)) as player,
+        ClusterRunner(simulated_cluster(cluster)) as runner,
     ):
-        yield player
+        yield runner
 
 
 @pytest.fixture(scope="module")
 def kafka(running_real_kafka):
-    with ClusterPlayer(KafkaUnderTest(running_real_kafka)) as player:
-        yield player
+    with ClusterRunner(kafka_cluster(running_real_kafka)) as runner:
+        yield runner
 
 
 @pytest.mark.real_kafka
 @pytest.mark.parametrize("scenario", select(CHOSEN), ids=lambda scenario: scenario.name)
 def test_the_simulator_answers_as_kafka(scenario, kafka, simulator):
     result = ScenarioResult(scenario)
-    result.add(kafka.play(scenario, 1), simulator.play(scenario, 1), read_known_differences())
+    result.add(kafka.run(scenario, 1), simulator.run(scenario, 1), read_known_differences())
     assert result.verdict in {Verdict.AGREED, Verdict.DOCUMENTED}, (
         result.trouble or result.differences
     )

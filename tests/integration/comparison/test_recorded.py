@@ -1,8 +1,8 @@
 import pytest
 
 from integration.comparison.drift import Drift, drift_between
-from integration.comparison.playing import Playing
 from integration.comparison.recorded import RecordedSide, write_recording
+from integration.comparison.runs import Run
 from integration.reference.errors import ReferenceUnavailableError
 
 
@@ -11,8 +11,8 @@ def recording(tmp_path, result_of, see):
     """A recording of one scenario with two steps, one that was skipped and one with trouble."""
     results = [
         result_of(([see("a", base_offset=1), see("b")], [see("a")]), name="recorded"),
-        result_of((Playing(skipped="needs disconnect"), Playing()), name="skipped"),
-        result_of((Playing([see("a")], trouble="broken"), Playing()), name="troubled"),
+        result_of((Run(skipped="needs disconnect"), Run()), name="skipped"),
+        result_of((Run([see("a")], trouble="broken"), Run()), name="troubled"),
     ]
     facts = {"kafka_version": "4.3.1", "reference": "jvm"}
     write_recording(
@@ -23,8 +23,8 @@ def recording(tmp_path, result_of, see):
 
 def test_what_was_recorded_is_played_back(recording, make_scenario, see):
     side = RecordedSide("abc", recording)
-    with side.open(()) as player:
-        played = player.play(make_scenario("recorded"), 1)
+    with side.open(()) as runner:
+        played = runner.run(make_scenario("recorded"), 1)
     assert played.observations == [see("a", base_offset=1), see("b")]
 
 
@@ -48,8 +48,8 @@ def test_the_first_repeat_that_was_in_time_is_kept(tmp_path, result_of, see):
 
 @pytest.mark.parametrize("name", ["skipped", "troubled", "never_heard_of"])
 def test_what_was_not_recorded_is_skipped(recording, make_scenario, name):
-    with RecordedSide("abc", recording).open(()) as player:
-        assert player.play(make_scenario(name), 1).skipped == "was not recorded"
+    with RecordedSide("abc", recording).open(()) as runner:
+        assert runner.run(make_scenario(name), 1).skipped == "was not recorded"
 
 
 def test_a_recording_of_another_catalogue_is_refused(recording):

@@ -1,7 +1,7 @@
 import pytest
 
 from integration.comparison.differences import KnownDifference
-from integration.comparison.playing import Playing
+from integration.comparison.runs import Run
 from integration.comparison.verdict import Verdict
 from integration.observations import at_timeout
 
@@ -73,17 +73,17 @@ def test_repeats_that_disagree_with_each_other_are_flaky_with_their_counts(resul
 
 
 def test_trouble_of_the_reference_is_not_blamed_on_the_simulator(result_of, see):
-    result = result_of((Playing(trouble="no brokers"), [see()]))
+    result = result_of((Run(trouble="no brokers"), [see()]))
     assert result.verdict is Verdict.REFERENCE_TROUBLE
     assert result.trouble == "kafka: no brokers"
 
 
 def test_trouble_of_the_simulator_is_a_difference(result_of, see):
-    result = result_of(([see()], Playing(trouble="it crashed")))
+    result = result_of(([see()], Run(trouble="it crashed")))
     assert result.verdict is Verdict.DIFFERED
     assert fields_of(result) == [("", "trouble")]
 
 
 def test_what_the_reference_cannot_do_is_skipped(result_of):
-    result = result_of((Playing(skipped="needs disconnect"), Playing()))
+    result = result_of((Run(skipped="needs disconnect"), Run()))
     assert result.verdict is Verdict.SKIPPED

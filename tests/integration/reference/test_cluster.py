@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from integration.broker_verbs import Fault
 from integration.reference.bootstrap import BootstrapCluster
-from integration.reference.cluster import Fault
 from integration.reference.errors import ReferenceClusterError
 from integration.reference.jars import KAFKA_VERSION
 from integration.reference.waiting import wait_until
@@ -120,9 +120,9 @@ def test_a_killed_broker_comes_back_with_its_data(real_kafka, partition):
             real_kafka.kill(follower)
         real_kafka.wait_for_brokers(set(real_kafka.broker_ids) - {follower})
     finally:
-        real_kafka.start_broker(follower)
+        real_kafka.start(follower)
     with pytest.raises(ReferenceClusterError, match="runs already"):
-        real_kafka.start_broker(follower)
+        real_kafka.start(follower)
     real_kafka.wait_for_brokers(set(real_kafka.broker_ids))
     partition.wait_for_isr(3)
     assert partition.produce("four") is None

@@ -2,8 +2,8 @@
 
 import pytest
 
+from integration.broker_verbs import Fault
 from integration.reference.bootstrap import BootstrapCluster
-from integration.reference.cluster import Fault
 from integration.reference.errors import ReferenceUnavailableError, UnsupportedFaultError
 from integration.reference.jars import KAFKA_VERSION
 from integration.reference.jvm import JvmCluster, find_java
@@ -79,7 +79,7 @@ def test_an_address_of_somebody_else_takes_no_broker_configuration():
 def test_a_cluster_of_somebody_else_cannot_be_hurt():
     cluster = BootstrapCluster("kafka:9092")
     assert cluster.faults == frozenset()
-    for verb in (cluster.pause, cluster.resume, cluster.kill, cluster.start_broker):
+    for verb in (cluster.pause, cluster.resume, cluster.kill, cluster.start):
         with pytest.raises(UnsupportedFaultError, match=r"--reference containers"):
             verb(1)
     with pytest.raises(UnsupportedFaultError, match=r"no way to disconnect \(broker 1\)"):
@@ -97,4 +97,4 @@ def test_local_processes_cannot_be_cut_off_from_each_other():
 def test_an_address_where_nobody_answers_is_told():
     cluster = BootstrapCluster("127.0.0.1:1")
     with pytest.raises(ReferenceUnavailableError, match=r"^no Kafka answers at 127\.0\.0\.1:1; "):
-        cluster.start()
+        cluster.open()

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from integration.comparison.differences import KnownDifference
 from integration.comparison.lateness import TOLERANCE_MS, TOLERANCE_REASON, compare_lateness
-from integration.comparison.playing import Playing
+from integration.comparison.runs import Run
 from integration.report.html_page import html_page
 from integration.report.markdown import markdown
 from integration.report.report import Report, documented_reasons, write_json, write_observations
@@ -41,7 +41,7 @@ def differed(result_of, see):
 
 @pytest.fixture
 def troubled(result_of):
-    return result_of((Playing(trouble="no brokers"), Playing()), name="troubled")
+    return result_of((Run(trouble="no brokers"), Run()), name="troubled")
 
 
 def test_exit_code_0_only_when_all_agree(report_of, agreed):

@@ -3,8 +3,8 @@
 import pytest
 
 from integration.comparison.differences import read_known_differences
-from integration.comparison.playing import SimulatorSide
 from integration.comparison.recorded import RecordedSide
+from integration.comparison.runs import SimulatorSide
 from integration.comparison.verdict import ScenarioResult, Verdict
 from integration.scenarios.catalogue import catalogue_version, select
 
@@ -14,19 +14,19 @@ QUICK = [found for found in select(QUICK_FAMILIES) if not found.configs]
 
 @pytest.fixture(scope="module")
 def recorded():
-    with RecordedSide(catalogue_version()).open(()) as player:
-        yield player
+    with RecordedSide(catalogue_version()).open(()) as runner:
+        yield runner
 
 
 @pytest.fixture(scope="module")
 def simulator():
-    with SimulatorSide().open(()) as player:
-        yield player
+    with SimulatorSide().open(()) as runner:
+        yield runner
 
 
 @pytest.mark.threads
 @pytest.mark.parametrize("scenario", QUICK, ids=lambda scenario: scenario.name)
 def test_the_simulator_answers_as_the_recorded_kafka(scenario, recorded, simulator):
     result = ScenarioResult(scenario)
-    result.add(recorded.play(scenario, 1), simulator.play(scenario, 1), read_known_differences())
+    result.add(recorded.run(scenario, 1), simulator.run(scenario, 1), read_known_differences())
     assert result.verdict in {Verdict.AGREED, Verdict.DOCUMENTED}, result.differences

@@ -1,0 +1,49 @@
+"""What can be done to a broker, on either side: the one list of verbs of the comparison.
+
+The real clusters of `integration.reference` and the simulator's `broker_sim.Cluster` both have
+these methods, so that nothing has to translate between them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+__all__ = ["BrokerVerbs", "Fault"]
+
+
+class Fault(StrEnum):
+    """What can be done to a broker; a scenario names the faults that it needs."""
+
+    PAUSE = "pause"
+    KILL = "kill"
+    DISCONNECT = "disconnect"
+    DISCONNECT_CLIENTS = "disconnect clients"
+
+
+class BrokerVerbs(Protocol):
+    """The faults of a broker and how each of them ends. Only one thread may call them."""
+
+    def pause(self, broker: int, /) -> None:
+        """Stop a broker where it is: it reads no socket and sends no heartbeat."""
+
+    def resume(self, broker: int, /) -> None:
+        """Let a paused broker continue from where it was."""
+
+    def kill(self, broker: int, /) -> None:
+        """Kill a broker process (SIGKILL). Its logs survive."""
+
+    def start(self, broker: int, /) -> None:
+        """Start a killed broker on its old logs and port; does not wait until it serves."""
+
+    def disconnect(self, broker: int, /) -> None:
+        """Drop all packets between a broker and the others; clients still reach it."""
+
+    def reconnect(self, broker: int, /) -> None:
+        """End `disconnect`."""
+
+    def disconnect_clients(self, broker: int, /) -> None:
+        """Drop all packets between a broker and its clients; the other brokers still reach it."""
+
+    def reconnect_clients(self, broker: int, /) -> None:
+        """End `disconnect_clients`."""

@@ -1,0 +1,1 @@
+"""The cluster that a scenario runs against, real or simulated: brokers, topics, clients, faults."""

@@ -1,0 +1,93 @@
+"""Faults of brokers, remembered so that they can be undone."""
+
+from __future__ import annotations
+
+from operator import methodcaller
+from typing import TYPE_CHECKING, Final
+
+from integration.clients.stopwatch import now_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from integration.broker_verbs import BrokerVerbs
+
+__all__ = ["Faults"]
+
+UNDONE_BY: Final = {
+    "pause": "resume",
+    "kill": "start",
+    "disconnect": "reconnect",
+    "disconnect_clients": "reconnect_clients",
+}
+"""The verbs of `BrokerVerbs`: each that causes a fault, and the one that ends it."""
+ENDED_BY_A_KILL: Final = ("pause", "disconnect_clients")
+CLIENTS_CANNOT_REACH: Final = ("pause", "kill", "disconnect_clients")
+
+
+class _Verb:
+    """A verb of `BrokerVerbs` as a method of `Faults`, which remembers the call."""
+
+    def __set_name__(self, owner: type[Faults], name: str) -> None:
+        self._name = name
+
+    def __get__(self, faults: Faults, owner: type[Faults]) -> Callable[[int], float]:
+        def call(broker: int) -> float:
+            return faults.call(self._name, broker)
+
+        return call
+
+
+class Faults:
+    """`BrokerVerbs` of a cluster, each of which returns the moment (`now_ms`) after it was done.
+
+    Only one thread may use them.
+    """
+
+    pause = _Verb()
+    resume = _Verb()
+    kill = _Verb()
+    start = _Verb()
+    disconnect = _Verb()
+    reconnect = _Verb()
+    disconnect_clients = _Verb()
+    reconnect_clients = _Verb()
+
+    def __init__(self, verbs: BrokerVerbs) -> None:
+        self._verbs = verbs
+        self._brokers_with: dict[str, set[int]] = {fault: set() for fault in UNDONE_BY}
+        self._any_so_far = False
+
+    def call(self, verb: str, broker: int) -> float:
+        """Do what the verb of that name says; returns the moment after it was done."""
+        methodcaller(verb, broker)(self._verbs)
+        if verb in UNDONE_BY:
+            self._any_so_far = True
+            self._brokers_with[verb].add(broker)
+        if verb == "kill":
+            for fault in ENDED_BY_A_KILL:
+                self._brokers_with[fault].discard(broker)
+        for fault, undo in UNDONE_BY.items():
+            if verb == undo:
+                self._brokers_with[fault].discard(broker)
+        return now_ms()
+
+    def undo_all(self) -> None:
+        """End every fault that has not ended yet."""
+        for fault, undo in reversed(UNDONE_BY.items()):
+            for broker in sorted(self._brokers_with[fault]):
+                self.call(undo, broker)
+
+    def can_answer(self, broker: int) -> bool:
+        """Tell whether clients get answers from a broker now."""
+        return all(broker not in self._brokers_with[fault] for fault in CLIENTS_CANNOT_REACH)
+
+    @property
+    def none_now(self) -> bool:
+        """Whether no broker has a fault now."""
+        return not any(self._brokers_with.values())
+
+    @property
+    def any_so_far(self) -> bool:
+        """Whether there has been any fault, even if it has ended."""
+        return self._any_so_far

@@ -1,0 +1,32 @@
+"""Asking again and again until something is so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from integration.clients.stopwatch import now_ms, pause_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["NotReachedError", "poll_until"]
+
+TIMEOUT_MS = 60_000
+INTERVAL_MS = 20
+
+
+class NotReachedError(RuntimeError):
+    """The cluster did not come into the state that a scenario needs."""
+
+
+def poll_until(condition: Callable[[], object], what: str, timeout_ms: float = TIMEOUT_MS) -> float:
+    """Wait until ``condition`` holds; returns the moment at which it did (`now_ms`).
+
+    ``what`` names it in the `NotReachedError` that is raised after ``timeout_ms``.
+    """
+    deadline_ms = now_ms() + timeout_ms
+    while not condition():
+        if now_ms() > deadline_ms:
+            raise NotReachedError(f"{what}: still not so after {timeout_ms / 1000:g} s")
+        pause_ms(INTERVAL_MS)
+    return now_ms()

@@ -1,0 +1,1 @@
+"""The families of scenarios, by domain; `integration.scenarios.catalogue` lists them all."""

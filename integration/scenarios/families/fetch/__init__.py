@@ -1,0 +1,1 @@
+"""Scenarios of consumers: long polls, limits, offsets by timestamp, changes of leader."""

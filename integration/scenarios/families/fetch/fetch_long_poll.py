@@ -1,0 +1,290 @@
+"""Fetches that wait for bytes. Kafka: DelayedFetch, ReplicaManager.fetchMessages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from integration.clients.broker_client import Append, Position, batch_of
+from integration.observations import at_once, at_timeout
+from integration.scenarios.helpers.observe import after, fetched, produced, whole_response
+from integration.scenarios.scenario import scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
+    from integration.observations import Observation
+
+VALUE = b"v" * 32
+BATCH_BYTES = len(batch_of([VALUE]))
+UNKNOWN_PARTITION = 99
+FOLLOWER_FETCH_MS = 500.0
+"""A follower's own fetch from its leader may wait that long before it hears of a high watermark."""
+
+
+@scenario()
+def an_empty_partition_answers_at_max_wait(cluster: ClusterUnderTest) -> Iterator[Observation]:
+    """Empty and without error, exactly when max_wait_ms is over: 0, 100, 500, 1000 ms."""
+    topic = cluster.topics.create()
+    leader = cluster.connect(cluster.first)
+    for max_wait_ms in (0, -1):
+        reply = leader.fetch(topic, max_wait_ms=max_wait_ms)
+        yield fetched(f"max wait {max_wait_ms}", reply, at_once())
+    for max_wait_ms in (100, 500, 1000):
+        reply = leader.fetch(topic, max_wait_ms=max_wait_ms)
+        yield fetched(f"max wait {max_wait_ms}", reply, at_timeout(max_wait_ms))
+
+
+@scenario()
+def min_bytes_of_nothing_is_answered_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
+    """min_bytes 0 or below waits for nothing, whatever max_wait_ms says."""
+    topic = cluster.topics.create()
+    leader = cluster.connect(cluster.first)
+    for min_bytes in (0, -1):
+        reply = leader.fetch(topic, max_wait_ms=1000, min_bytes=min_bytes)
+        yield fetched(f"min bytes {min_bytes}", reply, at_once())
+
+
+@scenario()
+def a_produce_wakes_a_parked_fetch(cluster: ClusterUnderTest) -> Iterator[Observation]:
+    """The record is answered when the high watermark passes it, long before max_wait_ms."""
+    topic = cluster.topics.create()
+    consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
+    parked = consumer.start_fetch(Position(topic), max_wait_ms=5000)
+    cluster.wait(300)
+    reply = leader.produce(topic, b"wakes")
+    yield produced("produce", reply, at_once())
+    fetch = parked.result()
+    yield fetched("woken", fetch, after(fetch, reply))
+
+
+@scenario()
+def min_bytes_are_counted_over_several_produces(cluster: ClusterUnderTest) -> Iterator[Observation]:
+    """Two batches are too few, the third wakes the fetch with all three."""
+    topic = cluster.topics.create()
+    consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
+    parked = consumer.start_fetch(Position(topic), max_wait_ms=5000, min_bytes=3 * BATCH_BYTES)
+    for _ in range(3):
+        cluster.wait(200)
+        reply = leader.produce(topic, VALUE)
+    fetch = parked.result()
+    yield fetched("woken by the third", fetch, after(fetch, reply))
+    again = consumer.fetch(topic, 0, max_wait_ms=300, min_bytes=3 * BATCH_BYTES + 1)
+    yield fetched("one byte too few", again, at_timeout(300))
+
+
+@scenario(topology="2 partitions x 3 replicas")
+def min_bytes_are_counted_over_several_partitions(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """A batch in each of two partitions is enough together."""
+    topic = cluster.topics.create(partitions=2)
+    consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
+    parked = consumer.start_fetch(
+        Position(topic, 0), Position(topic, 1), max_wait_ms=5000, min_bytes=2 * BATCH_BYTES
+    )
+    for partition in (0, 1):
+        cluster.wait(200)
+        reply = leader.produce(topic, VALUE, partition=partition)
+    fetch = parked.result()
+    for partition in (0, 1):
+        yield fetched(f"partition {partition}", fetch, after(fetch, reply), partition=partition)
+
+
+@scenario()
+def what_is_there_below_min_bytes_is_answered_at_max_wait(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """A record that is too small for min_bytes comes when the wait is over."""
+    topic = cluster.topics.create()
+    leader = cluster.connect(cluster.first)
+    leader.produce(topic, VALUE)
+    reply = leader.fetch(topic, 0, max_wait_ms=500, min_bytes=100_000)
+    yield fetched("too few bytes", reply, at_timeout(500))
+
+
+@scenario()
+def one_produce_wakes_only_the_fetches_that_it_satisfies(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """Of two parked fetches with different min_bytes the modest one is woken, the other waits."""
+    topic = cluster.topics.create()
+    modest, greedy = cluster.connect(cluster.first), cluster.connect(cluster.first)
+    leader = cluster.connect(cluster.first)
+    parked_greedy = greedy.start_fetch(Position(topic), max_wait_ms=1500, min_bytes=2 * BATCH_BYTES)
+    parked_modest = modest.start_fetch(Position(topic), max_wait_ms=1500)
+    cluster.wait(300)
+    reply = leader.produce(topic, VALUE)
+    fetch = parked_modest.result()
+    yield fetched("modest", fetch, after(fetch, reply))
+    yield fetched("greedy", parked_greedy.result(), at_timeout(1500))
+
+
+@scenario()
+def one_produce_wakes_all_fetches_of_the_partition(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """Five consumers wait on five connections and are all woken."""
+    topic = cluster.topics.create()
+    consumers = [cluster.connect(cluster.first) for _ in range(5)]
+    leader = cluster.connect(cluster.first)
+    parked = [consumer.start_fetch(Position(topic), max_wait_ms=5000) for consumer in consumers]
+    cluster.wait(300)
+    reply = leader.produce(topic, VALUE)
+    for attempt, pending in enumerate(parked, 1):
+        fetch = pending.result()
+        yield fetched("woken", fetch, after(fetch, reply), attempt=attempt)
+
+
+@scenario(topology="2 partitions x 3 replicas")
+def a_fetch_of_two_partitions_is_woken_by_either(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """The partition without records is in the answer too, empty."""
+    topic = cluster.topics.create(partitions=2)
+    consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
+    for partition in (0, 1):
+        parked = consumer.start_fetch(
+            Position(topic, 0),
+            Position(topic, 1),
+            max_wait_ms=5000,
+            min_bytes=(partition + 1) * BATCH_BYTES,
+        )
+        cluster.wait(200)
+        reply = leader.produce(topic, VALUE, partition=partition)
+        fetch = parked.result()
+        for index in (0, 1):
+            step = f"produce to {partition}, seen of {index}"
+            yield fetched(step, fetch, after(fetch, reply), partition=index)
+
+
+@scenario()
+def an_unknown_partition_alone_is_told_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
+    """There is nothing to wait for: UNKNOWN_TOPIC_OR_PARTITION, by name and by id."""
+    topic = cluster.topics.create()
+    leader = cluster.connect(cluster.first)
+    for version in (12, 17):
+        reply = leader.fetch(topic, partition=UNKNOWN_PARTITION, max_wait_ms=1000, version=version)
+        yield fetched(f"version {version}", reply, at_once(), partition=UNKNOWN_PARTITION)
+
+
+@scenario()
+def an_unknown_topic_alone_is_told_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
+    """By name UNKNOWN_TOPIC_OR_PARTITION, by id UNKNOWN_TOPIC_ID."""
+    leader = cluster.connect(cluster.first)
+    topic = cluster.topics.unknown()
+    for version in (12, 17):
+        reply = leader.fetch(topic, max_wait_ms=1000, version=version)
+        yield fetched(f"version {version}", reply, at_once())
+
+
+@scenario()
+def an_unknown_partition_beside_an_empty_one_does_not_shorten_the_wait(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """Both are answered when max_wait_ms is over."""
+    topic = cluster.topics.create()
+    leader = cluster.connect(cluster.first)
+    for version in (12, 17):
+        reply = leader.start_fetch(
+            Position(topic), Position(topic, UNKNOWN_PARTITION), max_wait_ms=500, version=version
+        ).result()
+        due = at_timeout(500)
+        yield fetched(f"known, version {version}", reply, due)
+        seen = fetched(f"unknown, version {version}", reply, due, partition=UNKNOWN_PARTITION)
+        yield seen
+
+
+@scenario()
+def without_partitions_there_is_nothing_to_wait_for(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """A fetch that asks for no partition is answered at once, with none."""
+    leader = cluster.connect(cluster.first)
+    reply = leader.start_fetch(max_wait_ms=1000).result()
+    yield whole_response("no partitions", cluster, reply, at_once())
+
+
+@scenario(topology="2 partitions x 3 replicas")
+def an_offset_out_of_range_ends_the_wait_of_the_whole_request(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """OFFSET_OUT_OF_RANGE at once, and the empty partition beside it is answered with it."""
+    topic = cluster.topics.create(partitions=2)
+    leader = cluster.connect(cluster.first)
+    leader.produce(topic, VALUE)
+    for offset in (2, 1000, -1):
+        reply = leader.start_fetch(
+            Position(topic, 0, offset), Position(topic, 1), max_wait_ms=1000
+        ).result()
+        yield fetched(f"offset {offset}", reply, at_once())
+        yield fetched(f"beside offset {offset}", reply, at_once(), partition=1)
+    reply = leader.fetch(topic, 1, max_wait_ms=300)
+    yield fetched("exactly at the end", reply, at_timeout(300))
+
+
+@scenario()
+def any_follower_serves_consumers_from_version_11(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """Version 10 is told NOT_LEADER_OR_FOLLOWER; from 11 on a follower answers what it may show."""
+    topic = cluster.topics.create()
+    leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
+    leader.produce(topic, VALUE)
+    cluster.wait(FOLLOWER_FETCH_MS + 200)
+    for version in (10, 11, 12, 17):
+        reply = follower.fetch(topic, 0, max_wait_ms=1000, version=version)
+        yield fetched(f"version {version}", reply, at_once())
+    reply = follower.fetch(topic, 1, max_wait_ms=700)
+    yield fetched("at its end", reply, at_timeout(700))
+
+
+@scenario()
+def a_fetch_parked_at_a_follower_is_woken_by_its_replication(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """The follower learns the new high watermark with its next fetch, up to 500 ms later."""
+    topic = cluster.topics.create()
+    leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
+    leader.produce(topic, VALUE)
+    cluster.wait(FOLLOWER_FETCH_MS + 200)
+    parked = follower.start_fetch(Position(topic, offset=1), max_wait_ms=5000)
+    cluster.wait(200)
+    reply = leader.produce(topic, VALUE)
+    fetch = parked.result()
+    yield fetched("woken", fetch, after(fetch, reply, late_ms=FOLLOWER_FETCH_MS + 250))
+
+
+@scenario()
+def a_broker_without_a_replica_is_not_asked_in_vain(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """A broker that has no replica at all answers NOT_LEADER_OR_FOLLOWER at once."""
+    topic = cluster.topics.create([cluster.first, cluster.second])
+    stranger = cluster.connect(cluster.third)
+    for version in (10, 12, 17):
+        reply = stranger.fetch(topic, 0, max_wait_ms=1000, version=version)
+        yield fetched(f"version {version}", reply, at_once())
+
+
+@scenario()
+def lateness_of_long_polls(cluster: ClusterUnderTest) -> Iterator[Observation]:
+    """A hundred fetches of an empty partition with max_wait_ms 20, to see how late they are."""
+    topic = cluster.topics.create()
+    leader = cluster.connect(cluster.first)
+    for attempt in range(1, 101):
+        reply = leader.fetch(topic, max_wait_ms=20)
+        yield fetched("max wait 20", reply, at_timeout(20), attempt=attempt)
+
+
+@scenario()
+def lateness_of_wake_ups(cluster: ClusterUnderTest) -> Iterator[Observation]:
+    """A hundred parked fetches woken by a produce with acks=1, to see how long after it."""
+    topic = cluster.topics.create([cluster.first])
+    consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
+    for attempt in range(1, 101):
+        parked = consumer.start_fetch(Position(topic, offset=attempt - 1), max_wait_ms=5000)
+        cluster.wait(10)
+        reply = leader.start_produce(Append(topic, 0, batch_of([VALUE])), acks=1).result()
+        fetch = parked.result()
+        yield fetched("woken", fetch, after(fetch, reply), attempt=attempt)

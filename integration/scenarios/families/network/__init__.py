@@ -1,0 +1,1 @@
+"""Scenarios of connections: faults of the network, malformed requests, API versions."""

@@ -1,0 +1,1 @@
+"""Scenarios of produce requests: acks, timeouts, idempotence, pipelining."""

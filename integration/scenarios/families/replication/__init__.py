@@ -1,0 +1,1 @@
+"""Scenarios of replication: ISR, high watermark, elections, leader epochs."""

@@ -1,0 +1,1 @@
+"""Scenarios of topics: their administration, metadata, configurations, deleted records."""

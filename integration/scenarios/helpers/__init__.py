@@ -1,0 +1,1 @@
+"""What scenarios share: observations of responses, broker configurations, recurring preparations."""

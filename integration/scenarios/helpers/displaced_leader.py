@@ -1,0 +1,27 @@
+"""A topic whose leader can be moved at a chosen moment, by an election of its preferred leader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from integration.clients.topics import Topic
+    from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
+
+__all__ = ["topic_with_displaced_leader"]
+
+
+def topic_with_displaced_leader(cluster: ClusterUnderTest) -> Topic:
+    """Return a topic led by the anchor and preferred by ``second``, its ISR complete.
+
+    ``second`` is frozen until it is fenced, and goes on again; that takes five seconds on a cluster
+    with quick fencing.
+    """
+    topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
+    cluster.faults.pause(cluster.second)
+    cluster.wait_until.leader(topic, cluster.first)
+    cluster.faults.resume(cluster.second)
+    cluster.wait_until.brokers(*cluster.brokers)
+    cluster.wait_until.isr(topic, *cluster.brokers)
+    cluster.topics.settle()
+    return topic

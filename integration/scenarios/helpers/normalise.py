@@ -1,0 +1,139 @@
+"""Whole responses side by side: decoded, with what may differ by nature taken out.
+
+What may differ is declared here and nowhere else: ids that a cluster draws by lot, addresses, the
+controller (a broker names any living one, as none of them is), and throttle times, which depend on
+quotas and load. Broker numbers become the parts that the brokers
+play on the cluster, because the anchor need not be the same number on both sides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.protocol.message import to_dict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from broker_sim.protocol.message import Struct
+
+__all__ = ["BROKER_FIELDS", "DIFFERING_FIELDS", "normalised"]
+
+DIFFERING_FIELDS: Final = frozenset(
+    {
+        "cluster_id",
+        "controller_id",
+        "finalized_features_epoch",
+        "host",
+        "port",
+        "producer_id",
+        "throttle_time_ms",
+        "topic_id",
+    }
+)
+"""Fields whose values are not compared; only whether they hold anything is."""
+
+BROKER_FIELDS: Final = frozenset(
+    {
+        "broker_id",
+        "eligible_leader_replicas",
+        "isr_nodes",
+        "last_known_elr",
+        "leader_id",
+        "node_id",
+        "offline_replicas",
+        "preferred_read_replica",
+        "replica_nodes",
+    }
+)
+"""Fields that hold brokers' numbers."""
+
+UNORDERED_FIELDS: Final = frozenset({"brokers", "node_endpoints"})
+"""Lists whose order nobody promises; sorted by the part of the broker."""
+
+
+KEY_FIELDS: Final = {
+    "api_keys": "api_key",
+    "configs": "name",
+    "finalized_features": "name",
+    "supported_features": "name",
+    "synonyms": "name",
+}
+"""Lists whose items are told apart by a field of theirs instead of their place."""
+
+BROKER_RESOURCE: Final = 4
+SHOWN_BYTES: Final = 256
+
+
+def normalised(
+    message: Struct, part: Callable[[int], str], unordered: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the fields as plain JSON values, each under its path: ``topics.0.error_code``.
+
+    ``part`` names the part that a broker plays; ``unordered`` are lists of this message whose
+    order nobody promises.
+    """
+    plain = {name: _field(name, value, part) for name, value in to_dict(message).items()}
+    _sort_lists(plain, UNORDERED_FIELDS.union(unordered))
+    return dict(_leaves(plain, ""))
+
+
+def _sort_lists(value: Any, names: Collection[str]) -> None:
+    """Sort the lists of these names, the innermost first."""
+    for name, field in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(field, dict | list):
+            _sort_lists(field, names)
+            if name in names and isinstance(field, list):
+                field.sort(key=repr)
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield what holds no further fields, by its path; an empty list is a value too."""
+    match value:
+        case dict() if value:
+            named = list(value.items())
+        case [dict(), *_]:
+            key = KEY_FIELDS.get(path.rpartition(".")[2])
+            named = [(str(item.get(key, index)), item) for index, item in enumerate(value)]
+        case _:
+            yield path, value
+            return
+    for name, field in named:
+        yield from _leaves(field, f"{path}.{name}" if path else name)
+
+
+def _field(name: str, value: Any, part: Callable[[int], str]) -> Any:
+    if name in DIFFERING_FIELDS:
+        return "given" if _given(value) else "none"
+    if name in BROKER_FIELDS:
+        return [part(broker) for broker in value] if isinstance(value, list) else part(value)
+    return _plain(value, part)
+
+
+def _name_broker(fields: dict[str, Any], part: Callable[[int], str]) -> None:
+    """Let a configuration's resource be called by the broker's part where it is one."""
+    name = fields.get("resource_name", "")
+    if fields.get("resource_type") == BROKER_RESOURCE and name.isdecimal():
+        fields["resource_name"] = part(int(name))
+
+
+def _plain(value: Any, part: Callable[[int], str]) -> Any:
+    match value:
+        case dict():
+            _name_broker(value, part)
+            return {name: _field(name, field, part) for name, field in value.items()}
+        case list():
+            return [_plain(item, part) for item in value]
+        case bytes():
+            return value.hex() if len(value) <= SHOWN_BYTES else _digest(value)
+        case _:
+            return value
+
+
+def _digest(value: bytes) -> str:
+    return f"{len(value)} bytes, sha256 {hashlib.sha256(value).hexdigest()[:16]}"
+
+
+def _given(value: Any) -> bool:
+    return bool(value.strip(b"\0")) if isinstance(value, bytes) else value not in {None, "", -1}

@@ -1,1 +1,0 @@
-"""The stage on which one scenario plays: brokers by their parts, topics, faults."""
