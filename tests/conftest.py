@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from integration.reference.cluster import ReferenceCluster
+    from integration.reference.clusters.cluster import ReferenceCluster
 
 REQUIRED = os.environ.get("REQUIRE_REAL_KAFKA", "")
 

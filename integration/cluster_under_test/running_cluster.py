@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from integration.broker_verbs import Fault
 from integration.clients.admin import brokers_of, quorum_leader
 from integration.clients.raw_client import RawConnection
-from integration.reference.bootstrap import BootstrapCluster
+from integration.reference.clusters.bootstrap import BootstrapCluster
 from integration.reference.errors import ReferenceUnavailableError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from broker_sim import Cluster
     from integration.broker_verbs import BrokerVerbs
-    from integration.reference.cluster import ReferenceCluster
+    from integration.reference.clusters.cluster import ReferenceCluster
 
 __all__ = ["BROKERS", "RunningCluster", "kafka_cluster", "simulated_cluster"]
 

@@ -15,7 +15,7 @@ from integration.cluster_under_test.running_cluster import (
     kafka_cluster,
     simulated_cluster,
 )
-from integration.reference.node_config import COMMON_CONFIGS
+from integration.reference.clusters.node_config import COMMON_CONFIGS
 from integration.reference.selection import ReferenceKind
 
 if TYPE_CHECKING:

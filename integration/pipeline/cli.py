@@ -60,11 +60,11 @@ _TABLES: Final = click.option(
 def _import_session() -> Any:
     if find_spec("pyspark") is None:
         raise PipelineError(NO_PYSPARK)
-    return import_module("integration.pipeline.session")
+    return import_module("integration.pipeline.spark.session")
 
 
 def _job(
-    name: str, *, kafka: bool = False, writes_tables: bool = True
+    name: str, *, room: str = "jobs", kafka: bool = False, writes_tables: bool = True
 ) -> Callable[[Callable[..., str]], click.Command]:
     """Make a function of (module, spark, options) a job: a session around it, errors as one line."""
 
@@ -73,13 +73,13 @@ def _job(
         def run(*, master: str | None, conf: dict[str, str], verbose: bool, **options: Any) -> None:
             try:
                 session = _import_session()
-                module = import_module(f"integration.pipeline.{name}")
+                module = import_module(f"integration.pipeline.{room}.{name}")
                 opened = session.spark_session(
                     f"broker-sim {name}", master=master, conf=conf, kafka=kafka, quiet=not verbose
                 )
                 with opened as spark:
                     if writes_tables:
-                        tables = import_module("integration.pipeline.tables")
+                        tables = import_module("integration.pipeline.spark.tables")
                         tables.make_directory(spark, options["output"])
                     click.echo(f"{name}: {function(module, spark, **options)}")
             except PipelineError as error:
@@ -173,7 +173,7 @@ def sweep(
     return str(module.run(spark, module.SweepPlan(specification, **plan), output, tasks))
 
 
-@_job("report", writes_tables=False)
+@_job("report", room="report", writes_tables=False)
 @_TABLES
 def report(module: Any, spark: Any, directory: str, output: str) -> str:
     """Draw what the tables say, as one HTML page (--output FILE.html or a directory)."""
@@ -184,5 +184,5 @@ def report(module: Any, spark: Any, directory: str, output: str) -> str:
 @click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path))
 def archive(output: Path) -> None:
     """Write the code as an archive, and the program that spark-submit runs with it."""
-    written = import_module("integration.pipeline.archive").write_archive(output)
+    written = import_module("integration.pipeline.spark.archive").write_archive(output)
     click.echo("spark-submit --py-files {} {} JOB ...".format(*written))

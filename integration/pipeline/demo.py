@@ -59,7 +59,7 @@ def _demonstrate(
     out: Path, events: int, master: str, observations: Path | None, *, quiet: bool
 ) -> None:
     try:
-        from integration.pipeline import session  # noqa: PLC0415 - needs the extra
+        from integration.pipeline.spark import session  # noqa: PLC0415 - needs the extra
     except ImportError as error:
         raise PipelineError(
             f"{error.name} is not installed: pip install 'broker-sim[spark]'"
@@ -101,7 +101,7 @@ def _compare(directory: Path) -> Path | None:
 
 
 def _stream(spark: SparkSession, bootstrap_servers: str, out: Path) -> None:
-    from integration.pipeline import stream  # noqa: PLC0415 - needs the extra
+    from integration.pipeline.jobs import stream  # noqa: PLC0415 - needs the extra
     from integration.pipeline.load import TRACE_TOPIC  # noqa: PLC0415 - the same
 
     settings = stream.StreamSettings(
@@ -116,15 +116,15 @@ def _stream(spark: SparkSession, bootstrap_servers: str, out: Path) -> None:
 
 
 def _batch(spark: SparkSession, inputs: list[str], out: Path) -> None:
-    from integration.pipeline import (  # noqa: PLC0415 - needs the extra
+    from integration.pipeline.jobs import (  # noqa: PLC0415 - needs the extra
         ingest,
         latency,
         lifecycle,
         occupancy,
         parity,
-        report,
         sweep,
     )
+    from integration.pipeline.report import report  # noqa: PLC0415 - the same
 
     tables = str(out)
     _job("ingest", lambda: ingest.run(spark, inputs, tables))

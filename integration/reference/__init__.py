@@ -1,1 +1,1 @@
-"""A real Kafka of three KRaft nodes, in containers or as local processes, for the comparison."""
+"""A real Kafka of three KRaft nodes to compare with, and what it needs: jars, images, a recording."""

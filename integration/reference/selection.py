@@ -19,7 +19,7 @@ from integration.reference.progress import Progress, silent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from integration.reference.cluster import ReferenceCluster
+    from integration.reference.clusters.cluster import ReferenceCluster
 
 __all__ = ["ReferenceKind", "Selection", "select_reference"]
 
@@ -57,15 +57,15 @@ class Selection:
         """
         with _installed():
             if self.kind is ReferenceKind.CONTAINERS:
-                from integration.reference.containers import ContainerCluster
+                from integration.reference.clusters.containers import ContainerCluster
 
                 return ContainerCluster(configs, node_configs=node_configs, progress=progress)
             if self.kind is ReferenceKind.JVM:
-                from integration.reference.jvm import JvmCluster
+                from integration.reference.clusters.jvm import JvmCluster
 
                 return JvmCluster(configs, node_configs=node_configs, progress=progress)
             if self.kind is ReferenceKind.BOOTSTRAP:
-                from integration.reference.bootstrap import BootstrapCluster
+                from integration.reference.clusters.bootstrap import BootstrapCluster
 
                 assert self.address is not None
                 asked = {key for one in (node_configs or {}).values() for key in one}
@@ -127,7 +127,7 @@ def _usable_image(*, make_image: bool, progress: Progress) -> str:
 
 def _usable_java(progress: Progress) -> str:
     with _installed():
-        from integration.reference.jvm import find_java
+        from integration.reference.clusters.jvm import find_java
     java = find_java()
     kafka_jars(progress=progress)
     return java

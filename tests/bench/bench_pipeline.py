@@ -90,7 +90,7 @@ def _must_agree(name: str, ours: Answers, theirs: Answers) -> None:
 
 
 def _with_spark(trace: str, directory: Path) -> Answers:
-    from integration.pipeline.session import spark_session
+    from integration.pipeline.spark.session import spark_session
 
     out = str(directory / "tables")
     answers = Answers()
@@ -114,7 +114,7 @@ def _with_spark(trace: str, directory: Path) -> Answers:
 
 def _run_jobs(spark: object, trace: str, out: str) -> Iterator[str]:
     """Run the jobs; yields the name of each step when it is done."""
-    from integration.pipeline import ingest, latency, lifecycle, occupancy
+    from integration.pipeline.jobs import ingest, latency, lifecycle, occupancy
 
     ingest.run(spark, [trace], out)
     yield "read"
@@ -144,7 +144,7 @@ def _driver_memory(report: Report, events: int) -> None:
 
 def _driver_mb(directory: str, events: int) -> tuple[float, float]:
     """Return the most that lived in the driver's heap after a job, and its Python's peak, in MB."""
-    from integration.pipeline.session import spark_session
+    from integration.pipeline.spark.session import spark_session
 
     trace = Path(directory) / "trace.jsonl"
     write_trace(trace, events)

@@ -22,9 +22,9 @@ from statistics import median
 from options import Options
 from report import OURS, Report
 
+from integration.reference.clusters.jvm import find_java
 from integration.reference.errors import ReferenceUnavailableError
 from integration.reference.jars import kafka_jars
-from integration.reference.jvm import find_java
 from purgatory import (
     DelayedOperation,
     DelayedOperationPurgatory,

@@ -20,9 +20,9 @@ from pathlib import Path
 from options import Options
 from report import OURS, Report
 
+from integration.reference.clusters.jvm import find_java
 from integration.reference.errors import ReferenceUnavailableError
 from integration.reference.jars import kafka_jars
-from integration.reference.jvm import find_java
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

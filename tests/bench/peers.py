@@ -21,8 +21,8 @@ from pathlib import Path
 from report import NATIVE, OURS
 
 from integration.reference.cache import cached_directory
+from integration.reference.clusters.jvm import JvmCluster
 from integration.reference.errors import ReferenceClusterError
-from integration.reference.jvm import JvmCluster
 
 BUILD_TIMEOUT_S = 300
 READY_TIMEOUT_S = 60

@@ -10,13 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from integration.reference.bootstrap import BootstrapCluster
+from integration.reference.clusters.bootstrap import BootstrapCluster
+from integration.reference.clusters.node_config import (
+    NODE_IDS,
+    Node,
+    node_environment,
+    node_properties,
+)
+from integration.reference.clusters.ports import free_ports
+from integration.reference.clusters.waiting import wait_until
 from integration.reference.docker_daemon import connect_docker
 from integration.reference.errors import ReferenceUnavailableError
 from integration.reference.image import find_image
-from integration.reference.node_config import NODE_IDS, Node, node_environment, node_properties
-from integration.reference.ports import free_ports
-from integration.reference.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 BROKERS = set(NODE_IDS)

@@ -11,7 +11,7 @@ from integration.cluster_under_test.running_cluster import kafka_cluster, simula
 from integration.comparison.differences import read_known_differences
 from integration.comparison.runs import ClusterRunner
 from integration.comparison.verdict import ScenarioResult, Verdict
-from integration.reference.node_config import COMMON_CONFIGS
+from integration.reference.clusters.node_config import COMMON_CONFIGS
 from integration.scenarios.catalogue import select
 
 CHOSEN = (

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.reference.ports import free_ports
+from integration.reference.clusters.ports import free_ports
 
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """A JVM that lives for a minute does better without threads that compile and collect beside it."""
@@ -72,7 +72,7 @@ def _missing() -> str | None:
     if find_spec("pyspark") is None:
         return "pyspark is not installed: pip install 'broker-sim[spark]'"
     from integration.pipeline.errors import PipelineError
-    from integration.pipeline.session import require_java
+    from integration.pipeline.spark.session import require_java
 
     try:
         require_java()
@@ -92,7 +92,7 @@ def require_spark():
 
 @pytest.fixture(scope="session")
 def spark(require_spark, tmp_path_factory):
-    from integration.pipeline.session import spark_session
+    from integration.pipeline.spark.session import spark_session
 
     # pyspark.testing brings in pandas-on-Spark, which wants this said where pandas is installed.
     os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
@@ -142,7 +142,7 @@ def life(event):
 @pytest.fixture(scope="session")
 def events_frame(spark):
     """Return a function that makes a frame of events."""
-    from integration.pipeline.schema import EVENT_SCHEMA
+    from integration.pipeline.jobs.schema import EVENT_SCHEMA
 
     return lambda rows: spark.createDataFrame(rows, EVENT_SCHEMA)
 

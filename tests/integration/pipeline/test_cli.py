@@ -108,7 +108,7 @@ def fetches_nothing(tmp_path):
 def test_a_connector_that_cannot_be_fetched_is_one_line(
     require_spark, pipeline, fetches_nothing, tmp_path
 ):
-    from integration.pipeline.session import KAFKA_CONNECTOR
+    from integration.pipeline.spark.session import KAFKA_CONNECTOR
 
     stream = ["stream", "--input", "127.0.0.1:1", "--topic", "t", "--output", tmp_path]
     result = pipeline(*stream, *fetches_nothing, *SMALL)
@@ -178,7 +178,7 @@ def test_the_archive_runs_a_simulation_by_itself(tmp_path):
         "purgatory",
     }
     code = (
-        "import integration.pipeline.sweep_run as run;"
+        "import integration.pipeline.jobs.sweep_run as run;"
         "print(run.__file__, run.simulate(run.SweepSettings(duration_ms=1000)).requests)"
     )
     done = subprocess.run(
@@ -196,7 +196,7 @@ def test_the_archive_runs_a_simulation_by_itself(tmp_path):
 
 
 def test_the_same_code_makes_the_same_archive(tmp_path):
-    from integration.pipeline.archive import write_archive
+    from integration.pipeline.spark.archive import write_archive
 
     first, _ = write_archive(tmp_path / "a")
     second, _ = write_archive(tmp_path / "b")
@@ -208,7 +208,7 @@ def test_the_same_code_makes_the_same_archive(tmp_path):
 def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(
     spark, standalone, pipeline, tmp_path
 ):
-    from integration.pipeline.sweep import SweepPlan, grid, simulate_all
+    from integration.pipeline.jobs.sweep import SweepPlan, grid, simulate_all
 
     specification = tmp_path / "spec.json"
     specification.write_text(json.dumps(SPECIFICATION))

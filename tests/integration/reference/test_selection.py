@@ -3,10 +3,10 @@
 import pytest
 
 from integration.broker_verbs import Fault
-from integration.reference.bootstrap import BootstrapCluster
+from integration.reference.clusters.bootstrap import BootstrapCluster
+from integration.reference.clusters.jvm import JvmCluster, find_java
 from integration.reference.errors import ReferenceUnavailableError, UnsupportedFaultError
 from integration.reference.jars import KAFKA_VERSION
-from integration.reference.jvm import JvmCluster, find_java
 from integration.reference.selection import ReferenceKind, Selection, select_reference
 
 

@@ -1,0 +1,126 @@
+"""Lifecycle: one row per delayed operation from its events, and those that went wrong.
+
+An operation is tried, perhaps parked, and ends once. At scale that is a check of the broker: a
+purgatory that forgets an operation, or completes one twice, shows up here and nowhere else.
+
+    run_id side broker purgatory operation_id | api client_id keys delay_ms
+    tried_at_ms parked_at_ms ended_at_ms | outcome completed_by error_code waited_ms lateness_ms
+    tried parked ended (how often each was reported)
+
+``outcome``: immediate (never waited), completed, expired, cancelled, or open (not ended so far).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyspark.sql.functions as sf
+
+from integration.pipeline.jobs.schema import ENDINGS
+from integration.pipeline.spark import tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["GRACE_MS", "OPERATION", "RUN", "broken_lifecycles", "lifecycles", "run", "run_spans"]
+
+RUN: Final = ("run_id", "side")
+OPERATION: Final = (*RUN, "broker", "purgatory", "operation_id")
+"""What tells operations apart."""
+
+GRACE_MS: Final = 60_000
+"""How long after its deadline an operation may be open: a paused broker expires nothing."""
+
+PARTITIONS: Final = ("side", "purgatory")
+
+
+def lifecycles(events: DataFrame) -> DataFrame:
+    """Return one row per operation; of several ends the first counts."""
+    event = sf.col("event")
+    is_end = event.isin(*ENDINGS)
+    facts = sf.struct("ts_ms", "api", "client_id", "keys", "delay_ms")
+    end = sf.struct("ts_ms", "event", "completed_by", "error_code", "waited_ms", "lateness_ms")
+    grouped = events.groupBy(*OPERATION).agg(
+        sf.min(facts).alias("facts"),
+        sf.min(sf.when(event == "tried", sf.col("ts_ms"))).alias("tried_at_ms"),
+        sf.min(sf.when(event == "parked", sf.col("ts_ms"))).alias("parked_at_ms"),
+        sf.min(sf.when(is_end, end)).alias("end"),
+        sf.count_if(event == "tried").alias("tried"),
+        sf.count_if(event == "parked").alias("parked"),
+        sf.count_if(is_end).alias("ended"),
+    )
+    return grouped.select(
+        *OPERATION,
+        "facts.api",
+        "facts.client_id",
+        "facts.keys",
+        "facts.delay_ms",
+        "tried_at_ms",
+        "parked_at_ms",
+        sf.col("end.ts_ms").alias("ended_at_ms"),
+        _outcome().alias("outcome"),
+        "end.completed_by",
+        "end.error_code",
+        "end.waited_ms",
+        "end.lateness_ms",
+        "tried",
+        "parked",
+        "ended",
+    )
+
+
+def _outcome() -> Column:
+    return (
+        sf.when(sf.col("end").isNull(), "open")
+        .when(sf.col("end.completed_by") == "immediate", "immediate")
+        .otherwise(sf.col("end.event"))
+    )
+
+
+def run_spans(events: DataFrame) -> DataFrame:
+    """Return when the first and the last event of each run was: from_ms, to_ms."""
+    return events.groupBy(*RUN).agg(
+        sf.min("ts_ms").alias("from_ms"), sf.max("ts_ms").alias("to_ms")
+    )
+
+
+def broken_lifecycles(lives: DataFrame, spans: DataFrame) -> DataFrame:
+    """Return the operations whose life no purgatory may give them, with all ``problems``.
+
+    One that is open is broken only when its run went on for `GRACE_MS` beyond its deadline.
+    """
+    parked_at, ended_at = sf.col("parked_at_ms"), sf.col("ended_at_ms")
+    deadline_ms = sf.coalesce(parked_at + sf.col("delay_ms"), sf.col("tried_at_ms"))
+    overdue = (sf.col("ended") == 0) & (deadline_ms + GRACE_MS < sf.col("to_ms"))
+    problems = sf.array_compact(
+        sf.array(
+            sf.when(sf.col("tried") == 0, "never tried"),
+            sf.when(sf.col("tried") > 1, "tried twice"),
+            sf.when(sf.col("parked") > 1, "parked twice"),
+            sf.when(sf.col("ended") > 1, "ended twice"),
+            sf.when(overdue & parked_at.isNotNull(), "parked and never ended"),
+            sf.when(overdue & parked_at.isNull(), "tried and never ended"),
+            sf.when(ended_at < sf.coalesce(parked_at, "tried_at_ms"), "ended before it began"),
+            sf.when(parked_at < sf.col("tried_at_ms"), "parked before it was tried"),
+            sf.when(
+                (sf.col("outcome") == "immediate") & (sf.col("parked") > 0), "parked and immediate"
+            ),
+            sf.when(sf.col("lateness_ms") < 0, "expired too early"),
+        )
+    )
+    return (
+        lives.join(sf.broadcast(spans), [*RUN], "inner")
+        .withColumn("problems", problems)
+        .where(sf.size("problems") > 0)
+        .select(*lives.columns, "problems")
+    )
+
+
+def run(spark: SparkSession, directory: str, output: str) -> str:
+    """Write ``lifecycles`` and ``broken_lifecycles`` from the table ``events``."""
+    events = tables.read(spark, directory, "events")
+    lives = tables.overwrite(lifecycles(events), output, "lifecycles", PARTITIONS)
+    broken = tables.overwrite(
+        broken_lifecycles(lives, run_spans(events)), output, "broken_lifecycles"
+    )
+    return f"{lives.count()} lifecycles, {broken.count()} of them broken"

@@ -1,0 +1,156 @@
+"""Occupancy: how many operations were parked, over time, per purgatory and per key.
+
+An operation counts from the event ``parked`` to its end. What happens within one millisecond counts
+as one change. Time is cut into buckets:
+
+    time     0   1   2   3   4   5   6   7   8   9      bucket of 5 ms   opening  peak  mean
+    change  +1      +1      -2              +1                  0           0       2    1.2
+    level    1   1   2   2   0   0   0   0   1   1              5           0       1    0.4
+
+The running sum is taken within each bucket and then over the buckets, so that no single task has to
+sort the life of a whole purgatory. Buckets in which nothing changed have no row: their level is the
+``closing`` of the row before them. A row with ``key`` null is the whole purgatory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyspark.sql.functions as sf
+from pyspark.sql import Window
+
+from integration.pipeline.jobs.lifecycle import RUN
+from integration.pipeline.spark import tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["BUCKET_MS", "SERIES", "changes", "occupancy", "occupancy_summary", "run"]
+
+BUCKET_MS: Final = 1_000
+SERIES: Final = (*RUN, "broker", "purgatory", "key")
+
+
+def changes(lives: DataFrame) -> DataFrame:
+    """Return by how much the number of parked operations of each series changed, and when."""
+    parked = lives.where(sf.col("parked_at_ms").isNotNull())
+    whole = sf.array(sf.lit(None).cast("string"))
+    steps = sf.array(
+        sf.struct(sf.col("parked_at_ms").alias("at_ms"), sf.lit(1).alias("change")),
+        sf.struct(sf.col("ended_at_ms").alias("at_ms"), sf.lit(-1).alias("change")),
+    )
+    return (
+        parked.select(
+            *RUN,
+            "broker",
+            "purgatory",
+            sf.explode(sf.concat(whole, sf.array_distinct("keys"))).alias("key"),
+            steps.alias("steps"),
+        )
+        .select(*SERIES, sf.inline("steps"))
+        .where(sf.col("at_ms").isNotNull())
+        .groupBy(*SERIES, "at_ms")
+        .agg(sf.sum("change").alias("change"))
+    )
+
+
+def occupancy(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
+    """Return opening, closing, peak and time-weighted mean of each series and bucket.
+
+    ``area_ms`` is the mean's numerator: the sum of all parked milliseconds in the bucket, up to the
+    run's last step.
+    """
+    start = sf.col("at_ms") - sf.col("at_ms") % bucket_ms
+    run_end = lives.groupBy(*RUN).agg(
+        sf.max(sf.greatest("tried_at_ms", "parked_at_ms", "ended_at_ms")).alias("run_end_ms")
+    )
+    stepped = (
+        changes(lives)
+        .withColumn("bucket_start_ms", start)
+        .join(sf.broadcast(run_end), [*RUN], "inner")
+        .withColumn("end_ms", sf.least(sf.col("bucket_start_ms") + bucket_ms, "run_end_ms"))
+    )
+    within = Window.partitionBy(*SERIES, "bucket_start_ms").orderBy("at_ms")
+    until_now = within.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    next_ms = sf.coalesce(sf.lead("at_ms").over(within), "end_ms")
+    buckets = (
+        stepped.withColumn("risen", sf.sum("change").over(until_now))
+        .withColumn("lasted_ms", next_ms - sf.col("at_ms"))
+        .groupBy(*SERIES, "bucket_start_ms")
+        .agg(
+            sf.sum("change").alias("net"),
+            sf.max("risen").alias("highest"),
+            sf.sum(sf.col("risen") * sf.col("lasted_ms")).alias("risen_area"),
+            sf.min("at_ms").alias("first_ms"),
+            sf.max("end_ms").alias("end_ms"),
+        )
+    )
+    before = (
+        Window.partitionBy(*SERIES)
+        .orderBy("bucket_start_ms")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    opening = sf.coalesce(sf.sum("net").over(before), sf.lit(0))
+    lasted_ms = sf.col("end_ms") - sf.col("bucket_start_ms")
+    held = sf.when(sf.col("first_ms") > sf.col("bucket_start_ms"), 0)
+    return (
+        buckets.withColumn("opening", opening)
+        .withColumn("area_ms", sf.col("opening") * lasted_ms + sf.col("risen_area"))
+        .select(
+            *SERIES,
+            sf.timestamp_millis("bucket_start_ms").alias("bucket"),
+            "bucket_start_ms",
+            "opening",
+            (sf.col("opening") + sf.col("net")).alias("closing"),
+            (sf.col("opening") + sf.greatest("highest", held)).alias("peak"),
+            (sf.col("area_ms") / bucket_ms).alias("mean"),
+            "area_ms",
+        )
+    )
+
+
+def occupancy_summary(
+    buckets: DataFrame, lives: DataFrame, bucket_ms: int = BUCKET_MS
+) -> DataFrame:
+    """Return peak and mean of each series over its whole run, and the rank of keys by heat.
+
+    The mean is over the run's time, so the means of keys add up to that of their purgatory where
+    every operation has one key. ``heat`` 1 is the key with the most parked milliseconds among those
+    of its side and purgatory; null for a whole purgatory.
+    """
+    spans = lives.groupBy(*RUN).agg(
+        sf.min(sf.least("tried_at_ms", "parked_at_ms")).alias("from_ms"),
+        sf.max(sf.greatest("tried_at_ms", "parked_at_ms", "ended_at_ms")).alias("to_ms"),
+    )
+    in_time = Window.partitionBy(*SERIES).orderBy("bucket_start_ms")
+    bucket_end_ms = sf.col("bucket_start_ms") + bucket_ms
+    next_ms = sf.coalesce(sf.lead("bucket_start_ms").over(in_time), "to_ms")
+    quiet_ms = sf.greatest(next_ms - bucket_end_ms, sf.lit(0))
+    by_heat = Window.partitionBy("side", "purgatory", sf.col("key").isNull()).orderBy(
+        sf.desc("parked_ms"), "run_id", "broker", "key"
+    )
+    return (
+        buckets.join(sf.broadcast(spans), [*RUN], "inner")
+        .withColumn("area_ms", sf.col("area_ms") + sf.col("closing") * quiet_ms)
+        .groupBy(*SERIES, "from_ms", "to_ms")
+        .agg(sf.max("peak").alias("peak"), sf.sum("area_ms").alias("parked_ms"))
+        .select(
+            *SERIES,
+            "peak",
+            (sf.col("parked_ms") / sf.nullif(sf.col("to_ms") - sf.col("from_ms"), sf.lit(0))).alias(
+                "mean"
+            ),
+            "parked_ms",
+            sf.when(sf.col("key").isNotNull(), sf.row_number().over(by_heat)).alias("heat"),
+        )
+    )
+
+
+def run(spark: SparkSession, directory: str, output: str, bucket_ms: int = BUCKET_MS) -> str:
+    """Write ``occupancy`` and ``occupancy_summary`` from the table ``lifecycles``."""
+    lives = tables.read(spark, directory, "lifecycles")
+    buckets = tables.overwrite(occupancy(lives, bucket_ms), output, "occupancy")
+    summary = tables.overwrite(
+        occupancy_summary(buckets, lives, bucket_ms), output, "occupancy_summary"
+    )
+    return f"{buckets.count()} buckets of {bucket_ms} ms in {summary.count()} series"

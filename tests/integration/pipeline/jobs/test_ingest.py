@@ -1,0 +1,81 @@
+"""Files become tables: each event once, and nothing lost without a word."""
+
+import datetime as dt
+import gzip
+import json
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def run(spark, tmp_path):
+    from integration.pipeline.jobs import ingest
+
+    return lambda *inputs: ingest.run(spark, inputs, str(tmp_path / "out"))
+
+
+@pytest.fixture
+def table(spark, tmp_path):
+    return lambda name: spark.read.parquet(str(tmp_path / "out" / name))
+
+
+def test_every_line_is_accounted_for(run, table, event, observation, tmp_path, write_lines):
+    rows = [event(operation_id=1), event(operation_id=1), event(operation_id=2)]
+    path = write_lines(tmp_path / "trace.jsonl", [*rows, observation(), "broken", "broken"])
+    counts = run(path)
+    assert (counts.lines, counts.events, counts.observations) == (6, 2, 1)
+    assert (counts.quarantined, counts.duplicates) == (2, 1)
+    assert table("events").count() == 2
+    assert table("observations").count() == 1
+    (bad,) = table("quarantine").collect()
+    assert (bad.line, bad.reason, bad.times) == ("broken", "not one JSON object", 2)
+    assert bad.source.endswith("trace.jsonl")
+
+
+def test_a_second_run_adds_nothing(run, table, event, observation, tmp_path, write_lines):
+    path = write_lines(tmp_path / "trace.jsonl", [event(), observation(), "broken"])
+    run(path)
+    again = run(path)
+    assert (again.events, again.observations, again.duplicates) == (0, 0, 2)
+    assert [table(n).count() for n in ("events", "observations", "quarantine")] == [1, 1, 1]
+
+
+def test_late_events_find_their_day_and_known_ones_stay_single(
+    run, table, event, tmp_path, write_lines
+):
+    today, yesterday = event()["ts_ms"], event()["ts_ms"] - DAY_MS
+    run(write_lines(tmp_path / "a.jsonl", [event(ts_ms=today)]))
+    counts = run(write_lines(tmp_path / "b.jsonl", [event(ts_ms=today), event(ts_ms=yesterday)]))
+    assert (counts.events, counts.duplicates) == (1, 1)
+    dates = [row.date for row in table("events").orderBy("date").select("date").collect()]
+    assert dates == [dt.date(2023, 11, 13), dt.date(2023, 11, 14)]
+
+
+def test_events_that_differ_in_one_field_only_are_both_kept(run, event, tmp_path, write_lines):
+    end = event(event="completed", waited_ms=5, completed_by="key:t-0")
+    rows = [end, end | {"completed_by": None}, end | {"watched": 2}]
+    assert run(write_lines(tmp_path / "trace.jsonl", rows)).events == 3
+
+
+def test_compressed_traces_are_read(run, event, tmp_path):
+    with gzip.open(tmp_path / "trace.jsonl.gz", "wt") as out:
+        out.write(json.dumps(event()) + "\n")
+    assert run(str(tmp_path / "*.gz")).events == 1
+
+
+def test_a_missing_input_is_one_line(run, tmp_path):
+    from integration.pipeline.errors import PipelineError
+
+    with pytest.raises(PipelineError, match=r"no such input: .*nowhere"):
+        run(str(tmp_path / "nowhere"))
+
+
+def test_tables_are_partitioned_by_date_side_and_purgatory(run, event, tmp_path, write_lines):
+    run(write_lines(tmp_path / "trace.jsonl", [event()]))
+    assert list(
+        (tmp_path / "out/events").glob("date=2023-11-14/side=sim/purgatory=Produce/*.parquet")
+    )

@@ -1,0 +1,65 @@
+"""Percentiles per group and minute, exactly."""
+
+import datetime as dt
+import statistics
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+T = 1_700_000_000_000 // 60_000 * 60_000
+
+
+@pytest.fixture
+def rows_of(events_frame):
+    from integration.pipeline.jobs.latency import latency
+    from integration.pipeline.jobs.lifecycle import lifecycles
+
+    return lambda rows: latency(lifecycles(events_frame(rows))).collect()
+
+
+def test_percentiles_are_exact_and_totals_span_the_minutes(rows_of, life):
+    waits = list(range(1, 101))
+    rows = [
+        row
+        for number, wait in enumerate(waits)
+        for row in life(number, T + number % 2 * 60_000, T + number % 2 * 60_000 + wait)
+    ]
+    found = {row.minute: row for row in rows_of(rows)}
+    first = dt.datetime.fromtimestamp(T / 1000, dt.UTC).replace(tzinfo=None)
+    assert {None: 100, first: 50, first + dt.timedelta(minutes=1): 50} == {
+        minute and _utc(minute): row.operations for minute, row in found.items()
+    }
+    total = found[None]
+    cuts = statistics.quantiles(waits, n=1000, method="inclusive")
+    assert total.waited_p50_ms == pytest.approx(cuts[499])
+    assert total.waited_p90_ms == pytest.approx(cuts[899])
+    assert total.waited_p95_ms == pytest.approx(cuts[949])
+    assert total.waited_p99_ms == pytest.approx(cuts[989])
+    assert total.waited_p999_ms == pytest.approx(cuts[998])
+    assert total.waited_max_ms == 100
+    assert total.lateness_p50_ms is None
+
+
+def _utc(timestamp):
+    """Undo the local time zone that Python's datetimes of Spark come in."""
+    return timestamp.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def test_groups_are_purgatory_outcome_api_and_side(rows_of, life):
+    rows = [
+        *life(1, T, T + 5),
+        *life(2, T, T + 7, "expired", lateness_ms=3),
+        *life(3, T, T + 5, side="kafka"),
+        *life(4, T, T + 5, purgatory="Fetch", api="Fetch"),
+        *life(5, T),
+    ]
+    totals = [row for row in rows_of(rows) if row.minute is None]
+    assert {(r.side, r.purgatory, r.outcome, r.api): r.operations for r in totals} == {
+        ("sim", "Produce", "completed", "Produce"): 1,
+        ("sim", "Produce", "expired", "Produce"): 1,
+        ("kafka", "Produce", "completed", "Produce"): 1,
+        ("sim", "Fetch", "completed", "Fetch"): 1,
+    }
+    (expired,) = [row for row in totals if row.outcome == "expired"]
+    assert (expired.lateness_p99_ms, expired.lateness_max_ms) == (3.0, 3)

@@ -1,0 +1,160 @@
+"""One row per operation, and every life that no purgatory may give."""
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+T = 1_700_000_000_000
+
+
+@pytest.fixture
+def broken(events_frame):
+    """Return a function from events to the problems of each operation that has some."""
+    from integration.pipeline.jobs.lifecycle import broken_lifecycles, lifecycles, run_spans
+
+    def find(rows):
+        frame = events_frame(rows)
+        found = broken_lifecycles(lifecycles(frame), run_spans(frame)).collect()
+        return {row.operation_id: row.problems for row in found}
+
+    return find
+
+
+def test_a_parked_operation_becomes_one_row(spark, events_frame, life):
+    from pyspark.testing import assertDataFrameEqual
+
+    from integration.pipeline.jobs.lifecycle import lifecycles
+
+    found = lifecycles(
+        events_frame(life(1, T + 1, T + 1004, "expired", tried_at=T, lateness_ms=4, client_id=None))
+    )
+    expected = {
+        "run_id": "r1",
+        "side": "sim",
+        "broker": 1,
+        "purgatory": "Produce",
+        "operation_id": 1,
+        "api": "Produce",
+        "client_id": None,
+        "keys": ["t-0"],
+        "delay_ms": 1000,
+        "tried_at_ms": T,
+        "parked_at_ms": T + 1,
+        "ended_at_ms": T + 1004,
+        "outcome": "expired",
+        "completed_by": "timer",
+        "error_code": 7,
+        "waited_ms": 1004,
+        "lateness_ms": 4,
+        "tried": 1,
+        "parked": 1,
+        "ended": 1,
+    }
+    assertDataFrameEqual(found, spark.createDataFrame([expected], found.schema))
+
+
+def test_outcomes_are_told_apart(events_frame, life):
+    from integration.pipeline.jobs.lifecycle import lifecycles
+
+    rows = [
+        *life(1, ended_at=T, completed_by="immediate"),
+        *life(2, T, T + 5),
+        *life(3, T, T + 5, "expired"),
+        *life(4, T, T + 5, "cancelled"),
+        *life(5, T),
+    ]
+    found = {row.operation_id: row.outcome for row in lifecycles(events_frame(rows)).collect()}
+    assert found == {1: "immediate", 2: "completed", 3: "expired", 4: "cancelled", 5: "open"}
+
+
+def test_operations_of_other_brokers_purgatories_and_runs_are_others(events_frame, life):
+    from integration.pipeline.jobs.lifecycle import lifecycles
+
+    rows = [
+        *life(1, T, T + 5),
+        *life(1, T, T + 5, broker=2),
+        *life(1, T, T + 5, purgatory="Fetch"),
+        *life(1, T, T + 5, run_id="r2"),
+        *life(1, T, T + 5, side="kafka"),
+    ]
+    assert lifecycles(events_frame(rows)).count() == 5
+
+
+def test_whole_lives_are_not_broken(broken, life):
+    rows = [
+        *life(1, T, T + 5),
+        *life(2, T, T + 1000, "expired"),
+        *life(3, ended_at=T, completed_by="immediate"),
+        *life(4, T, T + 200_000),
+    ]
+    assert broken(rows) == {}
+
+
+def test_an_open_operation_is_broken_only_long_after_its_deadline(broken, life):
+    from integration.pipeline.jobs.lifecycle import GRACE_MS
+
+    deadline = T + 1000
+    in_grace = [*life(1, T), *life(2, T, deadline + GRACE_MS)]
+    overdue = [*life(1, T), *life(2, T, deadline + GRACE_MS + 1)]
+    assert broken(in_grace) == {}
+    assert broken(overdue) == {1: ["parked and never ended"]}
+
+
+def test_the_end_of_one_run_does_not_judge_another(broken, life):
+    assert broken([*life(1, T), *life(2, T, T + 10_000_000, run_id="r2")]) == {}
+
+
+def test_every_kind_of_broken_life_is_named(broken, life, event):
+    late = T + 1_000_000
+    rows = [
+        *life(1, T, T + 5),
+        event(operation_id=1, event="expired", ts_ms=T + 6, waited_ms=6, lateness_ms=0),
+        *life(2, T, T + 5)[1:],
+        *life(3, T, T + 5),
+        event(operation_id=3, event="parked", ts_ms=T + 1),
+        *life(4, T, T + 5),
+        event(operation_id=4, event="tried", ts_ms=T + 1),
+        *life(5, tried_at=T),
+        *life(6, T + 9, T + 5, tried_at=T),
+        *life(7, T, T + 5, completed_by="immediate"),
+        *life(8, T, T + 900, "expired", lateness_ms=-100),
+        *life(9, T, tried_at=T + 1),
+        *life(99, late, late),
+    ]
+    assert broken(rows) == {
+        1: ["ended twice"],
+        2: ["never tried"],
+        3: ["parked twice"],
+        4: ["tried twice"],
+        5: ["tried and never ended"],
+        6: ["ended before it began"],
+        7: ["parked and immediate"],
+        8: ["expired too early"],
+        9: ["parked and never ended", "parked before it was tried"],
+    }
+
+
+def test_a_run_in_virtual_time_is_traced_by_the_contract_and_breaks_nothing(spark, tmp_path):
+    from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+    from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.trace.trace import Trace
+    from integration.pipeline.jobs import ingest, lifecycle
+    from purgatory import VirtualClock
+
+    clock, out = VirtualClock(), str(tmp_path)
+    with Trace(tmp_path / "trace.jsonl.gz", run_id="seed-1", clock=clock) as trace:
+        cluster = VirtualCluster(seed=1, clock=clock, trace_to=trace)
+        cluster.create_topic("t", assignments={0: [1, 2, 3]})
+        client = cluster.client()
+        for paused in (False, True):
+            if paused:
+                cluster.pause(3)
+            pending = client.send(1, produce_request(("t", 0), timeout_ms=700), PRODUCE_VERSION)
+            cluster.run_until(lambda answer=pending: answer.done)
+    counts = ingest.run(spark, [str(tmp_path / "trace.jsonl.gz")], out)
+    assert counts.quarantined == counts.duplicates == 0
+    assert lifecycle.run(spark, out, out).endswith(", 0 of them broken")
+    produced = spark.read.parquet(f"{out}/lifecycles").where("purgatory = 'Produce'")
+    outcomes = {row.outcome: row.waited_ms for row in produced.collect()}
+    assert outcomes.keys() == {"completed", "expired"}
+    assert outcomes["expired"] == 700

@@ -1,0 +1,122 @@
+"""Settings and results do not depend on how Spark cuts them into partitions."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+SPECIFICATION = {
+    "request_timeout_ms": [500, 30_000],
+    "min_insync_replicas": [2, 3],
+    "failures_per_minute": [6.0],
+    "requests_per_s": [5.0],
+    "duration_ms": [10_000],
+}
+
+
+@pytest.fixture
+def plan():
+    from integration.pipeline.jobs.sweep import SweepPlan
+
+    return lambda specification=SPECIFICATION, **options: SweepPlan(specification, **options)
+
+
+def _rows(frame):
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def test_a_grid_has_every_combination_with_every_seed(spark, plan):
+    from integration.pipeline.jobs.sweep import grid
+
+    rows = grid(spark, plan(repeats=2, seed=10)).collect()
+    found = {(r.request_timeout_ms, r.min_insync_replicas, r.seed) for r in rows}
+    assert found == {(t, m, s) for t in (500, 30_000) for m in (2, 3) for s in (10, 11)}
+    assert len(rows) == 8
+    assert all(r.replica_lag_time_max_ms == 30_000 for r in rows), "defaults fill the rest"
+
+
+def test_results_are_the_same_whatever_the_partitions(spark, plan):
+    from integration.pipeline.jobs.sweep import grid, simulate_all
+
+    settings = grid(spark, plan(repeats=2))
+    one, many = simulate_all(settings, 1), simulate_all(settings, 5)
+    assert _rows(one) == _rows(many)
+    assert len(_rows(one)) == 8
+    assert len({row[-1] for row in _rows(one)}) > 4, "runs of different seeds differ"
+
+
+def test_a_sample_is_the_same_whatever_the_partitions_and_spreads_out(spark, plan):
+    from integration.pipeline.jobs.sweep import sample
+
+    wanted = plan(
+        {"follower_delay_ms": {"from": 10, "to": 20}, "min_insync_replicas": [1, 2, 3]},
+        sample_size=300,
+        repeats=1,
+    )
+    found = _rows(sample(spark, wanted))
+    spark.conf.set("spark.sql.leafNodeDefaultParallelism", "7")
+    try:
+        assert _rows(sample(spark, wanted)) == found
+    finally:
+        spark.conf.unset("spark.sql.leafNodeDefaultParallelism")
+    rows = sample(spark, wanted).collect()
+    assert len({row.follower_delay_ms for row in rows}) == 300
+    assert all(10 <= row.follower_delay_ms < 20 for row in rows)
+    assert 14 < sum(row.follower_delay_ms for row in rows) / 300 < 16
+    assert {row.min_insync_replicas for row in rows} == {1, 2, 3}
+
+
+def test_a_grid_of_ranges_is_refused(spark, plan):
+    from integration.pipeline.errors import PipelineError
+    from integration.pipeline.jobs.sweep import grid
+
+    with pytest.raises(PipelineError, match="outage_ms: a range needs --sample"):
+        grid(spark, plan({"outage_ms": {"from": 1, "to": 2}}))
+
+
+def test_the_summary_adds_up_the_seeds(spark):
+    from integration.pipeline.jobs.sweep import RESULT_SCHEMA, sweep_summary
+    from integration.pipeline.jobs.sweep_run import SweepOutcome, SweepSettings, asdict
+
+    def result(seed, requests, timed_out):
+        outcome = SweepOutcome(
+            requests, requests - timed_out, timed_out, 0, 0, 1.0, 2.0, 3 + seed, 0, 0, 1, "d"
+        )
+        return asdict(SweepSettings(seed=seed)) | asdict(outcome)
+
+    frame = spark.createDataFrame([result(0, 100, 10), result(1, 300, 90)], RESULT_SCHEMA)
+    (row,) = sweep_summary(frame).collect()
+    assert (row.runs, row.requests, row.timed_out, row.waited_max_ms) == (2, 400, 100, 4)
+    assert row.timed_out_share == 0.25
+    assert (row.timed_out_share_min, row.timed_out_share_max) == (0.1, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "Expecting"),
+        ("[]", "a JSON object from settings"),
+        ('{"colour": [1]}', "a JSON object from settings"),
+        ('{"seed": [1]}', "a JSON object from settings"),
+        ('{"outage_ms": []}', "outage_ms: give a list"),
+        ('{"outage_ms": {"from": 1}}', "outage_ms: give a list"),
+        ('{"follower_delay": ["gaussian"]}', "follower_delay: choose from constant"),
+    ],
+)
+def test_a_bad_specification_is_one_line(require_spark, tmp_path, text, why):
+    from integration.pipeline.errors import PipelineError
+    from integration.pipeline.jobs.sweep import read_specification
+
+    path = tmp_path / "spec.json"
+    path.write_text(text)
+    with pytest.raises(PipelineError, match=why):
+        read_specification(str(path))
+
+
+def test_a_good_specification_is_read(require_spark, tmp_path):
+    from integration.pipeline.jobs.sweep import read_specification
+
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(SPECIFICATION))
+    assert read_specification(str(path)) == SPECIFICATION

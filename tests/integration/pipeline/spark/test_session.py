@@ -1,0 +1,76 @@
+"""What is missing is one line with its remedy; what is set for the user can be overridden."""
+
+import pytest
+
+pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytestmark = pytest.mark.spark
+
+from integration.pipeline.errors import PipelineError  # noqa: E402 - needs pyspark
+from integration.pipeline.spark.session import (  # noqa: E402 - the same
+    KAFKA_CONNECTOR,
+    default_conf,
+    require_java,
+)
+
+
+@pytest.fixture
+def java(tmp_path, monkeypatch):
+    """Return a function that makes a JAVA_HOME whose java says this version."""
+
+    def make(version):
+        home = tmp_path / "jdk"
+        (home / "bin").mkdir(parents=True)
+        program = home / "bin" / "java"
+        program.write_text(f"#!/bin/sh\necho '{version}' >&2\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("JAVA_HOME", str(home))
+
+    return make
+
+
+def test_missing_java_names_the_package(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PipelineError, match="the PATH has none: install openjdk-17"):
+        require_java()
+
+
+def test_a_java_home_without_java_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(PipelineError, match=f"JAVA_HOME={tmp_path} has none"):
+        require_java()
+
+
+@pytest.mark.parametrize(
+    ("version", "major"),
+    [('java version "1.8.0_392"', 8), ('openjdk version "11.0.2" x', 11), ('version "25"', 25)],
+)
+def test_a_java_that_spark_does_not_run_on_is_named(java, version, major):
+    java(version)
+    with pytest.raises(PipelineError, match=f"is Java {major}, Spark .* needs 17"):
+        require_java()
+
+
+@pytest.mark.parametrize("version", ['openjdk version "17.0.15"', 'openjdk version "21" 2023'])
+def test_javas_that_spark_runs_on_pass(java, version):
+    java(version)
+    require_java()
+
+
+def test_a_java_without_a_version_is_named(java):
+    java("Segmentation fault")
+    with pytest.raises(PipelineError, match="does not tell its version"):
+        require_java()
+
+
+def test_the_connector_has_the_version_of_spark():
+    assert KAFKA_CONNECTOR.endswith(f":{pyspark.__version__}")
+    assert default_conf("local[2]", kafka=True)["spark.jars.packages"] == KAFKA_CONNECTOR
+    assert "spark.jars.packages" not in default_conf("local[2]")
+
+
+def test_only_a_driver_on_this_machine_is_bound_to_loopback():
+    for master in ("local[*]", "spark://127.0.0.1:7077"):
+        assert default_conf(master)["spark.driver.host"] == "127.0.0.1"
+    for master in (None, "yarn", "spark://elsewhere:7077"):
+        assert "spark.driver.host" not in default_conf(master)

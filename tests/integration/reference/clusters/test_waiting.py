@@ -1,0 +1,35 @@
+"""Waiting returns the first true answer, and ends."""
+
+import pytest
+
+from integration.reference.clusters.waiting import wait_until
+from integration.reference.errors import ReferenceClusterError
+from purgatory.clock import VirtualClock
+
+
+def test_first_true_answer_is_returned():
+    answers = iter([None, 0, "", "here", "too late"])
+    assert wait_until(lambda: next(answers), "x", timeout_ms=1_000, interval_ms=0) == "here"
+
+
+def test_the_deadline_ends_the_wait_with_what_was_waited_for():
+    clock = VirtualClock()
+    asked_at = []
+
+    def never():
+        asked_at.append(clock.now_ms())
+        clock.advance(10)
+
+    with pytest.raises(ReferenceClusterError, match=r"three brokers: still not so after 0\.05 s"):
+        wait_until(never, "three brokers", timeout_ms=50, interval_ms=0, clock=clock)
+    assert asked_at == [0, 10, 20, 30, 40]
+
+
+def test_an_answer_at_the_last_moment_counts():
+    clock = VirtualClock()
+
+    def slow():
+        clock.advance(1_000)
+        return True
+
+    assert wait_until(slow, "x", timeout_ms=1, clock=clock)
