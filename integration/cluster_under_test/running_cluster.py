@@ -32,7 +32,7 @@ class RunningCluster:
     """Host and port of every broker, by its number."""
     verbs: BrokerVerbs
     faults: frozenset[Fault]
-    """What ``verbs`` can do here."""
+    """What `verbs` can do here."""
     controller_broker: Callable[[], int | None]
     """Returns the broker whose loss would take the active controller along, if there is one."""
     is_ours: bool

@@ -1,12 +1,13 @@
-"""A small request of every served API, in any version: what the sweep over versions asks.
+"""A small request of every served API, in any version: what the sweep over versions sends.
 
-Each is harmless: it reads, or makes something of its own, or asks for what is so already.
+None does harm: it reads, or creates something new, or asks for what is the case already.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from integration.clients.broker_client import EARLIEST, Position, fetch_request
@@ -24,11 +25,10 @@ TIMEOUT_MS = 15_000
 TOPIC_RESOURCE, SET = 2, 0
 PREFERRED = 0
 DELETES_BY_ID, FORBIDS_CREATION = 6, 4
-NO_TOPIC_ID = bytes(16)
 
 
 class Subject(NamedTuple):
-    """What a request is about: a topic with records, and a name that nothing else has."""
+    """What a request is about: a topic with records, and a name that no topic has yet."""
 
     cluster: ClusterUnderTest
     topic: Topic
@@ -41,19 +41,19 @@ class Subject(NamedTuple):
 
 
 class Api(NamedTuple):
-    """How an API is asked and what answers."""
+    """How a request of an API is made, and the type of its response."""
 
     request_of: Callable[[Subject, int], Message]
     response: type[Message]
 
 
 def _fetch(subject: Subject, version: int) -> Message:
-    return fetch_request([Position(subject.topic)], version)
+    return fetch_request([Position(subject.topic)], version=version)
 
 
 def _list_offsets(subject: Subject, _version: int) -> Message:
     request = messages.ListOffsetsRequest
-    partition = request.ListOffsetsPartition(0, -1, EARLIEST)
+    partition = request.ListOffsetsPartition(timestamp=EARLIEST)
     return request(
         replica_id=-1, topics=[request.ListOffsetsTopic(subject.topic.name, [partition])]
     )
@@ -61,14 +61,14 @@ def _list_offsets(subject: Subject, _version: int) -> Message:
 
 def _offset_for_leader_epoch(subject: Subject, _version: int) -> Message:
     request = messages.OffsetForLeaderEpochRequest
-    partition = request.OffsetForLeaderPartition(0, -1, 0)
+    partition = request.OffsetForLeaderPartition(leader_epoch=0)
     topics = [request.OffsetForLeaderTopic(subject.topic.name, [partition])]
     return request(replica_id=-1, topics=topics)
 
 
 def _delete_records(subject: Subject, version: int) -> Message:
     request = messages.DeleteRecordsRequest
-    partition = request.DeleteRecordsPartition(0, version + 1)
+    partition = request.DeleteRecordsPartition(offset=version + 1)
     return request([request.DeleteRecordsTopic(subject.topic.name, [partition])], TIMEOUT_MS)
 
 
@@ -79,7 +79,9 @@ def _metadata(subject: Subject, version: int) -> Message:
 
 def _create_topics(subject: Subject, _version: int) -> Message:
     request = messages.CreateTopicsRequest
-    return request([request.CreatableTopic(subject.name, 2, 1)], TIMEOUT_MS)
+    return request(
+        [request.CreatableTopic(subject.name, num_partitions=2, replication_factor=1)], TIMEOUT_MS
+    )
 
 
 def _create_partitions(subject: Subject, version: int) -> Message:
