@@ -30,7 +30,7 @@ from broker_sim.runtime.process import PeriodicTask
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.broker.environment import BrokerEnvironment, PurgatoryFactory
+    from broker_sim.broker.environment import BrokerEnvironment
     from broker_sim.config import BrokerConfig
     from broker_sim.errors import ErrorCode
     from broker_sim.log import LogManager
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from purgatory import Clock
 
 __all__ = ["Broker"]
-
-ELECT_LEADER_PURGE_INTERVAL = 1000
-"""Kafka's default for purgatories that no configuration names."""
 
 
 class Broker:
@@ -65,7 +62,12 @@ class Broker:
         self.metadata = MetadataCache(
             broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id)
         )
-        self.purgatories = _make_purgatories(broker_id, config, process, environment.make_purgatory)
+        self.purgatories = Purgatories(
+            lambda name, purge_interval: environment.make_purgatory(
+                name, broker_id, process, purge_interval
+            ),
+            config,
+        )
         self._logs = logs
         self._on_image = environment.on_image
         self._actions = ActionQueue(process.report_error)
@@ -230,23 +232,3 @@ class Broker:
         )
         self._actions.try_complete_actions()
         return answers[0]
-
-
-def _make_purgatories(
-    broker_id: int, config: BrokerConfig, process: Process, make_purgatory: PurgatoryFactory
-) -> Purgatories:
-    return Purgatories(
-        produce=make_purgatory(
-            "Produce", broker_id, process, config.producer_purgatory_purge_interval_requests
-        ),
-        fetch=make_purgatory(
-            "Fetch", broker_id, process, config.fetch_purgatory_purge_interval_requests
-        ),
-        delete_records=make_purgatory(
-            "DeleteRecords",
-            broker_id,
-            process,
-            config.delete_records_purgatory_purge_interval_requests,
-        ),
-        elect_leader=make_purgatory("ElectLeader", broker_id, process, ELECT_LEADER_PURGE_INTERVAL),
-    )

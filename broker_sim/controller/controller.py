@@ -122,7 +122,10 @@ class Controller:
         delta = MetadataDelta(self.image)
         existing = self.image.brokers.get(broker_id)
         broker = self._cluster.register(
-            delta, BrokerState(broker_id, host, port, rack, -1, True, False, incarnation_id)
+            delta,
+            BrokerState(
+                broker_id, host, port, rack, epoch=-1, fenced=True, incarnation_id=incarnation_id
+            ),
         )
         if existing is not None and existing.epoch != broker.epoch:
             clean = existing.epoch == previous_broker_epoch

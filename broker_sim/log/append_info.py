@@ -33,7 +33,6 @@ class AppendOrigin(StrEnum):
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
-    REPLICATION = "replication"
 
 
 class LogAppendInfo:

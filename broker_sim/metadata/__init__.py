@@ -1,4 +1,4 @@
-"""What every broker knows of the cluster: immutable images and the changes between them."""
+"""The metadata of the cluster: immutable images and the changes between them."""
 
 from broker_sim.metadata.delta import ImageChanges, MetadataDelta, changes_between
 from broker_sim.metadata.image import (

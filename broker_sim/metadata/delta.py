@@ -1,10 +1,10 @@
-"""From one metadata image to the next, and back to what changed.
+"""How the next metadata image is made, and what differs between two images.
 
 Mirrors `org.apache.kafka.image.MetadataDelta` (collect changes, then `apply`) and the
 `TopicsDelta.localChanges` that a broker needs to follow an image.
 
-Deliberate difference: there is no metadata log in between. The controller collects a verb's
-changes in one `MetadataDelta`; brokers compare two images by identity with `changes_between`.
+Deliberate difference: there is no metadata log in between. The controller collects the changes of
+one request in one `MetadataDelta`; brokers compare two images by identity with `changes_between`.
 A delta belongs to one thread.
 """
 
@@ -16,10 +16,10 @@ from broker_sim.metadata.topic_partition import TopicPartition
 
 
 class MetadataDelta:
-    """Changes on top of `base`; reads see them at once, `apply` makes the image.
+    """Changes on top of `base`; its reads return the changed state, `apply` returns the next image.
 
-    Only what is touched gets copied: a dictionary on its first write, a topic's partitions on
-    the first write to one of them.
+    A dictionary is copied on the first write to it, a topic's partitions on the first write to one
+    of them.
     """
 
     __slots__ = ("_broker_configs", "_brokers", "_partitions", "_topic_names", "_topics", "base")
@@ -43,7 +43,7 @@ class MetadataDelta:
         return self.base.broker_configs if self._broker_configs is None else self._broker_configs
 
     def has_topic(self, name: str) -> bool:
-        """Tell whether the topic is there after the changes so far."""
+        """Return whether the topic exists after the changes so far."""
         return name in (self.base.topics if self._topics is None else self._topics)
 
     def topic(self, name: str) -> TopicState | None:
@@ -55,7 +55,7 @@ class MetadataDelta:
         return replace(topic, partitions=tuple(partitions))
 
     def all_topics(self) -> list[TopicState]:
-        """Return all topics as they are now; later changes do not show in it."""
+        """Return all topics with the changes so far."""
         topics = self.base.topics if self._topics is None else self._topics
         if not self._partitions:
             return list(topics.values())
@@ -128,9 +128,9 @@ class MetadataDelta:
         return self._brokers is None and self._topics is None and self._broker_configs is None
 
     def apply(self) -> MetadataImage:
-        """Return the next image, its version one higher; the base itself if nothing was written.
+        """Return the next image, with the next version; the base itself if nothing was written.
 
-        The image takes over what was copied: a delta is applied once, as the last thing.
+        Apply a delta once, after all its writes: the image takes over its copies.
         """
         if self.is_empty:
             return self.base
@@ -159,19 +159,18 @@ class MetadataDelta:
 class ImageChanges:
     """What differs between two images, for a broker that follows them.
 
-    A topic that was deleted and made again under its old name is in `deleted_topics` with its
+    A topic that was deleted and created again under its old name is in `deleted_topics` with its
     old state, and all its new partitions are in `partitions`.
     """
 
     deleted_topics: tuple[TopicState, ...]
     partitions: tuple[tuple[TopicPartition, TopicState, PartitionState], ...]
     topics_with_new_configs: tuple[TopicState, ...]
-    brokers_changed: bool
     broker_configs_changed: bool
 
 
 def changes_between(old: MetadataImage, new: MetadataImage) -> ImageChanges:
-    """Tell what happened from `old` to `new`; mirrors `TopicsDelta` and its siblings.
+    """Return what changed from `old` to `new`; mirrors `TopicsDelta` and its siblings.
 
     Costs one identity test per topic, and one per partition of the topics that changed.
     """
@@ -199,6 +198,5 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> ImageChanges:
         deleted_topics=tuple(deleted),
         partitions=tuple(partitions),
         topics_with_new_configs=tuple(configured),
-        brokers_changed=old.brokers is not new.brokers,
         broker_configs_changed=old.broker_configs is not new.broker_configs,
     )

@@ -3,23 +3,23 @@
 Mirrors `org.apache.kafka.image.MetadataImage` with the parts that a broker reads:
 `ClusterImage`, `TopicsImage`, `ConfigurationsImage` and `PartitionRegistration`.
 
-Deliberate differences: a topic carries its own configurations, so that a look-up on the way of
-a request is one dictionary access; directories, ACLs, quotas and SCRAM are left out.
+Deliberate differences: a topic has its own configurations, so that a request looks them up with one
+dictionary access; directories, ACLs, quotas and SCRAM are left out.
 
-An image never changes. The next one is derived by a `MetadataDelta`, which copies only the
-dictionaries that it touches; topics and partitions that stay are the same objects in both, so
-that "did it change?" is an identity test. Any thread may read an image.
+An image never changes. A `MetadataDelta` makes the next one and copies only the dictionaries that it
+writes to; unchanged topics and partitions are the same objects in both images, so an identity test
+tells whether they changed. Any thread may read an image.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from broker_sim.metadata.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
-"""The leader of a partition that nobody can lead at the moment."""
+"""The leader of a partition without a leader."""
 
 NO_TOPIC_ID: Final = bytes(16)
 """Kafka's `Uuid.ZERO_UUID`: the topic id of a request or response that names no topic by id."""
@@ -31,7 +31,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 class BrokerState:
     """One registered broker; mirrors `BrokerRegistration`.
 
-    A fenced broker takes no part in the cluster: it is in no ISR and in no metadata response.
+    A fenced broker is in no ISR and in no metadata response.
     `epoch` is the broker epoch given at registration; a later registration has a higher one.
     """
 
@@ -39,6 +39,7 @@ class BrokerState:
     host: str
     port: int
     rack: str | None
+    _: KW_ONLY
     epoch: int
     fenced: bool
     in_controlled_shutdown: bool = False
@@ -46,7 +47,7 @@ class BrokerState:
 
     @property
     def is_active(self) -> bool:
-        """Whether it may join an ISR: neither fenced nor on its way out."""
+        """Whether the broker may join an ISR: neither fenced nor shutting down."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
@@ -73,17 +74,17 @@ class PartitionState:
 
     @property
     def has_leader(self) -> bool:
-        """Whether some replica leads it."""
+        """Whether a replica leads the partition."""
         return self.leader != NO_LEADER
 
     @property
     def preferred_replica(self) -> int:
-        """The first replica, which leads when all are well; `NO_LEADER` if there is none."""
+        """The first replica, the preferred leader; `NO_LEADER` without replicas."""
         return self.replicas[0] if self.replicas else NO_LEADER
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether replicas are on their way in or out."""
+        """Whether replicas are being added or removed."""
         return bool(self.adding_replicas or self.removing_replicas)
 
 
@@ -128,11 +129,6 @@ class MetadataImage:
         """Return the named partition, or None when the topic or the number is unknown."""
         topic = self.topics.get(topic_partition.topic)
         return None if topic is None else topic.partition(topic_partition.partition)
-
-    def leader_of(self, topic_partition: TopicPartition) -> BrokerState | None:
-        """Return the unfenced broker that leads the partition, or None."""
-        partition = self.partition(topic_partition)
-        return None if partition is None else self.alive_broker(partition.leader)
 
     def alive_broker(self, broker_id: int) -> BrokerState | None:
         """Return the broker of that id if it is registered and not fenced, else None."""

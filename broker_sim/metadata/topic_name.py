@@ -1,6 +1,6 @@
-"""What a topic may be called; mirrors `org.apache.kafka.common.internals.Topic`.
+"""Valid names of topics; mirrors `org.apache.kafka.common.internals.Topic`.
 
-Texts follow Kafka's, because clients see them.
+Error messages are like Kafka's, because clients see them.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ _LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 
 
 def invalid_topic_name(name: str) -> str | None:
-    """Return what is wrong with the name, or None when a topic may be called so."""
+    """Return what is wrong with the name, or None if it is valid."""
     reason = None
     if not name:
         reason = "the empty string is not allowed"
@@ -34,10 +34,10 @@ def invalid_topic_name(name: str) -> str | None:
 
 
 def is_internal_topic(name: str) -> bool:
-    """Tell whether the topic belongs to the cluster itself."""
+    """Return whether the topic belongs to the cluster itself."""
     return name in INTERNAL_TOPICS
 
 
 def unify_collision_chars(name: str) -> str:
-    """Return the name as metrics show it; topics that agree in it must not live side by side."""
+    """Return the name as metrics show it; no two topics may have the same."""
     return name.replace(".", "_")

@@ -75,11 +75,6 @@ def encoded_size(chunks: Sequence[BytesLike]) -> int:
     return sum(map(len, chunks))
 
 
-def source(cls: type[Message], version: int) -> str:
-    """Return the generated decoder and encoder as text, for people who debug."""
-    return f"{_DECODERS[cls, version].source}\n\n{_ENCODERS[cls, version].source}"
-
-
 def _located(
     error: Exception, cls: type[Message], version: int, compiled: CompiledFunction
 ) -> ProtocolError:

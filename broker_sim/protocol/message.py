@@ -50,7 +50,6 @@ class Message(Struct):
     MAX_VERSION: ClassVar[int]
     FLEXIBLE_VERSIONS_MIN: ClassVar[int | None]
     LATEST_VERSION_UNSTABLE: ClassVar[bool]
-    LISTENERS: ClassVar[tuple[str, ...]]
     STRUCTS: ClassVar[Mapping[str, type[Struct]]]
 
 
@@ -97,7 +96,6 @@ def make_message_class(spec: MessageSpec, module: str) -> type[Message]:
     message.MAX_VERSION = spec.versions.last
     message.FLEXIBLE_VERSIONS_MIN = spec.flexible_versions.first if spec.flexible_versions else None
     message.LATEST_VERSION_UNSTABLE = spec.latest_version_unstable
-    message.LISTENERS = spec.listeners
     message.STRUCTS = structs
     for name, struct_class in structs.items():
         setattr(message, name, struct_class)

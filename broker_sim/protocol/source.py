@@ -65,17 +65,16 @@ class Source:
         code = compile(self.text, f"<{self.title}>", "exec")
         namespace = dict(self.names)
         exec(code, namespace)  # noqa: S102 - the source is made of schema names only
-        return CompiledFunction(namespace[function], self.text, tuple(self._paths))
+        return CompiledFunction(namespace[function], tuple(self._paths))
 
 
 class CompiledFunction:
-    """A generated function: `call` runs it, `source` is its text."""
+    """A generated function: `call` runs it."""
 
-    __slots__ = ("_paths", "call", "code", "source")
+    __slots__ = ("_paths", "call", "code")
 
-    def __init__(self, call: Callable[..., Any], source: str, paths: tuple[str, ...]) -> None:
+    def __init__(self, call: Callable[..., Any], paths: tuple[str, ...]) -> None:
         self.call = call
-        self.source = source
         self.code = call.__code__
         self._paths = paths
 

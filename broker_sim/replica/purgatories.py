@@ -1,12 +1,17 @@
-"""The purgatories that a partition's progress can complete; mirrors `kafka.cluster.DelayedOperations`."""
+"""The purgatories of one broker.
+
+Mirrors `kafka.cluster.DelayedOperations` (which purgatories the progress of a partition can complete)
+and the purgatories that `ReplicaManager` makes.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from broker_sim.config import BrokerConfig
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.delayed_delete_records import DelayedDeleteRecords
     from broker_sim.replica.delayed_elect_leader import DelayedElectLeader
@@ -16,26 +21,47 @@ if TYPE_CHECKING:
 
 __all__ = ["Purgatories"]
 
+DEFAULT_PURGE_INTERVAL: Final = 1000
+"""Kafka's default, for purgatories without a configuration of their own."""
+
 
 class Purgatories:
-    """One broker's purgatories; every one is keyed by `TopicPartition`."""
+    """All purgatories of one broker, in the order in which they were made.
 
-    __slots__ = ("delete_records", "elect_leader", "fetch", "produce")
+    `make(name, purge_interval)` returns a purgatory of this broker. The four below are keyed by
+    `TopicPartition`; a coordinator adds its own with `make`.
+    """
+
+    __slots__ = ("_all", "_make", "delete_records", "elect_leader", "fetch", "produce")
 
     def __init__(
         self,
-        produce: DelayedOperationPurgatory[DelayedProduce],
-        fetch: DelayedOperationPurgatory[DelayedFetch],
-        delete_records: DelayedOperationPurgatory[DelayedDeleteRecords],
-        elect_leader: DelayedOperationPurgatory[DelayedElectLeader],
+        make: Callable[[str, int], DelayedOperationPurgatory[Any]],
+        config: BrokerConfig,
     ) -> None:
-        self.produce = produce
-        self.fetch = fetch
-        self.delete_records = delete_records
-        self.elect_leader = elect_leader
+        self._make = make
+        self._all: list[DelayedOperationPurgatory[Any]] = []
+        self.produce: DelayedOperationPurgatory[DelayedProduce] = self.make(
+            "Produce", config.producer_purgatory_purge_interval_requests
+        )
+        self.fetch: DelayedOperationPurgatory[DelayedFetch] = self.make(
+            "Fetch", config.fetch_purgatory_purge_interval_requests
+        )
+        self.delete_records: DelayedOperationPurgatory[DelayedDeleteRecords] = self.make(
+            "DeleteRecords", config.delete_records_purgatory_purge_interval_requests
+        )
+        self.elect_leader: DelayedOperationPurgatory[DelayedElectLeader] = self.make("ElectLeader")
+
+    def make(
+        self, name: str, purge_interval: int = DEFAULT_PURGE_INTERVAL
+    ) -> DelayedOperationPurgatory[Any]:
+        """Return a new purgatory, which is from now on one of the broker's."""
+        purgatory = self._make(name, purge_interval)
+        self._all.append(purgatory)
+        return purgatory
 
     def __iter__(self) -> Iterator[DelayedOperationPurgatory[Any]]:
-        return iter((self.produce, self.fetch, self.delete_records, self.elect_leader))
+        return iter(self._all)
 
     def check_and_complete_all(self, key: TopicPartition) -> None:
         """Try everything that waits for the partition's high or low watermark."""
@@ -44,11 +70,11 @@ class Purgatories:
         self.delete_records.check_and_complete(key)
 
     def check_and_complete_not_leader(self, key: TopicPartition) -> None:
-        """Try everything that a partition's new role or its deletion ends."""
+        """Try everything that ends when this broker stops leading or hosting the partition."""
         self.produce.check_and_complete(key)
         self.fetch.check_and_complete(key)
 
     def shutdown(self) -> None:
-        """Stop the reapers and timers; what is parked stays unanswered, as in a broker that goes."""
-        for purgatory in self:
+        """Stop all purgatories; what is parked gets no answer, as in a broker that is killed."""
+        for purgatory in self._all:
             purgatory.shutdown()

@@ -39,8 +39,7 @@ class BrokerOne:
         self.random = Random(1)
         self.config = BrokerConfig.from_mapping(configs or {})
         self._timers = []
-        names = ("Produce", "Fetch", "DeleteRecords", "ElectLeader")
-        purgatories = Purgatories(*(self._purgatory(name) for name in names))
+        purgatories = Purgatories(lambda name, _: self._purgatory(name), self.config)
         self.replica_manager = ReplicaManager(purgatories, ActionQueue(), lambda _: True)
         self.image = MetadataImage(-1, "cluster")
         self.metadata_is_held = False

@@ -1,5 +1,3 @@
-"""Claims about the names of topics."""
-
 import pytest
 
 from broker_sim.metadata.topic_name import (
@@ -10,7 +8,7 @@ from broker_sim.metadata.topic_name import (
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "...", "-"])
-def test_legal_names(name):
+def test_valid_name_is_accepted(name):
     assert invalid_topic_name(name) is None
 
 
@@ -27,16 +25,16 @@ def test_legal_names(name):
         ),
     ],
 )
-def test_illegal_names_are_told_as_kafka_does(name, reason):
+def test_invalid_name_is_refused_with_the_reason_that_kafka_gives(name, reason):
     assert invalid_topic_name(name) == f"Topic name is invalid: {reason}"
 
 
-def test_dots_and_underscores_are_one():
+def test_names_with_dots_and_with_underscores_collide():
     assert unify_collision_chars("a.b_c") == unify_collision_chars("a_b.c")
     assert unify_collision_chars("ab") != unify_collision_chars("a.b")
 
 
-def test_the_clusters_own_topics_are_internal():
+def test_topics_of_the_cluster_itself_are_internal():
     assert is_internal_topic("__consumer_offsets")
     assert is_internal_topic("__transaction_state")
     assert not is_internal_topic("__mine")

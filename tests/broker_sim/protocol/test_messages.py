@@ -49,7 +49,7 @@ def test_class_attributes_are_those_of_the_schema():
     request = messages.ProduceRequest
     assert (request.API_KEY, request.MIN_VERSION, request.MAX_VERSION) == (0, 3, 13)
     assert request.FLEXIBLE_VERSIONS_MIN == 9
-    assert request.LISTENERS == ("broker",)
+    assert request.SPEC.listeners == ("broker",)
     assert messages.SaslHandshakeRequest.FLEXIBLE_VERSIONS_MIN is None
     assert messages.InitProducerIdRequest.LATEST_VERSION_UNSTABLE
     assert messages.ResponseHeader.API_KEY is None
