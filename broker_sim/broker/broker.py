@@ -136,17 +136,24 @@ class Broker:
                 self.replica_manager.checkpoint_high_watermarks,
             ),
             (
-                config.log_flush_start_offset_checkpoint_interval_ms,
-                self._logs.checkpoint_log_start_offsets,
-            ),
-            (config.log_retention_check_interval_ms, self._logs.delete_old_segments),
-            (
                 config.producer_id_expiration_check_interval_ms,
                 self._logs.remove_expired_producers,
             ),
         )
+        # These two begin after `log.initial.task.delay.ms`, the others after one period.
+        log_work = (
+            (config.log_retention_check_interval_ms, self._logs.delete_old_segments),
+            (
+                config.log_flush_start_offset_checkpoint_interval_ms,
+                self._logs.checkpoint_log_start_offsets,
+            ),
+        )
         self._tasks = [
             PeriodicTask(self.process, period_ms, work) for period_ms, work in periodic_work
+        ]
+        self._tasks += [
+            PeriodicTask(self.process, period_ms, work, config.log_initial_task_delay_ms)
+            for period_ms, work in log_work
         ]
         self.lifecycle.start(
             self.controller, lambda: self.image.version, self._logs.clean_shutdown_epoch

@@ -100,6 +100,7 @@ class LogValidator:
         "_max_message_bytes",
         "_reads_records",
         "_target_codec",
+        "_target_level",
         "_timestamp_after_max_ms",
         "_timestamp_before_max_ms",
         "_topic_partition",
@@ -113,6 +114,11 @@ class LogValidator:
         self._timestamp_before_max_ms = config.message_timestamp_before_max_ms
         self._timestamp_after_max_ms = config.message_timestamp_after_max_ms
         self._target_codec = _TARGET_CODECS[config.compression_type]
+        self._target_level = {
+            "gzip": config.compression_gzip_level,
+            "lz4": config.compression_lz4_level,
+            "zstd": config.compression_zstd_level,
+        }.get(config.compression_type)
         self._reads_records = self._compacted or config.message_timestamp_before_max_ms != _MAX_LONG
 
     def validate(self, records: bytes | memoryview, now_ms: int, origin: str) -> ValidBatch:
@@ -151,7 +157,7 @@ class LogValidator:
     def _recompress(self, batch: memoryview, header: BatchHeader) -> tuple[memoryview, BatchHeader]:
         assert self._target_codec is not None
         if header.codec is not self._target_codec:
-            batch = memoryview(recompress(batch, header, self._target_codec))
+            batch = memoryview(recompress(batch, header, self._target_codec, self._target_level))
             header = parse_header(batch)
             self._check_size(len(batch))
         return batch, header

@@ -64,22 +64,23 @@ def decompress(codec: CompressionCodec, data: bytes | memoryview) -> bytes:
         raise _unreadable(codec, str(error)) from error
 
 
-def compress(codec: CompressionCodec, data: bytes | memoryview) -> bytes:
+def compress(codec: CompressionCodec, data: bytes | memoryview, level: int | None = None) -> bytes:
     """Return `data` in the framing of that codec; the same input gives the same bytes.
 
-    Raises `ApiError` UNSUPPORTED_COMPRESSION_TYPE without the codec's package.
+    `level` is that of gzip, lz4 or zstd; None is the one of their libraries. Raises `ApiError` UNSUPPORTED_COMPRESSION_TYPE without the codec's package.
     """
     if codec is CompressionCodec.NONE:
         return bytes(data)
     if codec is CompressionCodec.GZIP:
-        gzip = zlib.compressobj(wbits=_GZIP_WINDOW_BITS)
+        gzip = zlib.compressobj(-1 if level is None else level, wbits=_GZIP_WINDOW_BITS)
         return gzip.compress(data) + gzip.flush()
     cramjam = _cramjam(codec)
     if codec is CompressionCodec.SNAPPY:
         return b"".join(_xerial_frame(cramjam, memoryview(data)))
     if codec is CompressionCodec.ZSTD:
-        return bytes(cramjam.zstd.compress(data))
-    lz4 = cramjam.lz4.Compressor(block_linked=False)  # Kafka reads independent blocks only
+        return bytes(cramjam.zstd.compress(data, level=level))
+    # Kafka reads independent blocks only.
+    lz4 = cramjam.lz4.Compressor(level=level, block_linked=False)
     lz4.compress(bytes(data))
     return bytes(lz4.finish())
 

@@ -292,11 +292,13 @@ def restamp(
     return encode_batch(stamped, batch[BATCH_OVERHEAD_BYTES:])
 
 
-def recompress(batch: memoryview, header: BatchHeader, codec: CompressionCodec) -> bytes:
+def recompress(
+    batch: memoryview, header: BatchHeader, codec: CompressionCodec, level: int | None = None
+) -> bytes:
     """Return the batch with its records packed by another codec; errors as of `decompress`."""
     plain = decompress(header.codec, batch[BATCH_OVERHEAD_BYTES:])
     attributes = header.attributes & ~CODEC_MASK | codec
-    return encode_batch(header._replace(attributes=attributes), compress(codec, plain))
+    return encode_batch(header._replace(attributes=attributes), compress(codec, plain, level))
 
 
 def encode_batch(header: BatchHeader, records: bytes | memoryview) -> bytes:

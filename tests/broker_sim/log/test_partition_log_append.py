@@ -223,6 +223,21 @@ def test_batch_is_recompressed_with_the_topic_codec(new_log, batch, compression_
     assert [record.value for record in iter_records(kept)] == [b"value"] * 5
 
 
+@pytest.mark.parametrize(("codec", "low", "high"), [("gzip", 1, 9), ("lz4", 1, 9), ("zstd", 1, 22)])
+def test_topic_compresses_at_its_level(new_log, codec, low, high):
+    if codec != "gzip":
+        pytest.importorskip("cramjam")
+    words = " ".join(str(number * number) for number in range(5_000)).encode()
+    sizes = {}
+    for level in (low, high):
+        log = new_log(compression_type=codec, **{f"compression_{codec}_level": level})
+        log.append_as_leader(build_batch([Record(words)]), 0)
+        (kept,) = stored(log)
+        assert [record.value for record in iter_records(kept)] == [words]
+        sizes[level] = len(kept)
+    assert sizes[high] < sizes[low]
+
+
 def test_recompressed_batch_must_fit_into_max_message_bytes(new_log, batch, error_of):
     data = batch(50, codec=CompressionCodec.GZIP)
     log = new_log(compression_type="uncompressed", max_message_bytes=len(data))
