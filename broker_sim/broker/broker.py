@@ -118,7 +118,7 @@ class Broker:
             self._actions,
             lambda topic_partition: self.image.partition(topic_partition) is not None,
         )
-        self.lifecycle = BrokerLifecycle(broker_id, config, process, address, rng)
+        self.lifecycle = BrokerLifecycle(broker_id, config, process, address=address, rng=rng)
         self.controller = ControllerLink(
             broker_id, links, controller, lambda: self.lifecycle.broker_epoch
         )

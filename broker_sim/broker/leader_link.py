@@ -32,7 +32,7 @@ class ReplicaServer(Protocol):
         current_leader_epoch: int,
         respond: Callable[[tuple[ErrorCode, int, int]], None],
     ) -> None:
-        """Tell a follower where the log begins and ends."""
+        """Return the log start and end offset to a follower."""
 
 
 class LeaderLink:
