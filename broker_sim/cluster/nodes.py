@@ -100,9 +100,9 @@ class Nodes:
             scheduler.clock,
             rng,
             first_config,
-            self._publish,
-            cluster_id,
-            initial_features(as_version),
+            publish=self._publish,
+            cluster_id=cluster_id,
+            features=initial_features(as_version),
         )
         self._environment = BrokerEnvironment(
             cluster_id=cluster_id,

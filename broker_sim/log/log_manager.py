@@ -83,11 +83,6 @@ class LogManager:
         for _, log in self._logs.values():
             log.delete_old_segments()
 
-    def checkpoint_log_start_offsets(self) -> None:
-        """Keep every log's start offset for `recover`."""
-        for _, log in self._logs.values():
-            log.checkpoint_log_start_offset()
-
     def remove_expired_producers(self) -> None:
         """Forget producers that have written nothing for `producer.id.expiration.ms`."""
         now_ms = self._clock.wall_clock_ms()
