@@ -88,14 +88,14 @@ def at_timeout(
     timeout_ms: float, *, early_ms: float = TIMEOUT_EARLY_MS, late_ms: float = TIMEOUT_LATE_MS
 ) -> Timing:
     """Answered when the time that the request gave is over, not before."""
-    return Timing(TimingClass.AT_TIMEOUT, timeout_ms, early_ms, late_ms)
+    return Timing(TimingClass.AT_TIMEOUT, due_ms=timeout_ms, early_ms=early_ms, late_ms=late_ms)
 
 
 def on_event(
     due_ms: float, *, early_ms: float = EVENT_EARLY_MS, late_ms: float = EVENT_LATE_MS
 ) -> Timing:
     """Answered because of something that happened ``due_ms`` after the request."""
-    return Timing(TimingClass.ON_EVENT, due_ms, early_ms, late_ms)
+    return Timing(TimingClass.ON_EVENT, due_ms=due_ms, early_ms=early_ms, late_ms=late_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,10 @@ class Observation:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Return the observation that `to_json` wrote; other keys are ignored."""
         timing = Timing(
-            TimingClass(value["timing"]), value["due_ms"], value["early_ms"], value["late_ms"]
+            TimingClass(value["timing"]),
+            due_ms=value["due_ms"],
+            early_ms=value["early_ms"],
+            late_ms=value["late_ms"],
         )
         return cls(
             step=value["step"],

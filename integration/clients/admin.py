@@ -59,12 +59,12 @@ def describe_partitions(connection: RawConnection, topic: str) -> dict[int, Part
     (found,) = metadata(connection, topic).topics
     return {
         partition.partition_index: PartitionDescription(
-            partition.error_code,
-            partition.leader_id,
-            partition.leader_epoch,
-            tuple(partition.replica_nodes),
-            frozenset(partition.isr_nodes),
-            frozenset(partition.offline_replicas),
+            error_code=partition.error_code,
+            leader=partition.leader_id,
+            leader_epoch=partition.leader_epoch,
+            replicas=tuple(partition.replica_nodes),
+            isr=frozenset(partition.isr_nodes),
+            offline=frozenset(partition.offline_replicas),
         )
         for partition in found.partitions
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ __all__ = [
 
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 TIMEOUT_MS = 15_000
-NO_TOPIC_ID = bytes(16)
 FORBIDS_CREATION_VERSION = 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
 

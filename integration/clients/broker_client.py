@@ -6,6 +6,7 @@ stamped when it arrives.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.protocol import messages
@@ -44,11 +45,13 @@ class Append(NamedTuple):
     records: bytes
 
 
-class Position(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Position:
     """What a fetch request asks of one partition."""
 
     topic: Topic
     partition: int = 0
+    _: KW_ONLY
     offset: int = 0
     max_bytes: int = MEBIBYTE
     leader_epoch: int = -1
@@ -83,7 +86,7 @@ class BrokerClient(RawConnection):
         version: int = PRODUCE_VERSION,
     ) -> Pending[messages.ProduceResponse]:
         """Send one produce request for any number of partitions."""
-        request = produce_request(appends, acks, timeout_ms, version)
+        request = produce_request(appends, acks=acks, timeout_ms=timeout_ms, version=version)
         return self.send(request, version, messages.ProduceResponse)
 
     def produce(
@@ -111,7 +114,7 @@ class BrokerClient(RawConnection):
     def produce_unanswered(self, topic: Topic, *values: bytes, partition: int = 0) -> None:
         """Append with acks=0."""
         append = Append(topic, partition, batch_of(values))
-        request = produce_request([append], 0, 30_000, PRODUCE_VERSION)
+        request = produce_request([append], acks=0, timeout_ms=30_000, version=PRODUCE_VERSION)
         self.send_unanswered(request, PRODUCE_VERSION)
 
     def start_fetch(
@@ -124,7 +127,7 @@ class BrokerClient(RawConnection):
         version: int = FETCH_VERSION,
     ) -> Pending[messages.FetchResponse]:
         """Send one fetch request, without a session, for any number of partitions."""
-        request = fetch_request(positions, version)
+        request = fetch_request(positions, version=version)
         request.max_wait_ms = max_wait_ms
         request.min_bytes = min_bytes
         request.max_bytes = max_bytes
@@ -146,7 +149,7 @@ class BrokerClient(RawConnection):
     ) -> Reply[messages.FetchResponse]:
         """Fetch from one partition and wait for the answer."""
         return self.start_fetch(
-            Position(topic, partition, offset, partition_max_bytes),
+            Position(topic, partition, offset=offset, max_bytes=partition_max_bytes),
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,
             max_bytes=max_bytes,
@@ -191,7 +194,9 @@ class BrokerClient(RawConnection):
     ) -> Reply[messages.ListOffsetsResponse]:
         """Ask for one offset: by timestamp, or by `LATEST`, `EARLIEST`, `MAX_TIMESTAMP`."""
         request = messages.ListOffsetsRequest
-        wanted = request.ListOffsetsPartition(partition, leader_epoch, timestamp)
+        wanted = request.ListOffsetsPartition(
+            partition_index=partition, current_leader_epoch=leader_epoch, timestamp=timestamp
+        )
         named = request.ListOffsetsTopic(topic.name, [wanted])
         return self.request(
             request(replica_id=-1, isolation_level=isolation_level, topics=[named]),
@@ -204,7 +209,7 @@ class BrokerClient(RawConnection):
     ) -> Pending[messages.DeleteRecordsResponse]:
         """Ask to delete all records below ``offset``; -1 is the high watermark."""
         request = messages.DeleteRecordsRequest
-        wanted = request.DeleteRecordsPartition(partition, offset)
+        wanted = request.DeleteRecordsPartition(partition_index=partition, offset=offset)
         named = request.DeleteRecordsTopic(topic.name, [wanted])
         return self.send(
             request([named], timeout_ms), DELETE_RECORDS_VERSION, messages.DeleteRecordsResponse
@@ -215,7 +220,11 @@ class BrokerClient(RawConnection):
     ) -> Reply[messages.OffsetForLeaderEpochResponse]:
         """Ask where a leader epoch ends."""
         request = messages.OffsetForLeaderEpochRequest
-        wanted = request.OffsetForLeaderPartition(partition, current_leader_epoch, leader_epoch)
+        wanted = request.OffsetForLeaderPartition(
+            partition=partition,
+            current_leader_epoch=current_leader_epoch,
+            leader_epoch=leader_epoch,
+        )
         named = request.OffsetForLeaderTopic(topic.name, [wanted])
         return self.request(
             request(replica_id=-1, topics=[named]),
@@ -232,7 +241,7 @@ class BrokerClient(RawConnection):
 
 
 def produce_request(
-    appends: Sequence[Append], acks: int, timeout_ms: int, version: int
+    appends: Sequence[Append], *, acks: int, timeout_ms: int, version: int
 ) -> messages.ProduceRequest:
     """Return a produce request: topics by id from version 13 on, by name before."""
     request = messages.ProduceRequest
@@ -249,7 +258,7 @@ def produce_request(
     return request(acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
 
 
-def fetch_request(positions: Iterable[Position], version: int) -> messages.FetchRequest:
+def fetch_request(positions: Iterable[Position], *, version: int) -> messages.FetchRequest:
     """Return a fetch request: topics by id from version 13 on, by name before; it waits 500 ms."""
     topics = _fetch_topics(positions, by_id=version >= FETCH_WITH_TOPIC_IDS)
     return messages.FetchRequest(

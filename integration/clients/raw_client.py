@@ -138,14 +138,16 @@ class RawConnection:
         """
         assert message.API_KEY is not None
         frame = self._encode(message, message.API_KEY, version)
-        return self.send_frame(frame, message.API_KEY, version, expected)
+        return self.send_frame(frame, api_key=message.API_KEY, version=version, expected=expected)
 
     def send_unanswered(self, message: Message, version: int) -> None:
         """Send a request that has no answer: a produce with acks=0."""
         assert message.API_KEY is not None
         self._socket.sendall(self._encode(message, message.API_KEY, version))
 
-    def send_frame(self, frame: bytes, api_key: int, version: int, expected: type[R]) -> Pending[R]:
+    def send_frame(
+        self, frame: bytes, *, api_key: int, version: int, expected: type[R]
+    ) -> Pending[R]:
         """Send bytes as they are, size included; the answer is read as that API's."""
         pending = Pending(api_key, version, expected)
         with self._lock:

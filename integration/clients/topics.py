@@ -20,7 +20,7 @@ class Topic:
         return self.replicas[partition][0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDescription:
     """What one broker's metadata says of a partition; leader -1 is none."""
 

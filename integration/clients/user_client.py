@@ -59,9 +59,9 @@ class UserProducer:
             offset = message.offset()
             reports.append(
                 Delivery(
-                    0 if error is None else error.code(),
-                    None if offset is None or offset == UNKNOWN_OFFSET else offset,
-                    now_ms() - sent_ms,
+                    error_code=0 if error is None else error.code(),
+                    offset=None if offset is None or offset == UNKNOWN_OFFSET else offset,
+                    elapsed_ms=now_ms() - sent_ms,
                 )
             )
 

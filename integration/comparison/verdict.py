@@ -127,13 +127,13 @@ def compare_runs(
         found += [(step, attempt, name, *values) for name, *values in _differing(at_kafka, at_sim)]
     return [
         Difference(
-            step,
-            attempt,
-            repeat,
-            name,
-            at_kafka,
-            at_sim,
-            reason_for(known, scenario, step, name),
+            step=step,
+            attempt=attempt,
+            repeat=repeat,
+            field=name,
+            kafka=at_kafka,
+            sim=at_sim,
+            reason=reason_for(known, scenario, step, name),
         )
         for step, attempt, name, at_kafka, at_sim in found
     ]

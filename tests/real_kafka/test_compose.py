@@ -84,7 +84,18 @@ def compose_kafka(compose_program, kafka_image):
 def test_the_compose_file_configures_the_nodes_as_the_comparison_does():
     text = (ROOT / "docker-compose.yml").read_text()
     text = re.sub(r"\$\{KAFKA_\d_PORT:-(\d+)\}", r"\1", text)
-    nodes = [Node(n, f"kafka-{n}", "0.0.0.0", 19092, 19093, 9092, 19091 + n) for n in NODE_IDS]
+    nodes = [
+        Node(
+            node_id=number,
+            host=f"kafka-{number}",
+            bind_host="0.0.0.0",
+            internal_port=19092,
+            controller_port=19093,
+            external_port=9092,
+            client_port=19091 + number,
+        )
+        for number in NODE_IDS
+    ]
     for node in nodes:
         properties = node_properties(node, nodes, "/tmp/kafka-data", {})
         for key, value in node_environment(properties).items():

@@ -160,8 +160,17 @@ class JvmCluster(StartedCluster):
         self._nodes = []
         for node_id in NODE_IDS:
             internal, controller, external = next(ports), next(ports), next(ports)
-            host = "127.0.0.1"
-            self._nodes.append(Node(node_id, host, host, internal, controller, external, external))
+            self._nodes.append(
+                Node(
+                    node_id=node_id,
+                    host="127.0.0.1",
+                    bind_host="127.0.0.1",
+                    internal_port=internal,
+                    controller_port=controller,
+                    external_port=external,
+                    client_port=external,
+                )
+            )
         for node in self._nodes:
             home = self._node_directory(node.node_id)
             home.mkdir()

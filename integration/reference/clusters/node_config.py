@@ -37,7 +37,7 @@ of them is first is chance, and by default, a second, chance would decide how lo
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """Where one node listens, and where others find it."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from integration.clients.broker_client import EARLIEST, Position, fetch_request
@@ -24,7 +25,6 @@ TIMEOUT_MS = 15_000
 TOPIC_RESOURCE, SET = 2, 0
 PREFERRED = 0
 DELETES_BY_ID, FORBIDS_CREATION = 6, 4
-NO_TOPIC_ID = bytes(16)
 
 
 class Subject(NamedTuple):
@@ -48,12 +48,12 @@ class Api(NamedTuple):
 
 
 def _fetch(subject: Subject, version: int) -> Message:
-    return fetch_request([Position(subject.topic)], version)
+    return fetch_request([Position(subject.topic)], version=version)
 
 
 def _list_offsets(subject: Subject, _version: int) -> Message:
     request = messages.ListOffsetsRequest
-    partition = request.ListOffsetsPartition(0, -1, EARLIEST)
+    partition = request.ListOffsetsPartition(timestamp=EARLIEST)
     return request(
         replica_id=-1, topics=[request.ListOffsetsTopic(subject.topic.name, [partition])]
     )
@@ -61,14 +61,14 @@ def _list_offsets(subject: Subject, _version: int) -> Message:
 
 def _offset_for_leader_epoch(subject: Subject, _version: int) -> Message:
     request = messages.OffsetForLeaderEpochRequest
-    partition = request.OffsetForLeaderPartition(0, -1, 0)
+    partition = request.OffsetForLeaderPartition(leader_epoch=0)
     topics = [request.OffsetForLeaderTopic(subject.topic.name, [partition])]
     return request(replica_id=-1, topics=topics)
 
 
 def _delete_records(subject: Subject, version: int) -> Message:
     request = messages.DeleteRecordsRequest
-    partition = request.DeleteRecordsPartition(0, version + 1)
+    partition = request.DeleteRecordsPartition(offset=version + 1)
     return request([request.DeleteRecordsTopic(subject.topic.name, [partition])], TIMEOUT_MS)
 
 
@@ -79,7 +79,9 @@ def _metadata(subject: Subject, version: int) -> Message:
 
 def _create_topics(subject: Subject, _version: int) -> Message:
     request = messages.CreateTopicsRequest
-    return request([request.CreatableTopic(subject.name, 2, 1)], TIMEOUT_MS)
+    return request(
+        [request.CreatableTopic(subject.name, num_partitions=2, replication_factor=1)], TIMEOUT_MS
+    )
 
 
 def _create_partitions(subject: Subject, version: int) -> Message:

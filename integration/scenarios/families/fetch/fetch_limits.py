@@ -268,7 +268,7 @@ def fetch_sessions_have_rules(cluster: ClusterUnderTest) -> Iterator[Observation
         ("unknown, ended", 77, -1),
         ("unknown, anew", 77, 0),
     ):
-        request = fetch_request([Position(topic)], 17)
+        request = fetch_request([Position(topic)], version=17)
         request.session_id, request.session_epoch = session_id, epoch
         reply = leader.request(request, 17, messages.FetchResponse)
         yield whole_response(step, cluster, reply, at_once())

@@ -215,7 +215,7 @@ def an_offset_out_of_range_ends_the_wait_of_the_whole_request(
     leader.produce(topic, VALUE)
     for offset in (2, 1000, -1):
         reply = leader.start_fetch(
-            Position(topic, 0, offset), Position(topic, 1), max_wait_ms=1000
+            Position(topic, offset=offset), Position(topic, 1), max_wait_ms=1000
         ).result()
         yield fetched(f"offset {offset}", reply, at_once())
         yield fetched(f"beside offset {offset}", reply, at_once(), partition=1)

@@ -271,7 +271,7 @@ def _partition(
     """Return the question about one partition as an entry of its own."""
     request = messages.ListOffsetsRequest
     return request.ListOffsetsTopic(
-        topic.name, [request.ListOffsetsPartition(partition, -1, timestamp)]
+        topic.name, [request.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)]
     )
 
 

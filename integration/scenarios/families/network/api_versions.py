@@ -59,7 +59,12 @@ def newer_clients_are_told_what_there_is(cluster: ClusterUnderTest) -> Iterator[
     for version in (5, 99, 32767, -1):
         client = cluster.connect(cluster.first)
         frame = _frame(ApiKey.API_VERSIONS, version)
-        pending = client.send_frame(frame, ApiKey.API_VERSIONS, 0, messages.ApiVersionsResponse)
+        pending = client.send_frame(
+            frame,
+            api_key=ApiKey.API_VERSIONS,
+            version=0,
+            expected=messages.ApiVersionsResponse,
+        )
         reply = pending.result()
         yield whole_response(f"version {version}", cluster, reply, at_once())
         reply = client.request(_api_versions(0), 0, messages.ApiVersionsResponse)
@@ -73,7 +78,10 @@ def versions_just_outside_end_the_connection(cluster: ClusterUnderTest) -> Itera
     for key in (ApiKey.PRODUCE, *REQUESTS):
         for version in (ranges[key].first - 1, ranges[key].last + 1):
             pending = cluster.connect(cluster.first).send_frame(
-                _frame(key, version), key, version, messages.ApiVersionsResponse
+                _frame(key, version),
+                api_key=key,
+                version=version,
+                expected=messages.ApiVersionsResponse,
             )
             yield answer_or_end(f"{key.name} {version}", pending, at_once())
 
@@ -85,7 +93,10 @@ def produce_advertises_versions_that_it_does_not_serve(
     """Librdkafka wants 0 in the range; 0 to 2 end the connection all the same."""
     for version in range(3):
         pending = cluster.connect(cluster.first).send_frame(
-            _frame(ApiKey.PRODUCE, version), ApiKey.PRODUCE, version, messages.ProduceResponse
+            _frame(ApiKey.PRODUCE, version),
+            api_key=ApiKey.PRODUCE,
+            version=version,
+            expected=messages.ProduceResponse,
         )
         yield answer_or_end(f"version {version}", pending, at_once())
 
@@ -98,7 +109,9 @@ def every_version_of_produce_and_fetch_answers_alike(
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     for version in range(3, _ranges(cluster)[ApiKey.PRODUCE].last + 1):
-        request = produce_request([Append(topic, 0, batch_of([b"v"]))], -1, 1000, version)
+        request = produce_request(
+            [Append(topic, 0, batch_of([b"v"]))], acks=-1, timeout_ms=1000, version=version
+        )
         reply = client.request(request, version, messages.ProduceResponse)
         yield whole_response(f"PRODUCE {version}", cluster, reply, at_once())
     yield from _sweep(cluster, [ApiKey.FETCH])

@@ -143,15 +143,20 @@ def an_unknown_version_ends_the_connection(cluster: ClusterUnderTest) -> Iterato
     )
     for api_key, expected, version in cases:
         connection = cluster.connect(cluster.first)
-        pending = connection.send_frame(frame(api_key, version), api_key, version, expected)
+        pending = connection.send_frame(
+            frame(api_key, version), api_key=api_key, version=version, expected=expected
+        )
         yield answer_or_end(f"{api_key.name} {version}", pending, at_once())
     connection = cluster.connect(cluster.first)
-    key = ApiKey.API_VERSIONS
-    bytes_sent = frame(key, 99, b"\0")
-    reply = connection.send_frame(bytes_sent, key, 99, messages.ApiVersionsResponse).result()
-    yield versions_advertised("ApiVersions 99", reply)
-    reply = connection.send_frame(frame(key, 0), key, 0, messages.ApiVersionsResponse).result()
-    yield versions_advertised("the connection lives on", reply)
+    steps = {"ApiVersions 99": (99, b"\0"), "the connection lives on": (0, b"")}
+    for step, (version, body) in steps.items():
+        reply = connection.send_frame(
+            frame(ApiKey.API_VERSIONS, version, body),
+            api_key=ApiKey.API_VERSIONS,
+            version=version,
+            expected=messages.ApiVersionsResponse,
+        ).result()
+        yield versions_advertised(step, reply)
 
 
 @scenario()
@@ -171,7 +176,12 @@ def bytes_that_are_no_request_end_the_connection(
     }
     for step, content in cases.items():
         connection = cluster.connect(cluster.first)
-        pending = connection.send_frame(content, ApiKey.METADATA, 0, messages.MetadataResponse)
+        pending = connection.send_frame(
+            content,
+            api_key=ApiKey.METADATA,
+            version=0,
+            expected=messages.MetadataResponse,
+        )
         yield answer_or_end(step, pending, at_once(), timeout_ms=3000)
 
 
@@ -253,7 +263,10 @@ def a_partition_produced_to_twice_in_one_request(
     for version in (12, 13):
         reply = leader.start_produce(*appends, version=version).result()
         yield whole_response(f"one entry, version {version}", cluster, reply, at_once())
-        parts = [produce_request([append], -1, 1000, version) for append in appends]
+        parts = [
+            produce_request([append], acks=-1, timeout_ms=1000, version=version)
+            for append in appends
+        ]
         parts[0].topic_data += parts[1].topic_data
         reply = leader.request(parts[0], version, messages.ProduceResponse)
         yield whole_response(f"two entries, version {version}", cluster, reply, at_once())

@@ -96,7 +96,8 @@ def a_fetcher_whose_last_epoch_is_unknown_is_told_where_it_diverged(
     leader.produce(topic, b"a", b"b")
     for offset, epoch in ((1, 0), (2, 0), (1, 5), (5, 0), (0, 3)):
         reply = leader.start_fetch(
-            Position(topic, 0, offset, last_fetched_epoch=epoch, leader_epoch=0), max_wait_ms=700
+            Position(topic, offset=offset, last_fetched_epoch=epoch, leader_epoch=0),
+            max_wait_ms=700,
         ).result()
         waits = (offset, epoch) == (2, 0)
         due = at_timeout(700) if waits else at_once()
@@ -146,7 +147,7 @@ def after_a_change_of_leader_the_old_epoch_is_fenced(
         yield fetched(f"fetch with epoch {epoch}", fetch, at_once())
         yield epoch_end(f"end of epoch {epoch}", leader.offset_for_leader_epoch(topic, epoch))
     for offset, last_epoch in ((2, 0), (3, 0), (3, 1), (4, 1)):
-        position = Position(topic, 0, offset, last_fetched_epoch=last_epoch, leader_epoch=1)
+        position = Position(topic, offset=offset, last_fetched_epoch=last_epoch, leader_epoch=1)
         fetch = leader.start_fetch(position, max_wait_ms=700).result()
         step = f"offset {offset} after a record of epoch {last_epoch}"
         due = at_timeout(700) if (offset, last_epoch) == (3, 1) else at_once()
