@@ -1,1 +1,1 @@
-"""The comparison of the simulator with a real Kafka, and what is made of its observations."""
+"""The comparison of the simulator with a real Kafka, and the pipeline that analyses traces."""

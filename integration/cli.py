@@ -1,4 +1,4 @@
-"""The command ``broker-sim-compare``: the simulator beside a real Kafka."""
+"""The command `broker-sim-compare`: compares the simulator with a real Kafka."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def main(
     except ReferenceClusterError as error:
         _fail(error)
     _quiet_simulator()
-    # A comparison that `timeout` or CI ends stops its brokers too.
+    # A comparison that is ended by SIGTERM stops its brokers too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(stderr=True)
     console.print(f"reference: {selection.kind.value} ({selection.reason})", highlight=False)
@@ -144,9 +144,9 @@ def list_scenarios(names: bool, markdown: bool) -> None:
 def drift(fresh: Path) -> None:
     """Compare the shipped recording with the one in FRESH: outcomes, not times.
 
-    Fields that are known to differ from the simulator's, such as ids drawn by lot, are left out.
+    Fields with a documented difference to the simulator, such as random ids, are left out.
 
-    Exit code 0 when they tell the same, 1 when not, 2 when one cannot be read.
+    Exit code 0 when the outcomes are equal, 1 when not, 2 when a recording cannot be read.
     """
     version = catalogue_version()
     try:
@@ -204,7 +204,7 @@ def _record(directory: Path, report: Report, console: Console) -> None:
 
 
 def _quiet_simulator() -> None:
-    """Let the simulator log only what is wrong, so that the progress can be read."""
+    """Let the simulator log errors only, so that the progress can be read."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
 

@@ -1,8 +1,7 @@
-"""What a scenario sees: one observation per step and attempt, with its class of timing.
+"""What a scenario observes: one observation per step and attempt, with its class of timing.
 
-An observation says when its answer was due: at once, at a timeout, or on an event. The lateness
-(elapsed minus due) has to lie in the window that is stated beside it, on each side by itself; only
-then is it compared between the sides.
+An observation says when its response was due: at once, at a timeout, or on an event. Its lateness
+(elapsed minus due) has to lie in the window of its timing, on each side separately.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ __all__ = [
 ]
 
 AT_ONCE_LATE_MS: Final = 480.0
-"""A busy machine with two cores stops a Java process now and then for almost as long as this; where
-an answer at once could be mistaken for one at a timeout, the timeout is 500 ms or more."""
+"""A busy machine with two cores now and then stops a Java process for almost this long. Where a
+response at once could be confused with one at a timeout, the timeout is 500 ms or more."""
 TIMEOUT_EARLY_MS: Final = 2.0
 """Kafka's timers count whole milliseconds."""
 TIMEOUT_LATE_MS: Final = 400.0
 EVENT_EARLY_MS: Final = 200.0
-"""The answer may overtake that of the request that caused it; on a busy machine by this much."""
+"""The response may arrive before that of the request that caused it, on a busy machine so much."""
 EVENT_LATE_MS: Final = 400.0
-"""These windows tell one reason for an answer from another. How punctual the sides are as a whole
-is judged by the distributions of their lateness."""
+"""These windows separate one reason for a response from another. How late the sides are is judged
+by the distributions of their lateness."""
 
 COMPARED_FIELDS: Final = ("error_code", "base_offset", "high_watermark", "records", "bytes")
 
 
 class TimingClass(StrEnum):
-    """What an answer waited for."""
+    """What a response waited for."""
 
     AT_ONCE = "at_once"
     AT_TIMEOUT = "at_timeout"
@@ -51,7 +50,7 @@ class TimingClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When an answer is due, in ms after its request, and how far it may be off."""
+    """When a response is due, in ms after its request, and how far it may be off."""
 
     kind: TimingClass
     due_ms: float = 0.0
@@ -59,7 +58,7 @@ class Timing:
     late_ms: float = 0.0
 
     def holds(self, elapsed_ms: float) -> bool:
-        """Tell whether an answer after ``elapsed_ms`` came when it was due."""
+        """Tell whether a response after `elapsed_ms` came when it was due."""
         if self.kind is TimingClass.UNTIMED:
             return True
         return -self.early_ms <= elapsed_ms - self.due_ms <= self.late_ms
@@ -87,23 +86,23 @@ def at_once(late_ms: float = AT_ONCE_LATE_MS) -> Timing:
 def at_timeout(
     timeout_ms: float, *, early_ms: float = TIMEOUT_EARLY_MS, late_ms: float = TIMEOUT_LATE_MS
 ) -> Timing:
-    """Answered when the time that the request gave is over, not before."""
+    """Answered when the timeout of the request is over, not before."""
     return Timing(TimingClass.AT_TIMEOUT, due_ms=timeout_ms, early_ms=early_ms, late_ms=late_ms)
 
 
 def on_event(
     due_ms: float, *, early_ms: float = EVENT_EARLY_MS, late_ms: float = EVENT_LATE_MS
 ) -> Timing:
-    """Answered because of something that happened ``due_ms`` after the request."""
+    """Answered because of something that happened `due_ms` after the request."""
     return Timing(TimingClass.ON_EVENT, due_ms=due_ms, early_ms=early_ms, late_ms=late_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one step of a scenario saw; ``None`` where the step has no such thing.
+    """What one step of a scenario observed; `None` where it has no such value.
 
-    ``fields`` are further exact values, by name; like the fields before them they must be equal on
-    both sides.
+    `fields` are further values, by name; like `error_code` to `bytes` they must be equal on both
+    sides.
     """
 
     step: str
@@ -119,7 +118,7 @@ class Observation:
 
     @property
     def lateness_ms(self) -> float:
-        """How long after it was due the answer came; negative when it was early."""
+        """How long after it was due the response came; negative when it was early."""
         return self.elapsed_ms - self.timing.due_ms
 
     def exact(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What every test may ask for: a real Kafka, and one rule for what is missing on this machine.
 
-Without ``REQUIRE_REAL_KAFKA`` a test that needs what is not there is skipped, in one line. With
-``REQUIRE_REAL_KAFKA=containers`` or ``=jvm``, as in the checks of every change, it fails instead.
+Without `REQUIRE_REAL_KAFKA` a test that needs what is not there is skipped, in one line. With
+`REQUIRE_REAL_KAFKA=containers` or `=jvm`, as in the checks of every change, it fails instead.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _fail_or_skip(reason: str, *, needs_containers: bool = False) -> NoReturn:
 def require_or_skip() -> Callable[..., NoReturn]:
     """Call it with what is missing: fails where a real Kafka is required, skips elsewhere.
 
-    ``needs_containers=True`` is for a test that a Kafka of local processes does not help.
+    `needs_containers=True` is for a test that a Kafka of local processes does not help.
     """
     return _fail_or_skip
 

@@ -1,1 +1,1 @@
-"""Clients of both sides, and what they ask; nothing here knows which side it is."""
+"""Clients of both sides and their requests; nothing here knows which side it is."""

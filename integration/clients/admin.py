@@ -1,4 +1,4 @@
-"""Topics, configurations and metadata, asked of any broker; the same on both sides."""
+"""Requests that prepare a scenario: topics, configurations, metadata, elections."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AdminError(RuntimeError):
 
 
 def metadata(connection: RawConnection, topic: str | None) -> messages.MetadataResponse:
-    """Return a broker's metadata of one topic, or of none but the brokers."""
+    """Return the metadata of one topic as a broker sees it; with None only the brokers."""
     request = messages.MetadataRequest
     topics = [] if topic is None else [request.MetadataRequestTopic(name=topic)]
     message = request(topics=topics, allow_auto_topic_creation=False)
@@ -49,7 +49,7 @@ def metadata(connection: RawConnection, topic: str | None) -> messages.MetadataR
 
 
 def brokers_of(connection: RawConnection) -> dict[int, tuple[str, int]]:
-    """Return the brokers that a broker lists, with their addresses."""
+    """Return host and port of the brokers that a broker lists, by number."""
     listed = metadata(connection, None).brokers
     return {broker.node_id: (broker.host, broker.port) for broker in listed}
 
@@ -76,7 +76,7 @@ def create_topic(
     replicas: Sequence[Sequence[int]],
     configs: Mapping[str, str],
 ) -> Topic:
-    """Create a topic with its replicas where they are wanted. Raises `AdminError`."""
+    """Create a topic; `replicas` are the brokers of each partition. Raises `AdminError`."""
     request = messages.CreateTopicsRequest
     wanted = request.CreatableTopic(
         name=name,
@@ -99,7 +99,7 @@ def create_topic(
 
 
 def delete_topic(connection: RawConnection, topic: Topic) -> None:
-    """Delete a topic; it is no error when it is gone already."""
+    """Delete a topic; no error if it does not exist."""
     request = messages.DeleteTopicsRequest
     connection.request(
         request(
@@ -114,7 +114,7 @@ def delete_topic(connection: RawConnection, topic: Topic) -> None:
 def alter_topic_configs(
     connection: RawConnection, topic: Topic, configs: Mapping[str, str | None]
 ) -> None:
-    """Set configurations of a topic, None for the default again. Raises `AdminError`."""
+    """Set configurations of a topic; None is the default again. Raises `AdminError`."""
     request = messages.IncrementalAlterConfigsRequest
     changes = [
         request.AlterableConfig(key, DELETE if value is None else SET, value)

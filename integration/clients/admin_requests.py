@@ -1,6 +1,6 @@
-"""Administrative requests as scenarios write them, when the answer itself is what they look at.
+"""Administrative requests whose responses a scenario observes.
 
-Preparations, whose answers only have to be good, are in `integration.clients.admin`.
+Requests that only prepare a scenario are in `integration.clients.admin`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def creatable(
     assignments: Mapping[int, Sequence[int]] | None = None,
     configs: Mapping[str, str | None] | None = None,
 ) -> messages.CreateTopicsRequest.CreatableTopic:
-    """Return one topic of a CreateTopics request; -1 is the brokers' default."""
+    """Return one topic of a CreateTopics request; -1 takes the brokers' default."""
     request = messages.CreateTopicsRequest
     return request.CreatableTopic(
         name=name,
@@ -70,7 +70,7 @@ def create(
     validate_only: bool = False,
     version: int = 7,
 ) -> Reply[messages.CreateTopicsResponse]:
-    """Create topics, or only ask whether they could be."""
+    """Create topics, or only validate the request."""
     request = messages.CreateTopicsRequest(
         topics=list(topics), timeout_ms=TIMEOUT_MS, validate_only=validate_only
     )
@@ -80,7 +80,7 @@ def create(
 def delete(
     client: BrokerClient, *topics: str | bytes | tuple[str, bytes] | None, version: int = 6
 ) -> Reply[messages.DeleteTopicsResponse]:
-    """Delete topics by name, by id, by both or by nothing; before version 6 by name only."""
+    """Delete topics by name, id, both or neither; before version 6 by name only."""
     request = messages.DeleteTopicsRequest(timeout_ms=TIMEOUT_MS)
     for topic in topics:
         match topic:
@@ -120,7 +120,7 @@ def metadata(
     authorized: bool = False,
     version: int = 13,
 ) -> Reply[messages.MetadataResponse]:
-    """Ask for topics by name, by id, or by both; before version 4 nobody can forbid to make them."""
+    """Ask for topics by name, id or both; before version 4 they are always auto-created."""
     request = messages.MetadataRequest(
         topics=[], allow_auto_topic_creation=auto_create or version < FORBIDS_CREATION_VERSION
     )
@@ -146,7 +146,7 @@ def describe_configs(
     documentation: bool = False,
     version: int = 4,
 ) -> Reply[messages.DescribeConfigsResponse]:
-    """Ask for configurations: (kind, name, which ones or None for all)."""
+    """Ask for configurations: (resource type, name, keys or None for all)."""
     request = messages.DescribeConfigsRequest
     wanted = [
         request.DescribeConfigsResource(kind, name, None if keys is None else list(keys))
@@ -165,7 +165,7 @@ def alter(
     validate_only: bool = False,
     version: int = 1,
 ) -> Reply[messages.IncrementalAlterConfigsResponse]:
-    """Change configurations: (kind, name, changes of a key by an operation with a value)."""
+    """Change configurations: (resource type, name, changes: key, operation, value)."""
     request = messages.IncrementalAlterConfigsRequest
     wanted = [
         request.AlterConfigsResource(
@@ -181,7 +181,7 @@ def alter(
 def pages(
     client: BrokerClient, names: Sequence[str], limit: int, cursor: tuple[str, int] | None = None
 ) -> Reply[messages.DescribeTopicPartitionsResponse]:
-    """Ask for one page of the topics' partitions, from ``cursor`` on."""
+    """Ask for one page of the topics' partitions, from `cursor` on."""
     request = messages.DescribeTopicPartitionsRequest
     wanted = request(
         topics=[request.TopicRequest(name) for name in names],

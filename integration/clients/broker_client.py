@@ -1,7 +1,7 @@
 """Requests to one broker as scenarios write them, on top of a raw connection.
 
-Every verb has a twin ``start_...`` that does not wait: it returns a `Pending`, whose answer is
-stamped when it arrives.
+A method `start_...` does not wait: it returns a `Pending`, whose response gets its time when it
+arrives.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 MEBIBYTE = 1 << 20
 FIFTY_MEBIBYTES = 50 * MEBIBYTE
 TIMESTAMP_MS = 1_700_000_000_000
-"""Of every record that a scenario gives no other: the same on both sides and in every run."""
+"""The default timestamp of records: the same on both sides and in every run."""
 
 
 class Append(NamedTuple):
@@ -98,7 +98,7 @@ class BrokerClient(RawConnection):
         timeout_ms: int = 30_000,
         version: int = PRODUCE_VERSION,
     ) -> Reply[messages.ProduceResponse]:
-        """Append ``values`` as one batch to one partition and wait for the answer."""
+        """Append `values` as one batch to one partition and wait for the answer."""
         append = Append(topic, partition, batch_of(values))
         return self.start_produce(
             append, acks=acks, timeout_ms=timeout_ms, version=version
@@ -107,7 +107,7 @@ class BrokerClient(RawConnection):
     def produce_keyed(
         self, topic: Topic, key: bytes | None, value: bytes | None
     ) -> Reply[messages.ProduceResponse]:
-        """Append one record with a key, as compacted topics want it."""
+        """Append one record with a key, which compacted topics require."""
         batch = build_batch([Record(value, key, TIMESTAMP_MS)])
         return self.start_produce(Append(topic, 0, batch)).result()
 
@@ -166,7 +166,7 @@ class BrokerClient(RawConnection):
         offset: int = 0,
         version: int = FETCH_VERSION,
     ) -> Reply[messages.FetchResponse]:
-        """Fetch as the follower ``replica_id`` would, which the broker may not believe."""
+        """Fetch as the follower `replica_id` would; the broker may refuse it."""
         request = messages.FetchRequest(
             max_wait_ms=500,
             min_bytes=1,
@@ -207,7 +207,7 @@ class BrokerClient(RawConnection):
     def start_delete_records(
         self, topic: Topic, offset: int, *, partition: int = 0, timeout_ms: int = 30_000
     ) -> Pending[messages.DeleteRecordsResponse]:
-        """Ask to delete all records below ``offset``; -1 is the high watermark."""
+        """Ask to delete all records below `offset`; -1 is the high watermark."""
         request = messages.DeleteRecordsRequest
         wanted = request.DeleteRecordsPartition(partition_index=partition, offset=offset)
         named = request.DeleteRecordsTopic(topic.name, [wanted])

@@ -1,7 +1,7 @@
-"""One TCP connection to a broker on our own codec, real or simulated: exact fields, exact times.
+"""One TCP connection to a broker, real or simulated, on our own codec: exact fields, exact times.
 
-Requests may be pipelined. A thread of the connection reads the answers and stamps each when it
-arrives, so that an answer's time does not depend on what the scenario does meanwhile.
+Requests may be pipelined. A thread of the connection reads the responses and takes the time of
+each when it arrives, so that it does not depend on what the scenario does meanwhile.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ R = TypeVar("R", bound=Message)
 
 
 class ConnectionEndedError(ConnectionError):
-    """The broker closed the connection before it answered; ``elapsed_ms`` after the request."""
+    """The broker closed the connection before it answered; `elapsed_ms` after the request."""
 
     def __init__(self, text: str, elapsed_ms: float) -> None:
         super().__init__(text)
@@ -60,7 +60,7 @@ class Reply(Generic[R]):
 
 
 class Pending(Generic[R]):
-    """A request whose answer is awaited. Any thread."""
+    """A request that waits for its response. Any thread may use it."""
 
     def __init__(self, api_key: int, version: int, expected: type[R]) -> None:
         self.sent_ms = now_ms()
@@ -73,12 +73,12 @@ class Pending(Generic[R]):
 
     @property
     def answered(self) -> bool:
-        """Whether the answer, or the end of the connection, is there."""
+        """Whether the response, or the end of the connection, has arrived."""
         return self._arrived.is_set()
 
     @property
     def elapsed_ms(self) -> float:
-        """How long the answer, or the end of the connection, took; only once it is there."""
+        """How long that took; only once `answered` is true."""
         assert self.answered
         return self._answered_ms - self.sent_ms
 
@@ -110,7 +110,7 @@ class Pending(Generic[R]):
 
 
 class RawConnection:
-    """A connection to one broker; a context manager. One thread sends, any may wait for answers."""
+    """A connection to one broker; a context manager. One thread sends, any may wait."""
 
     def __init__(self, host: str, port: int, *, client_id: str = CLIENT_ID) -> None:
         self._client_id = client_id
@@ -134,7 +134,7 @@ class RawConnection:
     def send(self, message: Message, version: int, expected: type[R]) -> Pending[R]:
         """Send a request without waiting; the broker answers in the order of the requests.
 
-        Raises ProtocolError when ``message`` does not fit ``version``, and OSError.
+        Raises ProtocolError when `message` does not fit `version`, and OSError.
         """
         assert message.API_KEY is not None
         frame = self._encode(message, message.API_KEY, version)
@@ -154,7 +154,7 @@ class RawConnection:
             if self._ended.is_set():
                 pending.arrive(None, now_ms())
                 return pending
-            self._awaited.append(pending)  # type: ignore[arg-type]  # a queue of mixed answers
+            self._awaited.append(pending)  # type: ignore[arg-type]  # a queue of mixed responses
         try:
             self._socket.sendall(frame)
         except OSError:
@@ -172,7 +172,7 @@ class RawConnection:
         return self.send(message, version, expected).result(timeout_ms)
 
     def close(self) -> None:
-        """Close at once, also while requests wait; their `Pending` raise `ConnectionEndedError`."""
+        """Close at once; requests that still wait raise `ConnectionEndedError`."""
         self._end()
         if threading.current_thread() is not self._reader:
             self._reader.join()
@@ -226,7 +226,7 @@ class RawConnection:
             self._ended.set()
             left = list(self._awaited)
             self._awaited.clear()
-        with suppress(OSError):  # the other side was faster
+        with suppress(OSError):  # the broker has closed it already
             self._socket.shutdown(socket.SHUT_RDWR)
         for pending in left:
             pending.arrive(None, ended_ms)

@@ -1,7 +1,7 @@
 """The stopwatch of the comparison: how long a broker, real or simulated, took to answer.
 
-It measures from outside and decides nothing, so it reads the machine's finest clock itself instead
-of the brokers' `Clock`, which counts whole milliseconds.
+It only measures, from outside, so it reads the machine's finest clock directly. The brokers'
+`Clock` counts whole milliseconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NEVER = threading.Event()
 
 
 def now_ms() -> float:
-    """Return monotonic milliseconds with a fraction; their zero means nothing. Any thread."""
+    """Return monotonic milliseconds; only differences between two readings mean something."""
     return perf_counter_ns() / _NS_PER_MS
 
 

@@ -1,4 +1,4 @@
-"""A topic that a scenario has made, and how its partitions are described."""
+"""A topic of a scenario, and the description of its partitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Topic:
     replicas: tuple[tuple[int, ...], ...]
 
     def preferred(self, partition: int = 0) -> int:
-        """Return the broker that leads the partition unless something happened to it."""
+        """Return the preferred leader of a partition."""
         return self.replicas[partition][0]
 
 

@@ -1,4 +1,4 @@
-"""Clients as a user has them: confluent-kafka, one record at a time, answers with their time."""
+"""Clients as users have them: confluent-kafka, one record at a time, with the time it took."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class UserProducer:
         )
 
     def warm_up(self, topic: Topic) -> None:
-        """Learn where the topic is, so that the first record does not wait for that."""
+        """Fetch the metadata of the topic, so that the first record does not wait for it."""
         self._producer.list_topics(topic.name, timeout=WARM_UP_TIMEOUT_S)
 
     def produce(self, topic: Topic, value: bytes, partition: int = 0) -> Delivery:
@@ -83,7 +83,7 @@ class UserProducer:
 
 
 class UserConsumer:
-    """A consumer that is given its partition and knows no group."""
+    """A consumer with an assigned partition, without a group."""
 
     def __init__(self, bootstrap_servers: str, configs: Mapping[str, str | int]) -> None:
         self._consumer = Consumer(
@@ -97,11 +97,11 @@ class UserConsumer:
         )
 
     def assign(self, topic: Topic, offset: int, partition: int = 0) -> None:
-        """Read one partition from ``offset`` on."""
+        """Read one partition from `offset` on."""
         self._consumer.assign([TopicPartition(topic.name, partition, offset)])
 
     def read(self, count: int, timeout_ms: float) -> list[tuple[int, bytes]]:
-        """Return offsets and values of up to ``count`` records that come within ``timeout_ms``."""
+        """Return offsets and values of up to `count` records that come within `timeout_ms`."""
         deadline_ms = now_ms() + timeout_ms
         found: list[tuple[int, bytes]] = []
         while len(found) < count and (left_ms := deadline_ms - now_ms()) > 0:

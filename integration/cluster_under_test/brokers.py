@@ -13,7 +13,7 @@ __all__ = ["Brokers"]
 
 @dataclass(frozen=True, slots=True)
 class Brokers:
-    """Three brokers; iterating gives their numbers, ``first`` first."""
+    """Three brokers; iterating gives their numbers, `first` first."""
 
     first: int
     """The broker with the active controller, where one of the brokers has it; no fault hits it."""
@@ -23,7 +23,7 @@ class Brokers:
 
     @classmethod
     def of(cls, addresses: Mapping[int, tuple[str, int]], controller_broker: int | None) -> Self:
-        """Return the brokers with these addresses; ``first`` is the one with the controller."""
+        """Return the brokers with these addresses; `first` is the one with the controller."""
         first = min(addresses) if controller_broker is None else controller_broker
         second, third = (broker for broker in sorted(addresses) if broker != first)
         return cls(first, second, third, addresses)
@@ -36,7 +36,7 @@ class Brokers:
         return self.addresses[broker]
 
     def role(self, broker: int) -> str:
-        """Return the role of a broker; ``none`` for -1, ``unknown`` for any other number."""
+        """Return the role of a broker; `none` for -1, `unknown` for any other number."""
         roles = {self.first: "first", self.second: "second", self.third: "third", -1: "none"}
         return roles.get(broker, "unknown")
 

@@ -19,7 +19,7 @@ __all__ = ["Clients"]
 
 
 class Clients:
-    """Opens clients, which ``cleanup`` closes when the scenario is over."""
+    """Opens clients, which `cleanup` closes when the scenario is over."""
 
     def __init__(self, bootstrap_servers: str, brokers: Brokers, cleanup: ExitStack) -> None:
         self._bootstrap_servers = bootstrap_servers

@@ -31,14 +31,14 @@ __all__ = ["ClusterUnderTest"]
 class ClusterUnderTest:
     """A running cluster as one scenario uses it; a context manager. Only one thread may use it.
 
-    Its parts: ``brokers`` (roles and addresses), ``clients``, ``metadata``, ``topics``, ``faults``
-    and ``wait_until``.
+    Its parts: `brokers` (roles and addresses), `clients`, `metadata`, `topics`, `faults`
+    and `wait_until`.
     """
 
     def __init__(
         self, running: RunningCluster, prefix: str, *, warm_topic: Topic | None = None
     ) -> None:
-        """Names of topics begin with ``prefix``; see `Topics.warm_up` for ``warm_topic``."""
+        """Names of topics begin with `prefix`; see `Topics.warm_up` for `warm_topic`."""
         self._cleanup = ExitStack()
         self.brokers = Brokers.of(running.addresses, running.controller_broker())
         self.clients = Clients(running.bootstrap_servers, self.brokers, self._cleanup)
@@ -78,7 +78,7 @@ class ClusterUnderTest:
         pause_ms(duration_ms)
 
     def on_close(self, undo: Callable[[], object]) -> None:
-        """Call ``undo`` at the end of the scenario, also when it fails."""
+        """Call `undo` at the end of the scenario, also when it fails."""
         self._cleanup.callback(undo)
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ class Metadata:
     def describe(
         self, topic: Topic, *, partition: int = 0, via: int | None = None
     ) -> PartitionDescription:
-        """Return what the metadata of the broker ``via`` says of one partition."""
+        """Return what the metadata of the broker `via` says of one partition."""
         return self.describe_all(topic.name, via=via)[partition]
 
     def describe_all(

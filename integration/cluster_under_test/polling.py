@@ -1,4 +1,4 @@
-"""Asking again and again until something is so."""
+"""Polling a condition, with a timeout."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ INTERVAL_MS = 20
 
 
 class NotReachedError(RuntimeError):
-    """The cluster did not come into the state that a scenario needs."""
+    """The cluster did not reach the state that a scenario needs."""
 
 
 def poll_until(condition: Callable[[], object], what: str, timeout_ms: float = TIMEOUT_MS) -> float:
-    """Wait until ``condition`` holds; returns the moment at which it did (`now_ms`).
+    """Wait until `condition` holds; returns the moment at which it did (`now_ms`).
 
-    ``what`` names it in the `NotReachedError` that is raised after ``timeout_ms``.
+    `what` names it in the `NotReachedError` that is raised after `timeout_ms`.
     """
     deadline_ms = now_ms() + timeout_ms
     while not condition():
         if now_ms() > deadline_ms:
-            raise NotReachedError(f"{what}: still not so after {timeout_ms / 1000:g} s")
+            raise NotReachedError(f"not reached within {timeout_ms / 1000:g} s: {what}")
         pause_ms(INTERVAL_MS)
     return now_ms()

@@ -32,7 +32,7 @@ class RunningCluster:
     """Host and port of every broker, by its number."""
     verbs: BrokerVerbs
     faults: frozenset[Fault]
-    """What ``verbs`` can do here."""
+    """What `verbs` can do here."""
     controller_broker: Callable[[], int | None]
     """Returns the broker whose loss would take the active controller along, if there is one."""
     is_ours: bool
@@ -65,7 +65,7 @@ def kafka_cluster(reference: ReferenceCluster) -> RunningCluster:
 
 
 class _Verbs:
-    """The verbs of a `Cluster`, where starting a broker is called ``restart``."""
+    """The verbs of a `Cluster`, where starting a broker is called `restart`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -37,7 +37,7 @@ class Topics:
         faults: Faults,
         wait_until: WaitUntil,
     ) -> None:
-        """Every name begins with ``prefix``; ``warm_topic`` is what `warm_up` returned."""
+        """Every name begins with `prefix`; `warm_topic` is what `warm_up` returned."""
         self._prefix = prefix
         self._warm_topic = warm_topic
         self._brokers = brokers
@@ -62,9 +62,9 @@ class Topics:
     ) -> Topic:
         """Create a topic under a new name and return when all its brokers serve it.
 
-        Every partition gets ``replicas`` (default: all brokers, led by the first one) unless
-        ``assignments`` says otherwise. In the names of ``configs`` an underscore stands for a dot.
-        ``settled`` waits until the followers' fetches hold the partitions.
+        Every partition gets `replicas` (default: all brokers, led by the first one) unless
+        `assignments` says otherwise. In the names of `configs` an underscore stands for a dot.
+        `settled` waits until the followers' fetches hold the partitions.
         """
         wanted = assignments or [replicas or tuple(self._brokers)] * partitions
         name = f"{self._prefix}.{len(self._created) + 1}"

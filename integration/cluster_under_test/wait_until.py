@@ -36,11 +36,11 @@ class WaitUntil:
         self._metadata = metadata
 
     def __call__(self, condition: Callable[[], object], what: str) -> float:
-        """Wait until ``condition`` holds; ``what`` names it if it does not."""
+        """Wait until `condition` holds; `what` names it if it does not."""
         return poll_until(condition, what)
 
     def isr(self, topic: Topic, *members: int, via: int | None = None) -> float:
-        """Wait until the ISR is exactly ``members``.
+        """Wait until the ISR is exactly `members`.
 
         Returns a little later than that: metadata may show it before the leader acts on it.
         """
@@ -61,7 +61,7 @@ class WaitUntil:
         return poll_until(isr_is_full, f"{topic.name} is replicated")
 
     def leader(self, topic: Topic, leader: int, *, via: int | None = None) -> float:
-        """Wait until metadata names ``leader`` and it serves; returns when it was named first.
+        """Wait until metadata names `leader` and it serves; returns when it was named first.
 
         A broker is named before it has begun to lead. -1 waits until there is no leader.
         """

@@ -1,1 +1,1 @@
-"""Both sides play the scenarios; what they showed is laid side by side."""
+"""Runs scenarios on both sides and compares what was observed."""

@@ -1,4 +1,4 @@
-"""A whole comparison: both sides play every scenario, cluster by cluster."""
+"""A whole comparison: every scenario runs on both sides, cluster by cluster."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def compare_sides(
     known: Sequence[KnownDifference],
     on_result: Callable[[ScenarioResult], None],
 ) -> list[ScenarioResult]:
-    """Play ``scenarios`` on both sides at the same time; ``on_result`` is told of each.
+    """Run `scenarios` on both sides at the same time; `on_result` gets each result.
 
-    Scenarios that want the same broker configurations share a cluster on each side. The results
-    are in the order of ``scenarios``. Raises `ReferenceClusterError` when the reference does not
-    start; trouble within a scenario is in its result.
+    Scenarios with the same broker configurations share a cluster on each side. The results are in
+    the order of `scenarios`. Raises `ReferenceClusterError` when the reference does not start;
+    trouble within a scenario is in its result.
     """
     results = {scenario.name: ScenarioResult(scenario) for scenario in scenarios}
     by_configs = sorted(scenarios, key=lambda scenario: scenario.configs)
     with ThreadPoolExecutor(2, thread_name_prefix="side") as threads:
 
-        def play(theirs: Runner, ours: Runner, result: ScenarioResult) -> None:
+        def run(theirs: Runner, ours: Runner, result: ScenarioResult) -> None:
             for repeat in range(1, repeats + 1):
                 at_kafka = threads.submit(theirs.run, result.scenario, repeat)
                 at_sim = threads.submit(ours.run, result.scenario, repeat)
@@ -53,17 +53,17 @@ def compare_sides(
                 with kafka.open(configs) as theirs, sim.open(configs) as ours, settled_heap():
                     while left:
                         result = results[left.popleft().name]
-                        play(theirs, ours, result)
+                        run(theirs, ours, result)
                         if result.has_trouble:
-                            break  # the next one deserves clusters that are well
+                            break  # the clusters may not be healthy any more
     return list(results.values())
 
 
 @contextmanager
 def settled_heap() -> Iterator[None]:
-    """Keep the garbage collector from walking what is there already.
+    """Exclude all objects that exist now from garbage collection.
 
-    That takes 20 ms at a time, in which the simulator, which runs in this process, answers nobody.
+    A full collection takes 20 ms, in which the simulator, which runs in this process, does nothing.
     """
     gc.collect()
     gc.freeze()

@@ -1,7 +1,7 @@
-"""The differences that are known and explained: the table in docs/differences.md, read by code.
+"""The differences that are known and explained: the table in docs/differences.md.
 
-A row names scenario, step and field (shell patterns) and the reason. A difference that a row fits
-does not fail a comparison; it is shown as documented.
+A row has patterns (`*`, `?`) of scenario, step and field, and the reason. A difference that fits
+a row does not fail a comparison; it is shown as documented.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KnownDifference:
     reason: str
 
     def fits(self, scenario: str, step: str, field: str) -> bool:
-        """Tell whether the row speaks of that difference."""
+        """Tell whether the difference fits the row."""
         pairs = ((scenario, self.scenario), (step, self.step), (field, self.field))
         return all(fnmatch.fnmatchcase(name, pattern) for name, pattern in pairs)
 
@@ -42,7 +42,7 @@ class KnownDifference:
 def read_known_differences(document: Path = DOCUMENT) -> list[KnownDifference]:
     """Return the rows of the table whose header is scenario, step, field, reason.
 
-    Empty when there is no such document. ValueError for a row of another width, by its line.
+    Empty without such a document. Raises ValueError, with the line, for a row of another width.
     """
     if not document.exists():
         return []

@@ -1,7 +1,7 @@
-"""Whether two recordings of a real Kafka tell the same: outcomes, not times.
+"""Whether two recordings of a real Kafka have the same outcomes; times are not compared.
 
-The shipped recording is compared with one that was just made; a difference means that Kafka
-answers otherwise than it did, or that a scenario is not as definite as it claims to be.
+The shipped recording is compared with a fresh one. A difference means that Kafka behaves in another
+way than before, or that a scenario has more than one possible outcome.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Drift", "drift_between"]
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One outcome that the recordings do not agree about."""
+    """One outcome in which the recordings differ."""
 
     scenario: str
     step: str

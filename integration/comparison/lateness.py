@@ -1,4 +1,4 @@
-"""Lateness as distributions: how long after they were due the answers of a side came.
+"""Lateness as distributions: how long after they were due the responses of a side came.
 
 The simulator may be at most `TOLERANCE_MS` later than the real broker at the 99th percentile, on
 the same machine in the same run; `TOLERANCE_REASON` says why.
@@ -33,12 +33,12 @@ TOLERANCE_REASON: Final = (
     "and a fault of a timer adds more"
 )
 LEAST_SAMPLES: Final = 50
-"""Fewer say nothing about a 99th percentile; with a hundred, one outlier does not decide it."""
+"""With fewer samples a single outlier would decide the 99th percentile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Lateness in ms of many answers of one side."""
+    """Lateness in ms of many responses of one side."""
 
     count: int
     p50: float
@@ -67,18 +67,18 @@ class LatenessComparison:
     kafka: Distribution
     sim: Distribution
     judged: bool
-    """Whether there are samples enough, and of one kind, to hold the tolerance against them."""
+    """Whether the tolerance applies: enough samples, all of one step."""
 
     @property
     def agrees(self) -> bool:
-        """Whether the simulator is as punctual as the real broker, within the tolerance."""
+        """Whether the simulator is later than the real broker by the tolerance at most."""
         return not self.judged or self.sim.p99 <= self.kafka.p99 + TOLERANCE_MS
 
 
 def compare_lateness(results: Sequence[ScenarioResult]) -> list[LatenessComparison]:
-    """Return a comparison per step with samples enough, then one per class of timing.
+    """Return a comparison per step with enough samples, then one per class of timing.
 
-    The classes mix many kinds of answers, so they are shown and not judged.
+    The classes mix many kinds of responses, so they are shown and not judged.
     """
     kafka = _samples(results, [result.kafka for result in results])
     sim = _samples(results, [result.sim for result in results])

@@ -1,7 +1,7 @@
-"""Observations of a real run on disk: written by ``--record``, read by ``--reference recorded``.
+"""Observations of a real run on disk: written by `--record`, read by `--reference recorded`.
 
-A recording is two files: ``recording.json`` (Kafka's version, date, machine, version of the
-catalogue) and ``observations.jsonl``. It speaks only for the catalogue that it was made with.
+A recording is two files: `recording.json` (Kafka's version, date, machine, version of the
+catalogue) and `observations.jsonl`. It is valid only for the catalogue that it was made with.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ OBSERVATIONS_FILE: Final = "observations.jsonl"
 
 
 class RecordedRunner:
-    """Plays back."""
+    """Returns what was recorded instead of running anything."""
 
     def __init__(self, observations: dict[str, list[Observation]]) -> None:
         self._observations = observations
 
     def run(self, scenario: Scenario, repeat: int) -> Run:
-        """Return what was seen then; every repeat is the same."""
+        """Return the recorded observations; every repeat is the same."""
         del repeat
         if scenario.name not in self._observations:
             return Run(skipped="was not recorded")
@@ -44,10 +44,10 @@ class RecordedRunner:
 
 
 class RecordedSide:
-    """The side of the real Kafka, from a recording.
+    """A recording in place of the real Kafka.
 
-    Raises `ReferenceUnavailableError` when there is none in ``directory``, or when it was made with
-    a catalogue of another version than ``catalogue_version``.
+    Raises `ReferenceUnavailableError` when there is none in `directory`, or when it was made with
+    a catalogue of another version than `catalogue_version`.
     """
 
     name = "kafka"
@@ -76,12 +76,12 @@ class RecordedSide:
         return frozenset(self._observations)
 
     def observations_of(self, scenario: str) -> list[Observation]:
-        """Return what was seen of a scenario; KeyError when it was not recorded."""
+        """Return what was observed in a scenario; KeyError when it was not recorded."""
         return list(self._observations[scenario])
 
     @contextmanager
     def open(self, configs: Configs) -> Iterator[Runner]:
-        """Need nothing."""
+        """Start nothing: a recording serves all configurations."""
         del configs
         yield RecordedRunner(self._observations)
 
@@ -94,10 +94,10 @@ def write_recording(
     facts: dict[str, Any],
     recorded_at: str,
 ) -> list[str]:
-    """Write what the real side showed of each scenario, the first repeat that was all in time.
+    """Write the real side's observations of each scenario: the first repeat that was all in time.
 
-    Returns the names of the scenarios that are left out: skipped, in trouble, or never in time,
-    which says something about the machine and nothing about Kafka.
+    Returns the names of the scenarios that are left out: skipped, in trouble, or never in time.
+    Late responses say something about the machine and nothing about Kafka.
     """
     directory.mkdir(parents=True, exist_ok=True)
     document = {**facts, "recorded_at": recorded_at, "catalogue_version": catalogue_version}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["ClusterRunner", "KafkaSide", "Run", "Runner", "Side", "SimulatorSide"]
 
 SWITCH_INTERVAL_S = 0.0005
-"""The brokers share the interpreter with both sides' clients: they must not wait 5 ms for it."""
+"""The brokers share the interpreter with both sides' clients and must not wait 5 ms for it."""
 
 Configs = tuple[tuple[str, str], ...]
 
@@ -68,7 +68,7 @@ class Side(Protocol):
 class ClusterRunner:
     """Runs scenarios on a running cluster; a context manager.
 
-    On a cluster that somebody else runs it deletes its topics at the end.
+    On a cluster of somebody else it deletes its topics at the end.
     """
 
     def __init__(self, running: RunningCluster) -> None:
@@ -118,7 +118,7 @@ class ClusterRunner:
                     self._topics.extend(cluster.topics.created)
                     if cluster.faults.any_so_far:
                         self._warm_topic = None
-        except Exception as error:  # noqa: BLE001 - whatever it is belongs into the report
+        except Exception as error:  # noqa: BLE001 - any error is reported as trouble
             run.trouble = f"{type(error).__name__}: {error}"
         run.duration_ms = now_ms() - started_ms
         return run
@@ -137,7 +137,7 @@ class SkippingRunner:
 
 
 class KafkaSide:
-    """Real clusters of the chosen reference; ``facts`` are those of the first that ran.
+    """Real clusters of the chosen reference; `facts` are those of the first that ran.
 
     Brokers that somebody else runs cannot be configured: what needs that is skipped.
     """

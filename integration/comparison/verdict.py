@@ -1,8 +1,8 @@
-"""The verdict: what two sides showed of a scenario, laid side by side.
+"""The verdict: the observations of both sides of a scenario, compared.
 
-Exact fields must be equal. Times are not compared with each other but each with what the scenario
-says of them (`Timing`), because the same broker on the same machine is never equally late twice;
-how late the sides are as a whole is compared in `integration.comparison.lateness`.
+Fields must be equal. A time is not compared with that of the other side but with the `Timing` that
+the scenario states, because the same broker on the same machine is never equally late twice. How
+late the sides are is compared in `integration.comparison.lateness`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Difference", "ScenarioResult", "Verdict", "compare_runs"]
 
 
 class Verdict(StrEnum):
-    """How the sides stand to each other in one scenario, over all its repeats."""
+    """The result of one scenario over all its repeats."""
 
     AGREED = "agreed"
     DOCUMENTED = "documented"
@@ -36,7 +36,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field of one observation that is not the same, or an observation that one side lacks."""
+    """One field of an observation that is not equal, or an observation that one side lacks."""
 
     step: str
     attempt: int
@@ -45,12 +45,12 @@ class Difference:
     kafka: Any
     sim: Any
     reason: str | None
-    """Why it may be so, from docs/differences.md; None makes the comparison fail."""
+    """The reason from docs/differences.md; None makes the comparison fail."""
 
 
 @dataclass(slots=True)
 class ScenarioResult:
-    """All repeats of one scenario on both sides, and what came of the comparison."""
+    """All repeats of one scenario on both sides, and their differences."""
 
     scenario: Scenario
     kafka: list[Run] = field(default_factory=list)
@@ -61,7 +61,7 @@ class ScenarioResult:
     differed: int = 0
 
     def add(self, kafka: Run, sim: Run, known: Sequence[KnownDifference]) -> None:
-        """Take in one more repeat."""
+        """Add one more repeat."""
         self.kafka.append(kafka)
         self.sim.append(sim)
         if kafka.skipped or kafka.trouble:
@@ -78,7 +78,7 @@ class ScenarioResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of what the repeats say; flaky when they disagree about it."""
+        """The worst verdict of the repeats; flaky when only some of them differ."""
         if any(run.trouble for run in self.kafka):
             return Verdict.REFERENCE_TROUBLE
         if self.differed:
@@ -89,7 +89,7 @@ class ScenarioResult:
 
     @property
     def flakiness(self) -> str:
-        """How many repeats differ, where not all do; else nothing."""
+        """How many repeats differ, if it is flaky; else an empty text."""
         if self.verdict is not Verdict.FLAKY:
             return ""
         return f"{self.differed} of {len(self.kafka)} repeats differ"
@@ -101,7 +101,7 @@ class ScenarioResult:
 
     @property
     def trouble(self) -> str | None:
-        """Why a side did not come to the end of it, or why it was not played."""
+        """Why a side did not come to the end of it, or why it was not run."""
         for side, runs in (("kafka", self.kafka), ("sim", self.sim)):
             for run in runs:
                 if run.trouble or run.skipped:

@@ -1,4 +1,4 @@
-"""``python -m integration.pipeline`` is the command ``broker-sim-pipeline``."""
+"""`python -m integration.pipeline` is the command `broker-sim-pipeline`."""
 
 from integration.pipeline.cli import main
 

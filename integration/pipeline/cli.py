@@ -1,6 +1,6 @@
-"""The command ``broker-sim-pipeline JOB``; also what spark-submit runs.
+"""The command `broker-sim-pipeline JOB`; also what spark-submit runs.
 
-Jobs are imported when they are called, so that without pyspark there is one line of remedy.
+Jobs are imported when they are called: without pyspark the output is one line with the remedy.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def main() -> None:
     """Turn traces of delayed operations into answers, on Spark.
 
     ingest, then lifecycle, then latency and occupancy; parity needs ingested observations. sweep
-    and stream stand alone; report shows what there is.
+    and stream need no other job; report shows the tables that exist.
     """
 
 
 def _parse_conf(
     context: click.Context,  # noqa: ARG001 - click's signature
-    parameter: click.Parameter,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001 - the same
     values: tuple[str, ...],
 ) -> dict[str, str]:
     pairs = [value.partition("=") for value in values]
@@ -66,7 +66,7 @@ def _import_session() -> Any:
 def _job(
     name: str, *, room: str = "jobs", kafka: bool = False, writes_tables: bool = True
 ) -> Callable[[Callable[..., str]], click.Command]:
-    """Make a function of (module, spark, options) a job: a session around it, errors as one line."""
+    """Turn a function of (module, spark, options) into a command with a session around it."""
 
     def decorate(function: Callable[..., str]) -> click.Command:
         @wraps(function)
@@ -115,7 +115,7 @@ def lifecycle(module: Any, spark: Any, directory: str, output: str) -> str:
 @_job("latency")
 @_TABLES
 def latency(module: Any, spark: Any, directory: str, output: str) -> str:
-    """Tell how long operations waited and how late they expired."""
+    """Compute how long operations waited and how late they expired."""
     return str(module.run(spark, directory, output))
 
 
@@ -123,14 +123,14 @@ def latency(module: Any, spark: Any, directory: str, output: str) -> str:
 @_TABLES
 @click.option("--bucket-ms", type=click.IntRange(1), default=1_000, show_default=True)
 def occupancy(module: Any, spark: Any, directory: str, output: str, bucket_ms: int) -> str:
-    """Tell how many operations were parked over time, per purgatory and key."""
+    """Compute how many operations were parked over time, per purgatory and key."""
     return str(module.run(spark, directory, output, bucket_ms))
 
 
 @_job("parity")
 @_TABLES
 def parity(module: Any, spark: Any, directory: str, output: str) -> str:
-    """Lay the simulator's observations beside those of a real Kafka."""
+    """Compare the simulator's observations with those of a real Kafka."""
     return str(module.run(spark, directory, output))
 
 
@@ -150,7 +150,7 @@ def parity(module: Any, spark: Any, directory: str, output: str) -> str:
     "--for", "for_s", type=click.IntRange(1), help="End after so many seconds; else at ctrl-C."
 )
 def stream(module: Any, spark: Any, output: str, for_s: int | None, **settings: Any) -> str:
-    """Tell latency and occupancy live, from a topic of trace events."""
+    """Compute latency and occupancy live, from a topic of trace events."""
     return str(module.run(spark, module.StreamSettings(**settings), output, for_s))
 
 
@@ -176,7 +176,7 @@ def sweep(
 @_job("report", room="report", writes_tables=False)
 @_TABLES
 def report(module: Any, spark: Any, directory: str, output: str) -> str:
-    """Draw what the tables say, as one HTML page (--output FILE.html or a directory)."""
+    """Draw the tables as one HTML page (--output FILE.html or a directory)."""
     return str(module.run(spark, directory, output))
 
 

@@ -1,7 +1,7 @@
-"""``make pipeline``: the whole way on real input, from a running cluster to the report.
+"""`make pipeline`: all jobs on real input, from a running cluster to the report.
 
 A simulated cluster is traced under a mixed load; the live stream reads the trace from the cluster's
-own topic; then every job runs, on the comparison's observations too, and report.html is left.
+own topic; then every job runs, also on the observations of a comparison, and writes report.html.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _compare(directory: Path) -> Path | None:
         try:
             code = process.wait(COMPARE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            # Not kill: it has brokers to stop.
+            # SIGINT and not SIGKILL: it has brokers to stop.
             process.send_signal(signal.SIGINT)
             code = REFERENCE_TROUBLE
     found = directory / "observations.jsonl"

@@ -1,4 +1,4 @@
-"""What goes wrong in a pipeline for reasons that the user can do something about."""
+"""Errors of the pipeline that the user can do something about."""
 
 __all__ = ["PipelineError"]
 

@@ -1,7 +1,7 @@
-"""A mixed load on a simulated cluster, as clients make it: the demonstration's source of events.
+"""A mixed load of clients on a simulated cluster: the demonstration's source of events.
 
 Small requests with acks=all and acks=1, long-polling consumers, deleted records; and for a while a
-follower is paused, so that acks=all waits, times out, and goes through once the ISR has shrunk.
+follower is paused, so that acks=all waits, times out, and succeeds once the ISR has shrunk.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TRACE_TOPIC: Final = "trace"
 ORDERS: Final = "orders"
 PAYMENTS: Final = "payments"
 ASSIGNMENT: Final = [[1, 2, 3], [2, 1, 3], [1, 3, 2], [2, 3, 1]]
-"""Brokers 1 and 2 lead everything, so broker 3 can be paused without cutting anybody off."""
+"""Brokers 1 and 2 lead all partitions, so that clients do not need broker 3, which is paused."""
 PAUSED: Final = 3
 STOP_TIMEOUT_S: Final = 20
 ANSWER_TIMEOUT_S: Final = 30
@@ -46,7 +46,7 @@ LOG_ERRORS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
-    """Where the cluster of a process of its own is reached."""
+    """The addresses of a cluster that runs in a process of its own."""
 
     bootstrap_servers: str
     control: str
@@ -54,7 +54,7 @@ class RunningCluster:
 
 @contextmanager
 def running_cluster(trace: Path | None = None) -> Iterator[RunningCluster]:
-    """Run ``broker-sim run`` with its trace in a topic, and in a file; stopped at the end."""
+    """Run `broker-sim run` with its trace in a topic and, with `trace`, in a file too."""
     command = [sys.executable, "-m", "broker_sim", "run", "--trace-topic", TRACE_TOPIC]
     command += ["--config", f"replica.lag.time.max.ms={LAG_TIME_MS}"]
     if trace is not None:
@@ -94,7 +94,7 @@ def traced_events(cluster: RunningCluster) -> int:
 
 
 def drive(cluster: RunningCluster, events: int, say: Callable[[str], None]) -> None:
-    """Make load until the trace has so many events; a third of the way, broker 3 is paused."""
+    """Make load until the trace has so many events; after a third of them broker 3 is paused."""
     _create_topics(cluster)
     done = threading.Event()
     reader = threading.Thread(target=_consume, args=(cluster, done), name="consumer")
@@ -181,7 +181,7 @@ def _with_paused_follower(cluster: RunningCluster) -> None:
 
 
 def _delete_records(cluster: RunningCluster, *, wait: bool = True) -> None:
-    """Delete what all replicas have of a partition; parked until they have deleted it too."""
+    """Delete the records of a partition below its high watermark; parked until all replicas have."""
     admin = AdminClient(_client(cluster))
     futures = admin.delete_records(
         [TopicPartition(PAYMENTS, 0, -1)], request_timeout=2.0, operation_timeout=1.0

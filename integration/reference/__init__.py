@@ -1,1 +1,1 @@
-"""A real Kafka of three KRaft nodes to compare with, and what it needs: jars, images, a recording."""
+"""A real Kafka of three KRaft nodes to compare with, its jars and image, and a recording of one."""

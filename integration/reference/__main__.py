@@ -1,4 +1,4 @@
-"""Start a real Kafka of three nodes by hand: ``python -m integration.reference --reference jvm``.
+"""Start a real Kafka of three nodes by hand: `python -m integration.reference --reference jvm`.
 
 Prints one JSON line with its address when it is ready, and runs until ctrl-C or SIGTERM.
 """

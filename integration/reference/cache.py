@@ -1,4 +1,4 @@
-"""The directory that keeps what is dear to fetch or to build, safe against callers at the same time."""
+"""The directory of what is expensive to fetch or to build; safe against concurrent callers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOCK_ATTEMPT_INTERVAL_S = 0.25
 
 
 def cache_directory() -> Path:
-    """Return the cache's directory, made if need be: ``$BROKER_SIM_CACHE`` or ``~/.cache/broker-sim``."""
+    """Return the cache directory: `$BROKER_SIM_CACHE` or `~/.cache/broker-sim`; creates it."""
     configured = os.environ.get("BROKER_SIM_CACHE")
     directory = Path(configured) if configured else Path.home() / ".cache" / "broker-sim"
     directory.mkdir(parents=True, exist_ok=True)
@@ -32,9 +32,9 @@ def cache_directory() -> Path:
 
 @contextmanager
 def exclusive(name: str, *, timeout_s: int, progress: Progress = silent) -> Iterator[None]:
-    """Hold the lock ``name`` of this cache; other processes and threads wait.
+    """Hold the lock `name` of this cache; other processes and threads wait.
 
-    Raises `ReferenceUnavailableError` when another holder keeps it longer than ``timeout_s``. The
+    Raises `ReferenceUnavailableError` when another holder keeps it longer than `timeout_s`. The
     lock is the kernel's, so a holder that died holds nothing.
     """
     path = cache_directory() / f"{name}.lock"
@@ -62,7 +62,7 @@ def cached_directory(
     timeout_s: int,
     progress: Progress = silent,
 ) -> Path:
-    """Return the cache's directory ``name``; if it is missing, ``fill`` an empty one first.
+    """Return the cache's directory `name`; if it is missing, `fill` an empty one first.
 
     A reader sees the directory complete or not at all: it is filled under another name and renamed.
     """

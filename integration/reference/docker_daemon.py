@@ -21,7 +21,7 @@ CONNECT_TIMEOUT_S = 5
 def connect_docker() -> docker.DockerClient:
     """Return a client of the Docker daemon that answers now; the caller closes it.
 
-    Honours ``DOCKER_HOST``. Raises `ReferenceUnavailableError` with the remedy when no daemon
+    Honours `DOCKER_HOST`. Raises `ReferenceUnavailableError` with the remedy when no daemon
     answers.
     """
     host = os.environ.get("DOCKER_HOST") or DEFAULT_HOST
@@ -36,7 +36,7 @@ def connect_docker() -> docker.DockerClient:
 
 
 def _check_socket(path: str) -> None:
-    """Find out by ourselves why there is no connection; Docker's own client hides the reason."""
+    """Find out why there is no connection; Docker's own client hides the reason."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(CONNECT_TIMEOUT_S)
         try:

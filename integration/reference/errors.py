@@ -1,4 +1,4 @@
-"""What can go wrong around a real Kafka, each as one line that says what to do."""
+"""Errors of the references; each message is one line that says what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["ReferenceClusterError", "ReferenceUnavailableError", "UnsupportedFau
 
 
 class ReferenceClusterError(RuntimeError):
-    """A reference cluster that was asked for did not do what it had to do."""
+    """A reference cluster did not start, or did not do what it was asked for."""
 
 
 class ReferenceUnavailableError(ReferenceClusterError):

@@ -1,9 +1,9 @@
-"""The image that the containers run: the official one, or one that is built here without a registry.
+"""The image of the containers: the official one, or one that is built here without a registry.
 
-Run ``python -m integration.reference.image`` to find or make it and print its name. The order is:
-``$KAFKA_IMAGE``, the official image if Docker has it, the one built here before, the official image
-pulled, and last a build: a minimal Debian with a JRE by debootstrap, Kafka's jars by Maven, and an
-entry point that understands the environment of the official image.
+Run `python -m integration.reference.image` to find or make it and print its name. In this order:
+`$KAFKA_IMAGE`; the official image if Docker has it; the image built here before; the official image
+pulled; a build of a minimal Debian with a JRE (debootstrap), Kafka's jars (Maven) and an entry point
+that understands the environment of the official image.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAKE_TIMEOUT_S = 1_200
 def find_image(client: docker.DockerClient, version: str = KAFKA_VERSION) -> str | None:
     """Return the name of an image that Docker has already, None when there is none.
 
-    Raises `ReferenceUnavailableError` when ``$KAFKA_IMAGE`` names one that Docker has not.
+    Raises `ReferenceUnavailableError` when `$KAFKA_IMAGE` names one that Docker has not.
     """
     asked = os.environ.get("KAFKA_IMAGE")
     if asked:
@@ -109,7 +109,7 @@ def _labels(client: docker.DockerClient, name: str) -> dict[str, str] | None:
 
 
 def _recipe() -> str:
-    """Return what tells an image of these sources from one of older sources."""
+    """Return a hash of the sources of the image: an image of older sources is built anew."""
     digest = hashlib.sha256(",".join(PACKAGES).encode())
     for file in sorted(NODE_FILES.iterdir()):
         digest.update(file.read_bytes())

@@ -1,6 +1,6 @@
-"""Kafka's jars by Maven: what a local broker, the image and the codec's cross-checks run on.
+"""Kafka's jars, fetched by Maven, for local brokers, the image and the codec's cross-checks.
 
-Run ``python -m integration.reference.jars`` to fetch them and print their directory.
+Run `python -m integration.reference.jars` to fetch them and print their directory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["KAFKA_VERSION", "kafka_jars"]
 
 KAFKA_VERSION = "4.3.1"
-"""The Kafka that the comparison is made with."""
+"""The version of Kafka to compare with."""
 
 LOG4J_VERSION = "2.25.4"
 MAVEN_TIMEOUT_S = 600
@@ -50,7 +50,7 @@ POM = """\
 
 
 def kafka_jars(version: str = KAFKA_VERSION, *, progress: Progress = silent) -> Path:
-    """Return the directory of all jars of the Kafka broker ``version``, fetched by Maven once.
+    """Return the directory of all jars of the Kafka broker `version`, fetched by Maven once.
 
     Any number of callers, in any process, may ask at the same time. Raises
     `ReferenceUnavailableError` when Maven is missing or cannot fetch them.

@@ -1,4 +1,4 @@
-"""How long steps tell the user what they are doing: a callable that takes one line."""
+"""Messages to the user during long steps: a callable that takes one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Progress = Callable[[str], None]
 
 
 def silent(_line: str) -> None:
-    """Tell nobody."""
+    """Discard the line."""
 
 
 def to_stderr(line: str) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["NODE_FILES", "PACKAGES", "packed_root_filesystem"]
 
 PACKAGES = ("default-jre-headless", "iproute2")
-"""A JRE (17 or newer from Debian 12 on), and ``ip``, by which a broker is cut off from the others."""
+"""A JRE (17 or newer from Debian 12 on), and `ip`, which disconnects a broker from the others."""
 
 NODE_FILES = Path(__file__).with_name("node_files")
 NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists")
@@ -36,7 +36,7 @@ COMMAND_TIMEOUT_S = 60
 
 @contextmanager
 def packed_root_filesystem(version: str, progress: Progress) -> Iterator[Iterator[bytes]]:
-    """Yield the chunks of a tar archive of the root file system with Kafka ``version``.
+    """Yield the chunks of a tar archive of the root file system with Kafka `version`.
 
     Raises `ReferenceUnavailableError`, with the remedy, when this machine cannot build it.
     Everything that was written is removed at the end.
@@ -143,11 +143,11 @@ def _pack(root: Path) -> Iterator[bytes]:
 
 
 def _unmount_below(root: Path) -> None:
-    """Unmount what an interrupted debootstrap left mounted, so that removing stays inside ``root``."""
+    """Unmount what an interrupted debootstrap left, so that nothing outside `root` is removed."""
     mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
     points = [line.split(" ")[1] for line in mounts]
     for point in reversed([point for point in points if point.startswith(f"{root}/")]):
-        subprocess.run(  # noqa: S603
+        subprocess.run(  # noqa: S603 - a path of our own
             ["umount", "--lazy", point],  # noqa: S607 - umount is where the system has it
             timeout=COMMAND_TIMEOUT_S,
             check=True,

@@ -1,6 +1,6 @@
-"""Which reference to compare with: asked for by name, or the best that this machine has.
+"""Which reference to compare with: the one that was asked for, or the best of this machine.
 
-``auto`` takes containers, else local Java processes, else the recorded answers, and says why.
+`auto` takes containers, else local Java processes, else the recording, and says why.
 """
 
 # ruff: noqa: PLC0415 - what a reference needs may not be installed, so it is imported when chosen
@@ -27,7 +27,7 @@ BOOTSTRAP_PREFIX = "bootstrap="
 
 
 class ReferenceKind(StrEnum):
-    """Where the answers of the real Kafka come from."""
+    """Where the observations of the real Kafka come from."""
 
     CONTAINERS = "containers"
     JVM = "jvm"
@@ -37,7 +37,7 @@ class ReferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A reference that was chosen; only ``recorded`` has no cluster to run."""
+    """A reference that was chosen; only `recorded` has no cluster to run."""
 
     kind: ReferenceKind
     reason: str
@@ -50,10 +50,10 @@ class Selection:
         node_configs: Mapping[int, Mapping[str, str]] | None = None,
         progress: Progress = silent,
     ) -> ReferenceCluster:
-        """Return the cluster, not started yet, with ``configs`` added to its brokers'.
+        """Return the cluster, not started yet, with `configs` added to its brokers'.
 
         Raises `ReferenceUnavailableError` when what it needs is not installed, and `ValueError`
-        for ``recorded``, whose observations the caller reads from their file.
+        for `recorded`, whose observations the caller reads from their file.
         """
         with _installed():
             if self.kind is ReferenceKind.CONTAINERS:
@@ -70,16 +70,16 @@ class Selection:
                 assert self.address is not None
                 asked = {key for one in (node_configs or {}).values() for key in one}
                 return BootstrapCluster(self.address, asked | set(configs or {}))
-        raise ValueError("recorded answers need no cluster")
+        raise ValueError("a recording needs no cluster")
 
 
 def select_reference(
     asked: str = "auto", *, make_image: bool = True, progress: Progress = silent
 ) -> Selection:
-    """Return the reference for ``asked``: auto, containers, jvm, bootstrap=ADDRESS or recorded.
+    """Return the reference for `asked`: auto, containers, jvm, bootstrap=ADDRESS or recorded.
 
-    What is asked for by name is taken without a look at the machine; its start tells what is
-    missing. ``make_image=False`` keeps ``auto`` from pulling or building an image, which may take
+    A reference that is asked for is taken without a check of the machine; its start says what is
+    missing. `make_image=False` keeps `auto` from pulling or building an image, which may take
     minutes. Raises `ValueError` for any other word.
     """
     if asked == "auto":

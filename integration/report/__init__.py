@@ -1,1 +1,1 @@
-"""What a comparison leaves: files, a page, a summary, tables on the terminal."""
+"""The reports of a comparison: JSON files, an HTML page, Markdown, tables on the terminal."""

@@ -1,4 +1,4 @@
-"""The comparison as one HTML page that needs no network: verdicts, both answers, timing plots."""
+"""The comparison as one HTML page that needs no network: verdicts, both responses, timing plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that a comparison leaves: observations.jsonl and report.json."""
+"""The result of a comparison, and its files observations.jsonl and report.json."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["Report", "documented_reasons", "undocumented", "write_json", "write_
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a comparison found."""
+    """The whole result of a comparison."""
 
     run_id: str
     catalogue_version: str
     reference: str
     reason: str
-    """Why this reference was taken."""
+    """Why this reference was chosen."""
     facts: dict[str, Any]
-    """Kafka's version, machine and so on, as the reference tells them."""
+    """Facts of the reference: Kafka's version, the machine and so on."""
     results: list[ScenarioResult]
     lateness: list[LatenessComparison]
 

@@ -1,4 +1,4 @@
-"""The comparison on a terminal: verdicts by family, every difference, how late the sides were."""
+"""The comparison on a terminal: verdicts by family, all differences, how late the sides were."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["print_report", "result_line"]
 
 SHOWN_DIFFERENCES = 12
-"""Of one scenario; report.json and report.html have all."""
+"""How many differences of one scenario are shown; report.json and report.html have all."""
 STYLES = {
     Verdict.AGREED: "green",
     Verdict.DOCUMENTED: "yellow",
@@ -36,7 +36,7 @@ STYLES = {
 
 
 def result_line(result: ScenarioResult) -> str:
-    """Return one line of rich markup about a scenario that has been played."""
+    """Return one line of rich markup about the result of a scenario."""
     verdict = result.verdict
     counts = f" ({result.flakiness})" if result.flakiness else ""
     name = f"{result.scenario.family}/{result.scenario.name}"
@@ -44,7 +44,7 @@ def result_line(result: ScenarioResult) -> str:
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Print everything that a person wants to know, differences last but for the sum."""
+    """Print all tables: families, lateness, differences; last the counts of verdicts."""
     console.print(_families(report))
     console.print(_lateness(report.lateness))
     reasons = documented_reasons(report)

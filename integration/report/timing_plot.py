@@ -23,7 +23,7 @@ SHOWN: Final = (TimingClass.AT_ONCE, TimingClass.AT_TIMEOUT, TimingClass.ON_EVEN
 
 
 def timing_plot(results: Sequence[ScenarioResult]) -> str:
-    """Return an SVG: the share of answers that were at most so late, on a logarithmic scale."""
+    """Return an SVG: the share of responses that were at most so late, on a logarithmic scale."""
     total = len(SHOWN) * (WIDTH + MARGIN) + MARGIN
     parts = [f"<svg viewBox='0 0 {total} {HEIGHT + 3 * MARGIN}' width='100%' font-size='11'>"]
     for place, kind in enumerate(SHOWN):

@@ -1,1 +1,1 @@
-"""The scenarios: what a Kafka cluster does with requests, above all with those that have to wait."""
+"""The scenarios: what a Kafka cluster does with requests, above all with those that wait."""

@@ -68,7 +68,7 @@ CATALOGUE: Final[tuple[Scenario, ...]] = tuple(
 
 
 def select(patterns: Iterable[str]) -> list[Scenario]:
-    """Return the scenarios whose name or family/name fits one of the patterns (``*``, ``?``).
+    """Return the scenarios whose name or family/name fits one of the patterns (`*`, `?`).
 
     With no pattern at all that is the whole catalogue. ValueError for a pattern that fits none.
     """

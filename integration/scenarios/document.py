@@ -1,4 +1,4 @@
-"""docs/scenarios.md, made from the catalogue: ``broker-sim-compare list --markdown``."""
+"""docs/scenarios.md, made from the catalogue: `broker-sim-compare list --markdown`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ INTRODUCTION = """\
 Made by `broker-sim-compare list --markdown`; do not edit. Every scenario runs on a real Kafka and
 on the simulator and cannot know which of them it is. {count} scenarios in {families} families.
 
-Times: *at once* is without waiting, *at N ms* when the request's own time is over, *on event* when
-something happened that the answer waited for; each observation states how far it may be off.
+Times: *at once* is without waiting, *at N ms* when the request's timeout is over, *on event* when
+something happened that the response waited for. Each observation states how far it may be off.
 """
 
 

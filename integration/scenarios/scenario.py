@@ -37,7 +37,7 @@ class Scenario:
     description: str
     topology: str
     configs: tuple[tuple[str, str], ...]
-    """Broker configurations other than Kafka's defaults; one cluster serves all that want them."""
+    """Broker configurations other than Kafka's defaults; equal ones share a cluster."""
     needs: frozenset[Fault]
     function: ScenarioFunction
 

@@ -1,1 +1,1 @@
-"""The jobs, each a transformation of frames and a thin `run`; `schema` is the contract of their input."""
+"""The jobs, each a transformation of frames and a thin `run`; `schema` is their contract."""

@@ -1,8 +1,8 @@
-"""Ingest: lines to typed tables, each event once, whatever is read twice, late, or in pieces.
+"""Ingest: lines to typed tables, each event once, even if it is read twice or late.
 
-Tables: ``events`` (by date, side and purgatory), ``observations``, ``quarantine``. Two events are
-the same when all their fields are; what the tables hold already is not written again, so a run that
-was interrupted is simply repeated, and late events find their place by their own date.
+Tables: `events` (by date, side and purgatory), `observations`, `quarantine`. Two events are
+equal when all their fields are. Rows that the tables have already are not written again, so an
+interrupted run can be repeated; late events are stored under their own date.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STAGING: Final = "staging"
 
 @dataclass(frozen=True, slots=True)
 class IngestCounts:
-    """What became of the lines: ``lines`` is the sum of the next four."""
+    """How many lines went where; `lines` is the sum of the next four."""
 
     lines: int
     events: int
@@ -55,7 +55,7 @@ class IngestCounts:
 
 
 def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    """Return the lines of files (``*.gz`` too), directories or patterns, with their source."""
+    """Return the lines of files (`*.gz` too), directories or patterns, with their source."""
     try:
         text = spark.read.text(list(inputs))
     except AnalysisException as error:
@@ -69,7 +69,7 @@ def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
 
 
 def events(parsed: DataFrame) -> DataFrame:
-    """Return the events among parsed lines, each once, with their ``date`` (UTC)."""
+    """Return the events among parsed lines, each once, with their `date` (UTC)."""
     found = parsed.where(sf.col("goes_to") == "events").select("event.*")
     return found.withColumn("date", sf.to_date(sf.timestamp_millis("ts_ms"))).dropDuplicates()
 
@@ -82,12 +82,12 @@ def observations(parsed: DataFrame) -> DataFrame:
 
 
 def quarantine_rows(parsed: DataFrame) -> DataFrame:
-    """Return what does not fit: source, line, reason."""
+    """Return the lines that do not fit the contract: source, line, reason."""
     return parsed.where(sf.col("goes_to") == "quarantine").select("source", "line", "reason")
 
 
 def quarantine(parsed: DataFrame) -> DataFrame:
-    """Return the same with how often (``times``) it was there."""
+    """Return the same, each line once, with how often (`times`) it occurred."""
     return (
         quarantine_rows(parsed)
         .groupBy("source", "line", "reason")
@@ -96,7 +96,7 @@ def quarantine(parsed: DataFrame) -> DataFrame:
 
 
 def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts:
-    """Ingest files into the tables under ``output``; safe to run again, but not twice at once."""
+    """Ingest files into the tables under `output`; safe to run again, but not twice at once."""
     parsed = parse(read_lines(spark, inputs))
     with _staged(parsed, output) as (staged, counts):
         added = {
@@ -119,7 +119,7 @@ def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts
 
 @contextmanager
 def _staged(parsed: DataFrame, output: str) -> Iterator[tuple[DataFrame, dict[str, int]]]:
-    """Keep what was parsed while it is divided, and count it, so that lines are parsed once."""
+    """Store the parsed lines, so that they are parsed once although several tables are written."""
     kept = parsed.withColumn("line", sf.when(sf.col("reason").isNotNull(), sf.col("line")))
     try:
         staged = tables.overwrite(kept, output, STAGING, ("goes_to",))
@@ -132,7 +132,7 @@ def _staged(parsed: DataFrame, output: str) -> Iterator[tuple[DataFrame, dict[st
 
 
 def _append(frame: DataFrame, output: str, table: str, partitions: Sequence[str]) -> int:
-    """Append what is new and return how many rows that was."""
+    """Append the new rows and return their number."""
     spark = frame.sparkSession
     known = tables.read_or_none(spark, output, table)
     before = 0 if known is None else known.count()

@@ -1,7 +1,7 @@
 """Latency: how long operations waited, and how late their expiry was.
 
 By side, purgatory, outcome, API and minute (in which they ended, UTC), and once more with
-``minute`` null over all minutes. Percentiles are exact, with linear interpolation.
+`minute` null over all minutes. Percentiles are exact, with linear interpolation.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MINUTE_MS: Final = 60_000
 
 
 def latency(lives: DataFrame) -> DataFrame:
-    """Return count, percentiles and maximum of ``waited_ms`` and ``lateness_ms`` per group."""
+    """Return count, percentiles and maximum of `waited_ms` and `lateness_ms` per group."""
     times = waiting_times(lives)
     total = [*GROUP, "waited_ms", "lateness_ms", "times"]
-    # One row per minute and value is small, so the totals are made of it and not of all rows.
+    # One row per minute and value: the totals are computed from these few rows, not from all.
     both = times.unionByName(times.select(sf.lit(None).cast("timestamp").alias("minute"), *total))
     return both.groupBy(*GROUP, "minute").agg(
         sf.sum("times").alias("operations"),
@@ -36,7 +36,7 @@ def latency(lives: DataFrame) -> DataFrame:
 
 
 def waiting_times(lives: DataFrame) -> DataFrame:
-    """Return how often (``times``) each pair of waited and lateness occurred in each minute."""
+    """Return how often (`times`) each pair of waited and lateness occurred in each minute."""
     ended = lives.where(sf.col("outcome") != "open")
     minute_ms = sf.col("ended_at_ms") - sf.col("ended_at_ms") % MINUTE_MS
     return ended.groupBy(
@@ -45,7 +45,7 @@ def waiting_times(lives: DataFrame) -> DataFrame:
 
 
 def percentile_columns(value: str) -> list[Column]:
-    """Return the percentiles and the maximum of a column that occurs ``times`` times."""
+    """Return the percentiles and the maximum of a column that occurs `times` times."""
     return [
         *[
             sf.percentile(value, share, sf.col("times")).alias(
@@ -58,7 +58,7 @@ def percentile_columns(value: str) -> list[Column]:
 
 
 def run(spark: SparkSession, directory: str, output: str) -> str:
-    """Write ``latency`` from the table ``lifecycles``."""
+    """Write `latency` from the table `lifecycles`."""
     found = tables.overwrite(
         latency(tables.read(spark, directory, "lifecycles")), output, "latency"
     )

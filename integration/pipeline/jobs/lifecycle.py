@@ -1,13 +1,13 @@
-"""Lifecycle: one row per delayed operation from its events, and those that went wrong.
+"""Lifecycle: one row per delayed operation from its events, and the broken ones.
 
-An operation is tried, perhaps parked, and ends once. At scale that is a check of the broker: a
-purgatory that forgets an operation, or completes one twice, shows up here and nowhere else.
+An operation is tried, perhaps parked, and ends once. On a large trace that checks the broker: a
+purgatory that forgets an operation, or completes one twice, shows up here.
 
     run_id side broker purgatory operation_id | api client_id keys delay_ms
     tried_at_ms parked_at_ms ended_at_ms | outcome completed_by error_code waited_ms lateness_ms
     tried parked ended (how often each was reported)
 
-``outcome``: immediate (never waited), completed, expired, cancelled, or open (not ended so far).
+`outcome`: immediate (never waited), completed, expired, cancelled, or open (not ended so far).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["GRACE_MS", "OPERATION", "RUN", "broken_lifecycles", "lifecycles", "r
 
 RUN: Final = ("run_id", "side")
 OPERATION: Final = (*RUN, "broker", "purgatory", "operation_id")
-"""What tells operations apart."""
+"""The key of an operation."""
 
 GRACE_MS: Final = 60_000
 """How long after its deadline an operation may be open: a paused broker expires nothing."""
@@ -85,9 +85,9 @@ def run_spans(events: DataFrame) -> DataFrame:
 
 
 def broken_lifecycles(lives: DataFrame, spans: DataFrame) -> DataFrame:
-    """Return the operations whose life no purgatory may give them, with all ``problems``.
+    """Return the operations whose events are not possible in a correct purgatory, with `problems`.
 
-    One that is open is broken only when its run went on for `GRACE_MS` beyond its deadline.
+    An open one is broken only when its run continued for `GRACE_MS` after its deadline.
     """
     parked_at, ended_at = sf.col("parked_at_ms"), sf.col("ended_at_ms")
     deadline_ms = sf.coalesce(parked_at + sf.col("delay_ms"), sf.col("tried_at_ms"))
@@ -117,7 +117,7 @@ def broken_lifecycles(lives: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def run(spark: SparkSession, directory: str, output: str) -> str:
-    """Write ``lifecycles`` and ``broken_lifecycles`` from the table ``events``."""
+    """Write `lifecycles` and `broken_lifecycles` from the table `events`."""
     events = tables.read(spark, directory, "events")
     lives = tables.overwrite(lifecycles(events), output, "lifecycles", PARTITIONS)
     broken = tables.overwrite(

@@ -1,15 +1,15 @@
 """Occupancy: how many operations were parked, over time, per purgatory and per key.
 
-An operation counts from the event ``parked`` to its end. What happens within one millisecond counts
+An operation counts from the event `parked` to its end. What happens within one millisecond counts
 as one change. Time is cut into buckets:
 
     time     0   1   2   3   4   5   6   7   8   9      bucket of 5 ms   opening  peak  mean
     change  +1      +1      -2              +1                  0           0       2    1.2
     level    1   1   2   2   0   0   0   0   1   1              5           0       1    0.4
 
-The running sum is taken within each bucket and then over the buckets, so that no single task has to
-sort the life of a whole purgatory. Buckets in which nothing changed have no row: their level is the
-``closing`` of the row before them. A row with ``key`` null is the whole purgatory.
+The running sum is computed within each bucket and then over the buckets, so that no single task has
+to sort all events of a purgatory. Buckets in which nothing changed have no row: their level is the
+`closing` of the row before them. A row with `key` null is the whole purgatory.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def changes(lives: DataFrame) -> DataFrame:
 def occupancy(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
     """Return opening, closing, peak and time-weighted mean of each series and bucket.
 
-    ``area_ms`` is the mean's numerator: the sum of all parked milliseconds in the bucket, up to the
+    `area_ms` is the mean's numerator: the sum of all parked milliseconds in the bucket, up to the
     run's last step.
     """
     start = sf.col("at_ms") - sf.col("at_ms") % bucket_ms
@@ -115,7 +115,7 @@ def occupancy_summary(
     """Return peak and mean of each series over its whole run, and the rank of keys by heat.
 
     The mean is over the run's time, so the means of keys add up to that of their purgatory where
-    every operation has one key. ``heat`` 1 is the key with the most parked milliseconds among those
+    every operation has one key. `heat` 1 is the key with the most parked milliseconds among those
     of its side and purgatory; null for a whole purgatory.
     """
     spans = lives.groupBy(*RUN).agg(
@@ -147,7 +147,7 @@ def occupancy_summary(
 
 
 def run(spark: SparkSession, directory: str, output: str, bucket_ms: int = BUCKET_MS) -> str:
-    """Write ``occupancy`` and ``occupancy_summary`` from the table ``lifecycles``."""
+    """Write `occupancy` and `occupancy_summary` from the table `lifecycles`."""
     lives = tables.read(spark, directory, "lifecycles")
     buckets = tables.overwrite(occupancy(lives, bucket_ms), output, "occupancy")
     summary = tables.overwrite(

@@ -1,7 +1,7 @@
-"""Parity: the simulator's observations beside those of a real Kafka.
+"""Parity: the simulator's observations compared with those of a real Kafka.
 
-Tables: ``parity`` (one row per step, attempt and repeat: agreement and difference in time),
-``parity_scenarios`` (how much of each scenario agrees) and ``parity_timing`` (per timing family the
+Tables: `parity` (one row per step, attempt and repeat: agreement and difference in time),
+`parity_scenarios` (how much of each scenario agrees) and `parity_timing` (per timing family the
 two-sample Kolmogorov-Smirnov distance between the sides' lateness: the largest gap between their
 cumulative distributions, with the gap that 5 % of equal ones exceed).
 """
@@ -27,7 +27,7 @@ KS_AT_5_PERCENT: Final = 1.3581
 
 
 def parity(observations: DataFrame) -> DataFrame:
-    """Return one row per step with what differs; a side that lacks it leaves nulls."""
+    """Return one row per step with what differs; nulls for a side that lacks the step."""
     kafka, sim = _side(observations, "kafka"), _side(observations, "sim")
     both = kafka.join(sim, [*STEP], "full_outer")
     differing = sf.array_compact(
@@ -97,8 +97,8 @@ def scenario_agreement(steps: DataFrame) -> DataFrame:
 def ks_distance(observations: DataFrame, family: str = "timing") -> DataFrame:
     """Return per family the sides' sample sizes and the distance of their lateness.
 
-    ``same`` tells whether the distance is below the critical one at 5 %; a family that only one
-    side has is left out.
+    `same` is whether the distance is below the critical one at 5 %; a family that only one side
+    has is left out.
     """
     lateness = sf.col("elapsed_ms") - sf.col("due_ms")
     per_value = (
@@ -135,7 +135,7 @@ def ks_distance(observations: DataFrame, family: str = "timing") -> DataFrame:
 
 
 def run(spark: SparkSession, directory: str, output: str) -> str:
-    """Write ``parity``, ``parity_scenarios`` and ``parity_timing`` from ``observations``."""
+    """Write `parity`, `parity_scenarios` and `parity_timing` from `observations`."""
     seen = tables.read(spark, directory, "observations")
     steps = tables.overwrite(parity(seen), output, "parity")
     tables.overwrite(scenario_agreement(steps), output, "parity_scenarios")

@@ -2,7 +2,7 @@
 
 The fields are those of `broker_sim.trace.FIELDS` and of observations.jsonl of the comparison. A line
 that does not fit goes, with its reason, to the quarantine; fields beyond the contract are ignored,
-so that a newer simulator can add some. A line is taken for an observation if it has ``scenario``.
+so that a newer simulator can add some. A line with `scenario` is an observation.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ EVENT_SCHEMA: Final = StructType(
         _required("num_delayed", LongType()),
     ]
 )
-"""One step in the life of a delayed operation; times in ms, ``ts_ms`` since 1970."""
+"""One step in the life of a delayed operation; times in ms, `ts_ms` since 1970."""
 
 OBSERVATION_SCHEMA: Final = StructType(
     [
@@ -92,7 +92,7 @@ OBSERVATION_SCHEMA: Final = StructType(
         StructField("fields", StringType()),
     ]
 )
-"""One step of a scenario as one side showed it; ``fields`` is the text of a JSON object."""
+"""One step of a scenario on one side; `fields` is the text of a JSON object."""
 
 LINE_SCHEMA: Final = StructType(
     [StructField("source", StringType()), StructField("line", StringType())]
@@ -105,7 +105,7 @@ QUARANTINE_SCHEMA: Final = StructType(
         _required("times", LongType()),
     ]
 )
-"""A line that does not fit, where it came from, why it does not, and how often it was there."""
+"""A line that does not fit, its source, the reason, and how often it occurred."""
 
 _CORRUPT: Final = "_corrupt"
 _VARIANT_TYPES: Final[Mapping[str, str]] = {
@@ -121,8 +121,8 @@ _VARIANT_TYPES: Final[Mapping[str, str]] = {
 def parse(lines: DataFrame) -> DataFrame:
     """Parse lines of `LINE_SCHEMA`; works on batches and streams alike.
 
-    Returns ``source``, ``line``, ``goes_to`` (events, observations or quarantine), ``reason`` (null
-    when the line fits) and the structs ``event`` and ``observation``, null where they do not apply.
+    Returns `source`, `line`, `goes_to` (events, observations or quarantine), `reason` (null
+    when the line fits) and the structs `event` and `observation`, null where they do not apply.
     """
     # An escaped quote is followed by no colon, so the pattern cannot match inside a text.
     is_observation = sf.col("line").contains('"scenario"') & sf.col("line").rlike(r'"scenario"\s*:')
@@ -158,8 +158,8 @@ def parse(lines: DataFrame) -> DataFrame:
 def _once(frame: DataFrame, *columns: Column) -> DataFrame:
     """Add columns that are computed once, however often they are used.
 
-    The optimizer puts the expression of a column wherever a later filter names it: from_json would
-    run once more for every field that is asked for. It does not do so with a generator's output.
+    The optimizer copies the expression of a column to every later use: from_json would run once more
+    for every field. It does not copy the output of a generator.
     """
     computed = sf.explode(sf.array(sf.struct(*columns))).alias("_computed")
     return frame.select("*", computed).select(*frame.columns, "_computed.*")
@@ -177,7 +177,7 @@ def _plain(struct: str, schema: StructType) -> Column:
 
 
 def _reason(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Column:
-    """Return why the parsed struct does not fit, or null; the costly questions come last."""
+    """Return why the parsed struct does not fit, or null; the expensive checks come last."""
     line = sf.col("line")
     glued = line.contains("}{") & line.rlike(r'\}\{"\w+":')
     missing = [

@@ -1,15 +1,15 @@
 """Stream: latency and occupancy while the cluster runs, from a Kafka topic of trace events.
 
-Three queries, each with a checkpoint of its own, write tables that only ever grow:
+Three queries, each with its own checkpoint, append to tables:
 
-- ``live_latency``: per window, side, purgatory, outcome and API: count and percentiles of waiting;
-- ``live_occupancy``: per window and purgatory of a broker: how many were parked, how many of those
+- `live_latency`: per window, side, purgatory, outcome and API: count and percentiles of waiting;
+- `live_occupancy`: per window and purgatory of a broker: how many were parked, how many of those
   ended, and the most that its timer held at once;
-- ``live_quarantine``: records that do not fit the contract.
+- `live_quarantine`: records that do not fit the contract.
 
-A window is written by the first batch after the watermark has passed its end. Offsets, state and output are committed
-together, so a stream that was stopped anywhere goes on without loss or double count. An event that
-is there twice counts once; one that comes after the watermark counts no more, but is reported.
+A window is written by the first batch after the watermark has passed its end. Offsets, state and
+output are committed together, so a stopped stream continues without loss or double count. An event
+that occurs twice counts once. One that comes after the watermark is not counted, but reported.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ OCCUPANCY: Final = "live_occupancy"
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """Where the events come from and how they are cut into windows."""
+    """Where the events come from and how they are grouped into windows."""
 
     bootstrap_servers: str
     topic: str
@@ -64,7 +64,7 @@ class StreamSettings:
     """How late an event may be."""
     trigger: str = "5 seconds"
     available_now: bool = False
-    """Take what the topic holds, and end."""
+    """Process the records that the topic has now, and end."""
     max_offsets_per_trigger: int | None = None
 
 
@@ -96,7 +96,7 @@ def kafka_lines(spark: SparkSession, settings: StreamSettings) -> DataFrame:
 
 
 def _require_broker(bootstrap_servers: str) -> None:
-    """Raise PipelineError unless somebody listens there: Spark itself would ask for minutes."""
+    """Raise PipelineError unless a broker listens: Spark itself would retry for minutes."""
     for server in bootstrap_servers.split(","):
         host, _, port = server.strip().rpartition(":")
         if not (host and port.isdecimal() and int(port) <= LAST_PORT):
@@ -107,7 +107,7 @@ def _require_broker(bootstrap_servers: str) -> None:
 
 
 def live_events(parsed: DataFrame, watermark: str) -> DataFrame:
-    """Return the events among parsed lines, each once, with their ``time`` and watermark."""
+    """Return the events among parsed lines, each once, with their `time` and watermark."""
     return (
         parsed.where(sf.col("goes_to") == "events")
         .select("event.*", sf.timestamp_millis("event.ts_ms").alias("time"))
@@ -206,10 +206,10 @@ def _start(frame: DataFrame, name: str, settings: StreamSettings, output: str) -
 
 
 class LateEvents:
-    """Counts the events that came too late to be counted, so that they are not lost silently.
+    """Counts the events that came after the watermark, so that they are not lost silently.
 
-    One of the queries sees every event, and its count is taken. Its progress is asked for and not
-    listened to: a listener is told some time after the batch, perhaps when nobody waits any more.
+    The count is that of the query which sees every event. Its progress is polled: a listener would
+    be called some time after the batch, perhaps after the end.
     """
 
     def __init__(self, queries: Sequence[StreamingQuery]) -> None:
@@ -227,7 +227,7 @@ class LateEvents:
 def run(
     spark: SparkSession, settings: StreamSettings, output: str, for_s: int | None = None
 ) -> str:
-    """Run until the topic is read (``available_now``), for a time, or until interrupted."""
+    """Run until the topic is read (`available_now`), for a time, or until interrupted."""
     queries = start_queries(spark, settings, output)
     late = LateEvents(queries)
     try:
@@ -235,7 +235,7 @@ def run(
     except StreamingQueryException as error:
         raise PipelineError(_why_ended(settings, str(error))) from error
     finally:
-        # To stop in the middle of a batch is allowed, but Spark logs what it interrupts as errors.
+        # Stopping in the middle of a batch is allowed, but Spark logs errors for it.
         spark.sparkContext.setLogLevel("OFF")
         for query in queries:
             query.stop()

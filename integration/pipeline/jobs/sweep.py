@@ -1,8 +1,8 @@
-"""Sweep: how often would acks=all time out with these settings? Many seeded runs, on the executors.
+"""Sweep: how often would acks=all time out with these settings? Many seeded runs on executors.
 
-The settings are a grid, or a sample of any size that is drawn from hashes of row numbers, so that it
-is the same however Spark cuts it into partitions. Each row is one run in virtual time of its own
-seed; results depend on nothing else. Tables: ``sweep`` (a row per run), ``sweep_summary``.
+The settings are a grid, or a sample that is drawn from hashes of row numbers, so that it does not
+depend on Spark's partitions. Each row is one run in virtual time with its own seed; results depend
+on nothing else. Tables: `sweep` (a row per run), `sweep_summary`.
 
 The specification is a JSON object from settings (`SweepSettings`) to lists of values, or, for a
 sample, also to {"from": low, "to": high}:
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 TASKS_PER_CORE: Final = 4
-"""Runs differ in cost by an order of magnitude; smaller tasks even that out."""
+"""Runs differ in cost by an order of magnitude; with more tasks the cores share them evenly."""
 MANTISSA_BITS: Final = 53
 
 DEFAULT_SPECIFICATION: Final[Mapping[str, Any]] = {
@@ -81,7 +81,7 @@ RESULT_SCHEMA: Final = _schema(SweepSettings, SweepOutcome)
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """What to simulate: a grid, or ``sample_size`` draws; each with ``repeats`` seeds."""
+    """What to simulate: a grid, or `sample_size` draws; each with `repeats` seeds."""
 
     specification: Mapping[str, Any]
     sample_size: int | None = None
@@ -122,7 +122,7 @@ def grid(spark: SparkSession, plan: SweepPlan) -> DataFrame:
 
 
 def sample(spark: SparkSession, plan: SweepPlan) -> DataFrame:
-    """Return ``sample_size`` settings drawn at random, with every seed; raises PipelineError."""
+    """Return `sample_size` settings drawn at random, with every seed; raises PipelineError."""
     draws = spark.range(plan.sample_size or 0)
     for name, values in plan.specification.items():
         share = _uniform(sf.lit(name), sf.lit(plan.seed), sf.col("id"))
@@ -131,7 +131,7 @@ def sample(spark: SparkSession, plan: SweepPlan) -> DataFrame:
 
 
 def _uniform(*parts: Column) -> Any:
-    """Return a number in [0, 1) that follows from the parts, whatever partition they are in."""
+    """Return a number in [0, 1) that depends only on `parts`, not on the partition."""
     return sf.shiftrightunsigned(sf.xxhash64(*parts), 64 - MANTISSA_BITS) / float(
         1 << MANTISSA_BITS
     )
@@ -146,7 +146,7 @@ def _pick(share: Column, values: Any) -> Column:
 
 
 def _with_seeds(rows: DataFrame, plan: SweepPlan) -> DataFrame:
-    """Give every row the same seeds, so that settings are compared under the same chance."""
+    """Give every row the same seeds, so that settings are compared under the same random events."""
     seeds = sf.sequence(sf.lit(plan.seed), sf.lit(plan.seed + plan.repeats - 1))
     seeded = rows.withColumn("seed", sf.explode(seeds))
     defaults = SweepSettings()
@@ -165,7 +165,7 @@ def _with_seeds(rows: DataFrame, plan: SweepPlan) -> DataFrame:
 
 
 def simulate_all(settings: DataFrame, tasks: int) -> DataFrame:
-    """Return the settings with their outcomes, simulated in ``tasks`` tasks."""
+    """Return the settings with their outcomes, simulated in `tasks` tasks."""
     return settings.repartition(tasks).mapInArrow(_simulate_batches, RESULT_SCHEMA)
 
 
@@ -201,7 +201,7 @@ def sweep_summary(results: DataFrame) -> DataFrame:
 
 
 def run(spark: SparkSession, plan: SweepPlan, output: str, tasks: int | None = None) -> str:
-    """Simulate the plan and write ``sweep`` and ``sweep_summary``."""
+    """Simulate the plan and write `sweep` and `sweep_summary`."""
     ship_code(spark)
     settings = sample(spark, plan) if plan.sample_size else grid(spark, plan)
     wanted = tasks or TASKS_PER_CORE * spark.sparkContext.defaultParallelism

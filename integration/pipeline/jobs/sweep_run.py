@@ -1,6 +1,6 @@
 """One simulated run of a sweep: how acks=all fares under given settings, in virtual time.
 
-Knows nothing of Spark. Everything follows from the settings, ``seed`` among them: the same settings
+Knows nothing of Spark. Everything follows from the settings, `seed` among them: the same settings
 give the same outcome, digest for digest, on every machine and in every process.
 """
 
@@ -37,7 +37,7 @@ DELAYS: Final[dict[str, Callable[[random.Random, float], float]]] = {
     "exponential": lambda rng, mean: rng.expovariate(1 / mean) if mean else 0,
     "lognormal": lambda rng, mean: rng.lognormvariate(math.log(mean) - 0.5, 1) if mean else 0,
 }
-"""How long a message between leader and follower takes: distributions by name, all with that mean."""
+"""Distributions, by name, of the delay of a message between leader and follower, given its mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class SweepSettings:
 
 @dataclass(frozen=True, slots=True)
 class SweepOutcome:
-    """What became of the requests; the four counts after it add up to ``requests``."""
+    """How the requests ended; the four counts after `requests` add up to it."""
 
     requests: int
     acknowledged: int
@@ -69,7 +69,7 @@ class SweepOutcome:
     refused: int
     failed: int
     waited_p50_ms: float | None
-    """Of the acknowledged ones; null if there are none."""
+    """Of the acknowledged requests; null if there are none."""
     waited_p99_ms: float | None
     waited_max_ms: int | None
     outages: int
@@ -146,7 +146,7 @@ class _Run:
         )
 
     def partition_epoch(self) -> int:
-        """Return what every change of the ISR adds one to."""
+        """Return the partition epoch, which rises by one with every change of the ISR."""
         image = self.cluster.nodes.controller.image
         return image.topics[TOPIC].partitions[0].partition_epoch
 
@@ -199,7 +199,7 @@ class _Run:
 
 
 def simulate(settings: SweepSettings) -> SweepOutcome:
-    """Run to the end; raises ValueError for settings that make no sense."""
+    """Run to the end; raises ValueError for invalid settings."""
     if settings.follower_delay not in DELAYS:
         raise ValueError(
             f"follower_delay {settings.follower_delay}: choose one of {', '.join(DELAYS)}"

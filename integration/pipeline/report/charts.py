@@ -1,4 +1,4 @@
-"""The pictures of the report, as SVG to put into a page. Knows rows, not Spark."""
+"""The charts of the report, as SVG elements. They get rows and do not need Spark."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ P = ParamSpec("P")
 def _drawn(name: str) -> Callable[[Callable[P, Figure]], Callable[P, str]]:
     """Turn a function that makes a figure into one that returns it as an SVG element.
 
-    ``name`` goes into the ids within it, so that several can stand on one page.
+    `name` goes into the ids within it, so that several can stand on one page.
     """
 
     def decorate(draw: Callable[P, Figure]) -> Callable[P, str]:
@@ -69,7 +69,7 @@ def _figure(panels: int, height_in: float = PANEL_IN) -> tuple[Figure, list[Any]
 
 
 def _counts(axis: Any) -> None:
-    """Mark whole numbers only: there is no half operation."""
+    """Put ticks at whole numbers only."""
     axis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
 
 
@@ -96,7 +96,7 @@ def _cumulative(axes: Any, rows: Sequence[Any], shift: float, **style: Any) -> N
 
 @_drawn("waiting")
 def waiting(rows: Sequence[Any]) -> Figure:
-    """Return the distributions of waiting: rows of purgatory, side, outcome, up_to_ms, operations."""
+    """Draw distributions of waiting: rows of purgatory, side, outcome, up_to_ms, operations."""
     purgatories = _grouped(rows, "purgatory")
     figure, panels = _figure(len(purgatories))
     for axes, ((purgatory,), members) in zip(panels, purgatories.items(), strict=True):
@@ -122,7 +122,7 @@ def waiting(rows: Sequence[Any]) -> Figure:
 
 @_drawn("lateness")
 def lateness(rows: Sequence[Any]) -> Figure:
-    """Return the sides' lateness per timing: rows of timing, side, up_to_ms, operations."""
+    """Draw the sides' lateness per timing: rows of timing, side, up_to_ms, operations."""
     timings = _grouped(rows, "timing")
     figure, panels = _figure(len(timings), 1.9)
     for axes, ((timing,), members) in zip(panels, timings.items(), strict=True):
@@ -140,7 +140,7 @@ def lateness(rows: Sequence[Any]) -> Figure:
 
 
 def _filled(rows: Sequence[Any], bins: int) -> list[int]:
-    """Return the peak of every bin; a bin without a row keeps what the one before closed with."""
+    """Return the peak of every bin; a bin without a row keeps the closing level before it."""
     known = {row["bin"]: row for row in rows}
     peaks, level = [], 0
     for number in range(bins):
@@ -152,7 +152,7 @@ def _filled(rows: Sequence[Any], bins: int) -> list[int]:
 
 @_drawn("occupancy")
 def occupancy(rows: Sequence[Any], width_ms: int) -> Figure:
-    """Return the level over time: rows of purgatory, side, broker, bin, peak, closing."""
+    """Draw the level over time: rows of purgatory, side, broker, bin, peak, closing."""
     bins = max(row["bin"] for row in rows) + 1
     times = [number * width_ms / 1000 for number in range(bins)]
     purgatories = _grouped(rows, "purgatory")
@@ -165,7 +165,7 @@ def occupancy(rows: Sequence[Any], width_ms: int) -> Figure:
                 _filled(line, bins),
                 where="post",
                 color=BROKER_COLOURS[number % len(BROKER_COLOURS)],
-                # What lies below must not vanish where brokers do the same.
+                # Lines of equal brokers cover each other: the lower ones are drawn wider.
                 linewidth=1.2 * (len(lines) - number),
                 label=f"{side}, broker {broker}",
             )
@@ -180,14 +180,14 @@ def occupancy(rows: Sequence[Any], width_ms: int) -> Figure:
 
 @_drawn("timeline")
 def timeline(keys: Sequence[Any], rows: Sequence[Any], width_ms: int) -> Figure:
-    """Return one band per key, hottest on top, the darker the more was parked under it."""
+    """Draw one band per key, the hottest on top, darker where more was parked."""
     names = ("run_id", "side", "purgatory", "broker", "key")
     bins = max(row["bin"] for row in rows) + 1
     lines = _grouped(rows, *names)
     bands = [_filled(lines.get(tuple(key[n] for n in names), []), bins) for key in keys]
     figure, panels = _figure(1, 0.9 + 0.27 * len(keys))
     (axes,) = panels
-    # One picture of pixels: many rectangles side by side show seams.
+    # One image: between many rectangles thin gaps would be visible.
     mesh = axes.imshow(
         bands,
         extent=(0, bins * width_ms / 1000, len(keys), 0),
@@ -207,7 +207,7 @@ def timeline(keys: Sequence[Any], rows: Sequence[Any], width_ms: int) -> Figure:
 
 @_drawn("sweep")
 def heat_map(cells: Sequence[Any], names: Sequence[str]) -> Figure:
-    """Return ``share`` over the first two of the named settings, a panel per value of the third."""
+    """Draw `share` over the first two of the named settings, a panel per value of the third."""
     x_name, y_name, panel_name = names
     by_panel = _grouped(cells, panel_name)
     xs = sorted({cell[x_name] for cell in cells})

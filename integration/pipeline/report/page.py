@@ -1,4 +1,4 @@
-"""One HTML page without anything outside it: style, pictures and tables are in the file."""
+"""One HTML page that needs no other file: style, charts and tables are inside."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page; ``text`` is HTML, ``picture`` an SVG document."""
+    """A section of the page; `text` is HTML, `picture` an SVG document."""
 
     title: str
     text: str
@@ -62,7 +62,7 @@ class Section:
 
     @property
     def is_filled(self) -> bool:
-        """Whether there is more to it than words."""
+        """Whether it has a chart or a table."""
         return self.picture is not None or self.table is not None
 
 

@@ -1,7 +1,7 @@
-"""Report: what the tables say, as one HTML page with its pictures inside.
+"""Report: the tables as one HTML page with charts.
 
-Everything is summed up by Spark first; what reaches the driver is as large as what is drawn, not as
-the tables. A section whose table is not there yet says which job writes it.
+Spark aggregates first; the driver gets only what is drawn. A section whose table does not exist yet
+says which job writes it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Source:
 
 
 def run(spark: SparkSession, directory: str, output: str) -> str:
-    """Write the page to ``output``, an HTML file or a directory; returns where it is."""
+    """Write the page to `output`, an HTML file or a directory; returns where it is."""
     path = Path(output) if output.endswith(".html") else Path(output) / REPORT
     source = _Source(spark, directory)
     sections = [

@@ -1,4 +1,4 @@
-"""The project's code as one archive, for spark-submit and for executors on other machines."""
+"""The project's code as one archive, for spark-submit and executors on other machines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if __name__ == "__main__":
     main()
 '''
 DATE: Final = (1980, 1, 1, 0, 0, 0)
-"""The same code makes the same archive, byte for byte."""
+"""A fixed date, so that the same code makes the same archive byte for byte."""
 LEFT_OUT: Final = {".pyc", ".pyi"}
 
 
@@ -47,9 +47,9 @@ def write_archive(directory: Path) -> tuple[Path, Path]:
 
 
 def ship_code(spark: SparkSession) -> None:
-    """Give the executors this very code, where they are other processes than the driver's.
+    """Send this code to the executors, unless they run in the driver's process.
 
-    What the code needs besides (crc32c, pyarrow) has to be in their Python.
+    Their Python must have what the code imports (crc32c, pyarrow).
     """
     context = spark.sparkContext
     if str(context.master).startswith("local") or context.getConf().contains(

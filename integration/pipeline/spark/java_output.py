@@ -1,7 +1,7 @@
-"""What Spark's own process prints, kept until somebody needs it.
+"""The output of Spark's own process, kept back and shown only when it is needed.
 
-Spark, Ivy and the JVM have a page or two to say to a user who lacks something, stack traces included;
-the line with the remedy would stand below all that.
+When something is missing, Spark, Ivy and the JVM print pages with stack traces; the one line with
+the remedy would follow after them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["KeptOutput"]
 
 LAUNCH: Final[Callable[..., Any]] = launch_gateway
-"""Spark gives it no types."""
+"""Spark has no types for it."""
 NOT_FETCHED: Final = re.compile(
     r"(?:unresolved dependency|download failed): ([^#\s]+)#([^;\s]+);([^:!\s]+)"
 )
@@ -34,11 +34,11 @@ NOT_FETCHED: Final = re.compile(
 class KeptOutput:
     """Standard output and error of the process that `launch` starts.
 
-    As a context it shows them when it is left by an error that is no PipelineError.
+    As a context manager it shows them on any error except PipelineError.
     """
 
     def __init__(self) -> None:
-        # A file and not a pipe: nobody has to read while the process writes.
+        # A file and not a pipe, so that nothing has to read while the process writes.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the context's end
 
     def __enter__(self) -> Self:
@@ -55,20 +55,20 @@ class KeptOutput:
         self._file.close()
 
     def launch(self, conf: SparkConf) -> Any:
-        """Start Spark's process and return its gateway; raises PySparkRuntimeError if it ends before it can be talked to."""
+        """Start Spark's process and return its gateway; PySparkRuntimeError if it ends too early."""
         return LAUNCH(conf, {"stdout": self._file, "stderr": self._file})
 
     def text(self) -> str:
         """Return all that has been printed so far."""
-        # The process writes where this file stands, so that must not be moved by reading.
+        # The process writes at this file's position, so reading must not move it.
         file = self._file.fileno()
         return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
 
     def show(self) -> None:
-        """Print it after all."""
+        """Print what was kept back."""
         sys.stderr.write(self.text())
 
     def not_fetched(self) -> str | None:
-        """Return the package that could not be fetched, as group:name:version, if that was said."""
+        """Return the package that could not be fetched, as group:name:version, if any."""
         found = NOT_FETCHED.search(self.text())
         return None if found is None else ":".join(found.groups())

@@ -1,6 +1,6 @@
-"""The Spark session of a command: what must be there, what is set unless the user sets it.
+"""The Spark session of a command: requirements, and defaults that the user may change.
 
-Whatever is missing is one line with its remedy: Java, its version, the Kafka connector.
+Missing Java, a wrong version or a missing Kafka connector is one line with its remedy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["KAFKA_CONNECTOR", "default_conf", "require_java", "spark_session"]
 OLDEST_JAVA: Final = 17
 NEWEST_JAVA: Final = 21
 KAFKA_CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark_version}"
-"""The connector's version has to be that of Spark itself."""
+"""The version of the connector must be that of Spark."""
 
 LOCAL_CONF: Final[Mapping[str, str]] = {
     "spark.driver.memory": "2g",
@@ -38,7 +38,7 @@ LOCAL_CONF: Final[Mapping[str, str]] = {
 }
 COMMON_CONF: Final[Mapping[str, str]] = {
     "spark.log.level": "ERROR",
-    # Dates of partitions and minutes of groups must not depend on where the driver stands.
+    # Dates of partitions and minutes of groups must not depend on the driver's time zone.
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -67,7 +67,7 @@ def require_java() -> None:
 
 
 def default_conf(master: str | None, *, kafka: bool = False) -> dict[str, str]:
-    """Return what a session gets unless the user sets it; ``kafka`` asks for the connector."""
+    """Return what a session gets unless the user sets it; `kafka` asks for the connector."""
     conf = dict(COMMON_CONF)
     if _is_here(master):
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -89,9 +89,9 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """Start a session and stop it at the end.
 
-    ``master`` None is local[*], or what spark-submit was given if it runs this program. ``quiet``
-    keeps what Spark's process prints and shows it only with an error that nobody foresaw; it is for
-    a program's first session, which starts that process. Raises PipelineError for what is missing.
+    `master` None is local[*], or what spark-submit was given if it runs this program. `quiet`
+    keeps back the output of Spark's process and shows it only with an unexpected error; it is for a
+    program's first session, which starts that process. Raises PipelineError for what is missing.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
@@ -131,7 +131,7 @@ def _is_here(master: str | None) -> bool:
 
 
 def _prepare_environment(master: str | None) -> None:
-    """Let driver and workers on this machine use its loopback address and this very Python."""
+    """Let driver and workers on this machine use the loopback address and this Python."""
     if _is_here(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,6 +1,6 @@
 """Tables: directories of Parquet beside each other in one output directory.
 
-`append_new` makes writing twice the same as writing once. Derived tables are replaced as a whole.
+Writing twice with `append_new` is the same as writing once. Derived tables are replaced whole.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def append_new(
 
 
 def delete(spark: SparkSession, directory: str, table: str) -> None:
-    """Delete a table with its files, on whatever file system it is."""
+    """Delete a table with its files, on any file system."""
     files, path = _files_at(spark, f"{directory}/{table}")
     files.delete(path, True)
 
 
 def make_directory(spark: SparkSession, directory: str) -> None:
-    """Make the directory of the tables, on whatever file system; PipelineError if that cannot be."""
+    """Create the directory of the tables, on any file system; PipelineError if that fails."""
     try:
         files, path = _files_at(spark, directory)
         made = files.mkdirs(path)
@@ -88,14 +88,14 @@ def make_directory(spark: SparkSession, directory: str) -> None:
 
 def _files_at(spark: SparkSession, directory: str) -> tuple[Any, Any]:
     """Return Hadoop's file system of a directory, and the path there."""
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - pyspark shows Hadoop's file systems nowhere else
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
     path = jvm.org.apache.hadoop.fs.Path(directory)
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - the same
     return path.getFileSystem(hadoop), path
 
 
 def without(frame: DataFrame, known: DataFrame | None) -> DataFrame:
-    """Return the rows of ``frame`` that are not in ``known``, comparing all columns, nulls as equal."""
+    """Return the rows of `frame` that are not in `known`; nulls are equal."""
     if known is None:
         return frame
     left, right = frame.alias("left"), known.select(*frame.columns).alias("right")

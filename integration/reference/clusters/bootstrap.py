@@ -1,4 +1,4 @@
-"""A Kafka that somebody else runs, at an address you give: it can be compared, but not be hurt."""
+"""A Kafka of somebody else at a given address: it can be compared, but gets no faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWER_TIMEOUT_S = 15.0
 class BootstrapCluster(ReferenceCluster):
     """A cluster that runs already; faults raise `UnsupportedFaultError`.
 
-    Broker configurations cannot be set from here: naming some in ``configs`` is an error.
+    Broker configurations cannot be set from here: naming some in `configs` is an error.
     """
 
     kind: ClassVar[str] = "bootstrap"
@@ -67,11 +67,11 @@ class BootstrapCluster(ReferenceCluster):
         )
 
     def close(self) -> None:
-        """Do nothing: it is not ours to stop."""
+        """Do nothing: somebody else runs it."""
 
     def describe(self) -> dict[str, Any]:
         """Return the facts of this machine, which is not that of the brokers, and the address."""
         return {**super().describe(), "bootstrap_servers": self._address}
 
     def _check_nodes(self) -> None:
-        """Do nothing: its processes cannot be seen."""
+        """Do nothing: its processes are not visible from here."""

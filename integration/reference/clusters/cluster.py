@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["ReferenceCluster", "last_words", "logged_kafka_version"]
+__all__ = ["ReferenceCluster", "last_log_line", "logged_kafka_version"]
 
 READY_TIMEOUT_MS = 120_000
 ANSWER_TIMEOUT_S = 2.0
 
 
 def _unsupported(fault: Fault) -> Callable[[ReferenceCluster, int], None]:
-    """Return the verb of a cluster that has no way to do this fault."""
+    """Return a verb for clusters that cannot do this fault: it raises `UnsupportedFaultError`."""
 
     def refuse(cluster: ReferenceCluster, broker: int) -> None:
         raise UnsupportedFaultError(
@@ -39,7 +39,8 @@ def _unsupported(fault: Fault) -> Callable[[ReferenceCluster, int], None]:
 class ReferenceCluster(ABC):
     """A real Kafka cluster; a context manager that starts it and leaves nothing behind.
 
-    Not thread-safe: one thread starts it, hurts it and stops it. Clients of any number use it.
+    Its verbs are those of `BrokerVerbs`. Not thread-safe: one thread opens it, calls its verbs and
+    closes it.
     """
 
     kind: ClassVar[str]
@@ -48,11 +49,11 @@ class ReferenceCluster(ABC):
     @property
     @abstractmethod
     def bootstrap_servers(self) -> str:
-        """The brokers' addresses as a client's ``bootstrap.servers``."""
+        """The brokers' addresses as a client's `bootstrap.servers`."""
 
     @abstractmethod
     def address(self, broker: int) -> str:
-        """Return where clients reach one broker, as ``host:port``."""
+        """Return where clients reach one broker, as `host:port`."""
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
@@ -69,7 +70,7 @@ class ReferenceCluster(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End every node and remove what they wrote; does nothing when there is nothing."""
+        """Kill every node and remove its files; does nothing if none was started."""
 
     pause = resume = _unsupported(Fault.PAUSE)
     kill = start = _unsupported(Fault.KILL)
@@ -81,7 +82,7 @@ class ReferenceCluster(ABC):
         raise ReferenceClusterError(f"a {self.kind} reference does not see the log of {broker}")
 
     def describe(self) -> dict[str, Any]:
-        """Return facts about the running cluster and its machine, for a report; plain JSON values."""
+        """Return facts about the running cluster and its machine as plain JSON values."""
         return {
             "reference": self.kind,
             "brokers": len(self.broker_ids),
@@ -93,9 +94,9 @@ class ReferenceCluster(ABC):
         }
 
     def live_brokers(self, asked: int) -> frozenset[int]:
-        """Return the brokers that are not fenced, as the broker ``asked`` knows it.
+        """Return the brokers that are not fenced, as the broker `asked` knows it.
 
-        Empty when it does not answer. A broker that is cut off knows what it knew before.
+        Empty when it does not answer. A disconnected broker still knows its old metadata.
         """
         try:
             return frozenset(listed_brokers(self.address(asked), timeout_s=ANSWER_TIMEOUT_S))
@@ -105,8 +106,8 @@ class ReferenceCluster(ABC):
     def wait_for_brokers(self, expected: set[int], *, timeout_ms: int = READY_TIMEOUT_MS) -> None:
         """Return when each of these brokers knows that exactly these brokers are not fenced.
 
-        Raises `ReferenceClusterError` after ``timeout_ms``, or when a node ends by itself. A broker
-        that was killed or frozen stays listed until the controller has fenced it, about 9 s.
+        Raises `ReferenceClusterError` after `timeout_ms`, or when a node ends by itself. A broker
+        that was killed or paused stays listed until the controller has fenced it, about 9 s.
         """
 
         def all_agree() -> bool:
@@ -137,12 +138,12 @@ class ReferenceCluster(ABC):
 
 
 def logged_kafka_version(log: str) -> str | None:
-    """Return the version that a broker names in its log, None when it has not come to it yet."""
+    """Return the version that a broker logs when it starts, None if it has not yet."""
     found = re.search(r"Kafka version: (\S+)", log)
     return found.group(1) if found else None
 
 
-def last_words(log: str) -> str:
-    """Return the line of a broker's log that tells why it ended: the last but for a stack trace."""
+def last_log_line(log: str) -> str:
+    """Return the last line of a broker's log outside a stack trace: it says why the broker ended."""
     lines = [line for line in log.splitlines() if line.strip() and not line.startswith("\tat ")]
     return lines[-1].strip() if lines else "it logged nothing"

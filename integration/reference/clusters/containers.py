@@ -1,9 +1,9 @@
 """Three real Kafka nodes in containers on one network, started by testcontainers.
 
-Clients reach every broker on a port of 127.0.0.1 that stays its own when it is killed and started
-again. A pause freezes the container, a kill is SIGKILL, and a cut is made inside the containers:
-routes to nowhere on both sides, so that packets vanish in both directions and clients notice
-nothing.
+Clients reach every broker on a port of 127.0.0.1, which it keeps when it is killed and started
+again. A pause freezes the container, a kill is SIGKILL. A broker is disconnected inside the
+containers: blackhole routes on both sides drop all packets between the brokers, and clients still
+reach them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 
 from integration.broker_verbs import Fault
-from integration.reference.clusters.cluster import last_words, logged_kafka_version
+from integration.reference.clusters.cluster import last_log_line, logged_kafka_version
 from integration.reference.clusters.node_config import NODE_IDS, Node, node_environment
 from integration.reference.clusters.ports import free_ports
 from integration.reference.clusters.started_cluster import StartedCluster
@@ -46,8 +46,8 @@ OWNER_LABEL = "broker-sim.owner"
 JVM_ENVIRONMENT = {
     "KAFKA_HEAP_OPTS": "-Xms256m -Xmx256m",
     "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    # A node may come back under another address, and may be looked up before it is there: Java
-    # would remember the old answer for 30 s, and that there was none for 10 s.
+    # A node may get another address when it starts again, and may be looked up before it is there:
+    # by default Java keeps an old address for 30 s, and a failed look-up for 10 s.
     "KAFKA_OPTS": "-Dsun.net.inetaddr.ttl=0 -Dsun.net.inetaddr.negative.ttl=0",
 }
 
@@ -96,7 +96,7 @@ class ContainerCluster(StartedCluster):
         self._container(broker).pause()
 
     def resume(self, broker: int) -> None:
-        """Let the container go on."""
+        """Unfreeze the container."""
         self._container(broker).unpause()
 
     def kill(self, broker: int) -> None:
@@ -107,7 +107,7 @@ class ContainerCluster(StartedCluster):
         self._expected_to_run.discard(broker)
         container.reload()
         if container.status == "paused":
-            container.unpause()  # Docker kills no frozen container
+            container.unpause()  # Docker does not kill a frozen container
         container.kill("SIGKILL")
         container.wait(timeout=30)
 
@@ -119,7 +119,7 @@ class ContainerCluster(StartedCluster):
         self._expected_to_run.add(broker)
 
     def disconnect(self, broker: int) -> None:
-        """Add routes to nowhere between the broker and each other one that runs."""
+        """Add blackhole routes between the broker and each other one that runs."""
         for peer in sorted(self._expected_to_run - {broker}):
             for one, other in ((broker, peer), (peer, broker)):
                 address = self._inner_address(other)
@@ -127,7 +127,7 @@ class ContainerCluster(StartedCluster):
                 self._cuts.setdefault(broker, []).append((one, address))
 
     def reconnect(self, broker: int) -> None:
-        """Remove the routes to nowhere; those of a container that was killed went with it."""
+        """Remove the blackhole routes; a killed container has lost its own already."""
         for one, address in self._cuts.pop(broker, []):
             with suppress(ReferenceClusterError):
                 self._route(one, "del", address)
@@ -135,8 +135,8 @@ class ContainerCluster(StartedCluster):
     def disconnect_clients(self, broker: int) -> None:
         """Add rules that drop what comes from and goes to the machine that the clients are on.
 
-        Docker passes the clients' packets on from the network's gateway. Rules are looked at in
-        their order, so the one for local addresses is put behind these.
+        Docker forwards the clients' packets from the network's gateway. Rules are evaluated in
+        order, so the rule for local addresses is moved behind these.
         """
         gateway = self._gateway(broker)
         self._run(
@@ -195,7 +195,7 @@ class ContainerCluster(StartedCluster):
                 network=network,
                 network_aliases=[node.host],
                 hostname=node.host,
-                cap_add=["NET_ADMIN"],  # for the routes that cut a broker off
+                cap_add=["NET_ADMIN"],  # for the routes of `disconnect`
                 labels=label,
             )
             # Its own with_bind_ports would open the port to the whole network.
@@ -212,7 +212,7 @@ class ContainerCluster(StartedCluster):
             container.reload()
             if container.status == "exited":
                 raise ReferenceClusterError(
-                    f"broker {broker} ended: {last_words(self.broker_log(broker))}"
+                    f"broker {broker} ended: {last_log_line(self.broker_log(broker))}"
                 )
 
     def _container(self, broker: int) -> Container:
@@ -236,7 +236,7 @@ class ContainerCluster(StartedCluster):
         self._run(broker, f"ip route {verb} blackhole {address}/32")
 
     def _run(self, broker: int, *commands: str) -> None:
-        """Run commands in the container, one after the other; the first that fails ends it."""
+        """Run commands in the container one after the other, up to the first that fails."""
         command = " && ".join(commands)
         try:
             done = self._container(broker).exec_run(["sh", "-c", command], user="0")
@@ -251,7 +251,7 @@ def _owner() -> str:
 
 
 def _remove_leftovers() -> None:
-    """Remove what a run on this machine left behind that was killed before it could clean up."""
+    """Remove containers and networks of runs on this machine that were killed before they did."""
     machine = socket.gethostname()
     with closing(connect_docker()) as client:
         found = client.containers.list(all=True, filters={"label": OWNER_LABEL})

@@ -1,7 +1,7 @@
 """Three real Kafka nodes as local processes on loopback, for machines with Java but no Docker.
 
-A pause is SIGSTOP, a kill SIGKILL. Packets between processes of one machine cannot be cut without
-root, so this reference disconnects neither a broker nor its clients.
+A pause is SIGSTOP, a kill SIGKILL. Packets between processes of one machine cannot be dropped
+without root, so this reference disconnects neither a broker nor its clients.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from integration.broker_verbs import Fault
-from integration.reference.clusters.cluster import last_words, logged_kafka_version
+from integration.reference.clusters.cluster import last_log_line, logged_kafka_version
 from integration.reference.clusters.leftovers import make_run_directory, remove_leftovers
 from integration.reference.clusters.node_config import (
     CLUSTER_ID,
@@ -40,7 +40,7 @@ PORTS_PER_NODE = 3
 FORMAT_TIMEOUT_S = 60
 END_TIMEOUT_S = 30
 JAVA_OPTIONS = ("-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Small heaps, and no second compiler: three brokers start on two cores in half the time."""
+"""Small heaps and no C2 compiler: three brokers start on two cores in half the time."""
 
 JAVA_REMEDY = "apt-get install -y --no-install-recommends openjdk-17-jre-headless"
 
@@ -98,7 +98,7 @@ class JvmCluster(StartedCluster):
             raise
 
     def close(self) -> None:
-        """Kill the processes, also frozen ones, and remove their directory."""
+        """Kill the processes, also paused ones, and remove their directory."""
         for broker in list(self._processes):
             self.kill(broker)
         if self._directory is not None:
@@ -106,7 +106,7 @@ class JvmCluster(StartedCluster):
             self._directory = None
 
     def pause(self, broker: int) -> None:
-        """Send SIGSTOP, and return when every thread has stopped: that takes a while."""
+        """Send SIGSTOP and return when every thread has stopped."""
         process = self._process(broker)
         process.send_signal(signal.SIGSTOP)
         wait_until(
@@ -201,7 +201,7 @@ class JvmCluster(StartedCluster):
     def _spawn(self, broker: int) -> None:
         home = self._node_directory(broker)
         with (home / "broker.log").open("ab") as log:
-            # A session of its own: ctrl-C in the terminal ends the comparison, which ends the nodes.
+            # A session of its own: ctrl-C reaches only the comparison, which then ends the nodes.
             self._processes[broker] = subprocess.Popen(  # noqa: S603 - our own Java command
                 [*self._java_command, "kafka.Kafka", str(home / "node.properties")],
                 stdin=subprocess.DEVNULL,
@@ -216,7 +216,7 @@ class JvmCluster(StartedCluster):
                 raise ReferenceClusterError(self._ended(broker))
 
     def _ended(self, broker: int) -> str:
-        return f"broker {broker} ended: {last_words(self.broker_log(broker))}"
+        return f"broker {broker} ended: {last_log_line(self.broker_log(broker))}"
 
     def _process(self, broker: int) -> subprocess.Popen[bytes]:
         if broker not in self._processes:
@@ -230,7 +230,7 @@ class JvmCluster(StartedCluster):
 
 
 def _is_stopped(pid: int) -> bool:
-    """Tell whether all threads of a process are stopped; where there is no /proc, believe so."""
+    """Tell whether all threads of a process are stopped; without /proc assume so."""
     states = (task / "stat" for task in Path(f"/proc/{pid}/task").glob("*"))
     try:
         # The state follows the name in brackets, which may hold anything.

@@ -1,7 +1,7 @@
-"""Local processes of a run that was killed before it could end them: the next run does it.
+"""Local processes of a run that was killed before it could end them: the next run ends them.
 
-A run's directory carries the number of the process that made it. A Java that was started in the
-directory of a process that is gone has nobody left who would end it.
+The name of a run's directory contains the id of the process that made it. If that process is gone,
+the Java processes in the directory are leftovers.
 """
 
 from __future__ import annotations

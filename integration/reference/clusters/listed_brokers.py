@@ -1,6 +1,6 @@
-"""Which brokers one broker knows, asked on a connection of our own.
+"""Which brokers one broker knows, asked on a separate connection.
 
-A client library would do, but it may ask whichever broker it likes; here it matters who answers.
+A client library may ask any broker; here it matters which broker answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIZE_BYTES = 4
 def listed_brokers(address: str, *, timeout_s: float) -> Mapping[int, str]:
     """Return number and address of every broker that is not fenced, as the one asked knows it.
 
-    Raises `OSError` when it does not answer within ``timeout_s``.
+    Raises `OSError` when it does not answer within `timeout_s`.
     """
     host, _, port = address.rpartition(":")
     header = RequestHeader(ApiKey.METADATA, METADATA_VERSION, 1, "broker-sim-reference")

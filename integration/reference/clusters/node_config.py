@@ -2,8 +2,8 @@
 
 Every node is broker and controller at once (KRaft's combined mode) and has three listeners:
 INTERNAL between brokers, CONTROLLER for the quorum, EXTERNAL for clients on 127.0.0.1. All else is
-Kafka's default, because the defaults are part of what is compared; only what has no default, or
-one that three nodes on one machine cannot live with, is set here.
+Kafka's default, because defaults are compared too; only what has no default, or one that does not
+work for three nodes on one machine, is set here.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ __all__ = [
 
 NODE_IDS = (1, 2, 3)
 CLUSTER_ID = "YnJva2VyLXNpbS1jbXBhcg"
-"""A cluster id as Kafka wants it: 16 bytes in URL-safe base 64 without padding."""
+"""A cluster id as Kafka requires it: 16 bytes in URL-safe base 64 without padding."""
 
 
 COMMON_CONFIGS: Final = {"replica.fetch.backoff.ms": "100"}
-"""What every compared cluster is run with, the simulated too.
+"""Configurations of every compared cluster, the simulated one too.
 
-A follower that hears of a new partition before its leader does is refused and waits so long. Which
-of them is first is chance, and by default, a second, chance would decide how long acks=all takes.
+A follower that learns of a new partition before its leader does is refused and waits this long.
+Which of them is first is chance, and with the default of a second chance would decide how long
+acks=all takes.
 """
 
 
@@ -57,7 +58,7 @@ class Node:
 def node_properties(
     node: Node, nodes: Sequence[Node], log_directory: str, configs: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the properties of one node; ``configs`` adds to them and wins over them."""
+    """Return the properties of one node; `configs` adds to them and wins over them."""
     voters = ",".join(f"{peer.node_id}@{peer.host}:{peer.controller_port}" for peer in nodes)
     return {
         "process.roles": "broker,controller",
@@ -83,10 +84,10 @@ def node_properties(
 
 
 def node_environment(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties as the environment of the official image, ``CLUSTER_ID`` included.
+    """Return the properties as the environment of the official image, `CLUSTER_ID` included.
 
-    The image turns ``KAFKA_FOO_BAR`` into ``foo.bar``: ``_`` is a dot, ``__`` an underscore,
-    ``___`` a dash.
+    The image turns `KAFKA_FOO_BAR` into `foo.bar`: `_` is a dot, `__` an underscore,
+    `___` a dash.
     """
     environment = {"CLUSTER_ID": CLUSTER_ID}
     for key, value in properties.items():

@@ -1,4 +1,4 @@
-"""Ports on 127.0.0.1 that stay a broker's own while it is down."""
+"""Ports on 127.0.0.1 that no other program gets while a broker is down."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from integration.reference.errors import ReferenceUnavailableError
 
 __all__ = ["free_ports"]
 
-# Below the ports that the kernel gives to outgoing connections: a client that keeps on dialling the
-# port of a killed broker could otherwise be given that very port and be connected to itself.
+# Below the kernel's range for outgoing connections: a client that keeps on connecting to the port of
+# a killed broker could otherwise get this port itself and be connected to itself.
 FIRST_PORT = 20_000
 LAST_PORT = 31_999
 
 
 def free_ports(count: int, chance: random.Random | None = None) -> list[int]:
-    """Return ``count`` different ports of 127.0.0.1 on which nobody listens now.
+    """Return `count` different ports of 127.0.0.1 on which nobody listens now.
 
-    Two callers at the same time start looking at different places, which ``chance`` decides.
+    Two callers at the same time start looking at different places, which `chance` decides.
     Raises `ReferenceUnavailableError` when there are not that many.
     """
     span = LAST_PORT - FIRST_PORT + 1

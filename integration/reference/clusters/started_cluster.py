@@ -17,9 +17,9 @@ __all__ = ["StartedCluster"]
 
 
 class StartedCluster(ReferenceCluster):
-    """Three nodes of ``version`` that live as long as this object is entered.
+    """Three nodes of `version`, which run while this object is open.
 
-    ``configs`` are added to every broker's configuration, ``node_configs`` to one broker's.
+    `configs` are added to every broker's configuration, `node_configs` to one broker's.
     """
 
     def __init__(

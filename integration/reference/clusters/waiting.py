@@ -1,4 +1,4 @@
-"""Waiting for something outside of this process, with an end."""
+"""Waiting for a condition outside this process, with a timeout."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def wait_until(
     interval_ms: int = 100,
     clock: Clock = _SYSTEM_CLOCK,
 ) -> T:
-    """Return the first result of ``condition`` that is true, asked every ``interval_ms``.
+    """Return the first result of `condition` that is true, asked every `interval_ms`.
 
-    ``what`` names it in the `ReferenceClusterError` that is raised after ``timeout_ms``. What
-    ``condition`` itself raises ends the wait. Blocks the calling thread.
+    `what` names it in the `ReferenceClusterError` that is raised after `timeout_ms`. What
+    `condition` itself raises ends the wait. Blocks the calling thread.
     """
     deadline_ms = clock.deadline_ms(timeout_ms)
     pause = threading.Event()
@@ -38,5 +38,5 @@ def wait_until(
         if result:
             return result
         if clock.now_ms() >= deadline_ms:
-            raise ReferenceClusterError(f"{what}: still not so after {timeout_ms / 1000:g} s")
+            raise ReferenceClusterError(f"not reached within {timeout_ms / 1000:g} s: {what}")
         pause.wait(interval_ms / 1000)

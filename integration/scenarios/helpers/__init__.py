@@ -1,1 +1,1 @@
-"""What scenarios share: observations of responses, broker configurations, recurring preparations."""
+"""What scenarios share: observations of responses, broker configurations, preparations."""

@@ -1,6 +1,6 @@
-"""A small request of every served API, in any version: what the sweep over versions asks.
+"""A small request of every served API, in any version: what the sweep over versions sends.
 
-Each is harmless: it reads, or makes something of its own, or asks for what is so already.
+None does harm: it reads, or creates something new, or asks for what is the case already.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DELETES_BY_ID, FORBIDS_CREATION = 6, 4
 
 
 class Subject(NamedTuple):
-    """What a request is about: a topic with records, and a name that nothing else has."""
+    """What a request is about: a topic with records, and a name that no topic has yet."""
 
     cluster: ClusterUnderTest
     topic: Topic
@@ -41,7 +41,7 @@ class Subject(NamedTuple):
 
 
 class Api(NamedTuple):
-    """How an API is asked and what answers."""
+    """How a request of an API is made, and the type of its response."""
 
     request_of: Callable[[Subject, int], Message]
     response: type[Message]

@@ -1,8 +1,8 @@
 """Broker configurations other than Kafka's defaults that scenarios share, a cluster for each.
 
-The defaults make a frozen follower stay in the ISR for half a minute and a dead broker in the
-metadata for nine seconds. Scenarios about what happens then lower one of the two, so that a run of
-the whole catalogue stays short and the other limit does not come in between.
+By default a paused follower stays in the ISR for half a minute, and a killed broker in metadata
+for nine seconds. Scenarios about what happens then lower one of the two, so that a run of all
+scenarios stays short and the other limit does not interfere.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ __all__ = [
 
 LAG_TIME_MS: Final = 1500
 SHORT_LAG: Final = {"replica.lag.time.max.ms": str(LAG_TIME_MS)}
-"""A follower that lacks a record leaves the ISR 1.5 s after it was last caught up, or at one of
-the checks every half of that; a frozen broker is not fenced for 9 s."""
+"""A follower that lacks a record leaves the ISR at the first check, of which there is one every
+0.75 s, that is 1.5 s after it was last caught up; a paused broker is fenced after 9 s only."""
 
 SESSION_TIMEOUT_MS: Final = 3000
 QUICK_FENCING: Final = {
     "broker.session.timeout.ms": str(SESSION_TIMEOUT_MS),
     "broker.heartbeat.interval.ms": "500",
 }
-"""A broker that sends no heartbeat is fenced after 3 s; nobody lags out for 30 s."""
+"""A broker that sends no heartbeat is fenced after 3 s; no follower leaves by its lag for 30 s."""
 FENCED_WITHIN_MS: Final = 1500
-"""The last heartbeat was up to 500 ms before the fault, and the controller looks now and then."""
+"""The last heartbeat was up to 500 ms before the fault, and the controller checks in intervals."""
 
 SMALL_OFFSETS_TOPIC: Final = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
 }
-"""For users' consumers: they look for their group's coordinator, and that makes Kafka create the
-topic of offsets, with fifty partitions of three replicas unless told otherwise."""
+"""For users' consumers: they ask for the coordinator of their group, and then Kafka creates the
+offsets topic, by default with fifty partitions of three replicas."""
 
 FETCH_WAIT_MS: Final = 500
-"""``replica.fetch.wait.max.ms``: a follower that had all was last seen up to this long ago."""
+"""`replica.fetch.wait.max.ms`: the last fetch of a caught-up follower is up to this old."""
 
 
-def lagged_out(frozen_ms: float, sent_ms: float) -> Timing:
-    """Return that a request sent at ``sent_ms`` was due when the frozen follower left the ISR."""
-    due_ms = frozen_ms + LAG_TIME_MS - sent_ms
+def lagged_out(paused_ms: float, sent_ms: float) -> Timing:
+    """Return that a request sent at `sent_ms` was due when the paused follower left the ISR."""
+    due_ms = paused_ms + LAG_TIME_MS - sent_ms
     return on_event(due_ms, early_ms=FETCH_WAIT_MS + 100, late_ms=LAG_TIME_MS / 2 + 300)
 
 
@@ -68,4 +68,4 @@ RESTRICTED: Final = {
     "log.retention.check.interval.ms": "500",
     "log.initial.task.delay.ms": "500",
 }
-"""Topics are neither made unasked nor deleted, everything is small, old records go soon."""
+"""No topics are auto-created or deleted, all limits are small, old records are deleted soon."""

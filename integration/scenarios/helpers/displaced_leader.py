@@ -1,4 +1,4 @@
-"""A topic whose leader can be moved at a chosen moment, by an election of its preferred leader."""
+"""A topic whose leader can be changed at a chosen moment, by electing its preferred leader."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["topic_with_displaced_leader"]
 
 
 def topic_with_displaced_leader(cluster: ClusterUnderTest) -> Topic:
-    """Return a topic led by the anchor and preferred by ``second``, its ISR complete.
+    """Return a topic led by `first` whose preferred leader is `second`, its ISR complete.
 
-    ``second`` is frozen until it is fenced, and goes on again; that takes five seconds on a cluster
-    with quick fencing.
+    `second` is paused until it is fenced, then resumed; that takes five seconds on a cluster with
+    quick fencing.
     """
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     cluster.faults.pause(cluster.second)

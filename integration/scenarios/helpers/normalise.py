@@ -1,9 +1,9 @@
-"""Whole responses side by side: decoded, with what may differ by nature taken out.
+"""Whole responses as plain fields, without those that may differ between any two clusters.
 
-What may differ is declared here and nowhere else: ids that a cluster draws by lot, addresses, the
-controller (a broker names any living one, as none of them is), and throttle times, which depend on
-quotas and load. Broker numbers become the parts that the brokers
-play on the cluster, because the anchor need not be the same number on both sides.
+Which fields may differ is declared here and nowhere else: ids drawn at random, addresses, the
+controller (a broker names any live broker, because none of them is the controller), and throttle
+times, which depend on quotas and load. Numbers of brokers become their roles, because `first` need
+not be the same number on both sides.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DIFFERING_FIELDS: Final = frozenset(
         "topic_id",
     }
 )
-"""Fields whose values are not compared; only whether they hold anything is."""
+"""Fields whose values are not compared; only whether they are set is."""
 
 BROKER_FIELDS: Final = frozenset(
     {
@@ -47,10 +47,10 @@ BROKER_FIELDS: Final = frozenset(
         "replica_nodes",
     }
 )
-"""Fields that hold brokers' numbers."""
+"""Fields that contain numbers of brokers."""
 
 UNORDERED_FIELDS: Final = frozenset({"brokers", "node_endpoints"})
-"""Lists whose order nobody promises; sorted by the part of the broker."""
+"""Lists whose order Kafka does not define; sorted by the role of the broker."""
 
 
 KEY_FIELDS: Final = {
@@ -60,21 +60,21 @@ KEY_FIELDS: Final = {
     "supported_features": "name",
     "synonyms": "name",
 }
-"""Lists whose items are told apart by a field of theirs instead of their place."""
+"""Lists whose items have a key: it stands in the path instead of the index."""
 
 BROKER_RESOURCE: Final = 4
 SHOWN_BYTES: Final = 256
 
 
 def normalised(
-    message: Struct, part: Callable[[int], str], unordered: Collection[str] = ()
+    message: Struct, role: Callable[[int], str], unordered: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the fields as plain JSON values, each under its path: ``topics.0.error_code``.
+    """Return the fields as plain JSON values, each under its path: `topics.0.error_code`.
 
-    ``part`` names the part that a broker plays; ``unordered`` are lists of this message whose
-    order nobody promises.
+    `role` returns the role of a broker; `unordered` names lists of this message whose order Kafka
+    does not define.
     """
-    plain = {name: _field(name, value, part) for name, value in to_dict(message).items()}
+    plain = {name: _field(name, value, role) for name, value in to_dict(message).items()}
     _sort_lists(plain, UNORDERED_FIELDS.union(unordered))
     return dict(_leaves(plain, ""))
 
@@ -89,7 +89,7 @@ def _sort_lists(value: Any, names: Collection[str]) -> None:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield what holds no further fields, by its path; an empty list is a value too."""
+    """Yield each value without fields of its own, with its path; an empty list is a value too."""
     match value:
         case dict() if value:
             named = list(value.items())
@@ -103,28 +103,28 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from _leaves(field, f"{path}.{name}" if path else name)
 
 
-def _field(name: str, value: Any, part: Callable[[int], str]) -> Any:
+def _field(name: str, value: Any, role: Callable[[int], str]) -> Any:
     if name in DIFFERING_FIELDS:
         return "given" if _given(value) else "none"
     if name in BROKER_FIELDS:
-        return [part(broker) for broker in value] if isinstance(value, list) else part(value)
-    return _plain(value, part)
+        return [role(broker) for broker in value] if isinstance(value, list) else role(value)
+    return _plain(value, role)
 
 
-def _name_broker(fields: dict[str, Any], part: Callable[[int], str]) -> None:
-    """Let a configuration's resource be called by the broker's part where it is one."""
+def _name_broker(fields: dict[str, Any], role: Callable[[int], str]) -> None:
+    """Name the resource of a configuration by the role of the broker, if it is one."""
     name = fields.get("resource_name", "")
     if fields.get("resource_type") == BROKER_RESOURCE and name.isdecimal():
-        fields["resource_name"] = part(int(name))
+        fields["resource_name"] = role(int(name))
 
 
-def _plain(value: Any, part: Callable[[int], str]) -> Any:
+def _plain(value: Any, role: Callable[[int], str]) -> Any:
     match value:
         case dict():
-            _name_broker(value, part)
-            return {name: _field(name, field, part) for name, field in value.items()}
+            _name_broker(value, role)
+            return {name: _field(name, field, role) for name, field in value.items()}
         case list():
-            return [_plain(item, part) for item in value]
+            return [_plain(item, role) for item in value]
         case bytes():
             return value.hex() if len(value) <= SHOWN_BYTES else _digest(value)
         case _:

@@ -1,4 +1,4 @@
-"""From answers to observations: which fields of a response are compared, by API."""
+"""From responses to observations: which fields of a response are compared, by API."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ COMPARED_APIS = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     }
 )
-"""Which APIs there are at all differs, see docs/differences.md; their versions may not."""
+"""The simulator serves fewer APIs, see docs/differences.md; the versions of these must be equal."""
 SHOWN_VALUES = 20
 SHOWN_BYTES = 24
 
@@ -79,7 +79,7 @@ def whole_response(
 ) -> Observation:
     """Observe every field of a response, except for those that `normalised` takes out.
 
-    ``unordered`` names lists in it whose order Kafka does not define.
+    `unordered` names lists in it whose order Kafka does not define.
     """
     return Observation(
         step,
@@ -203,7 +203,7 @@ def deleted(
 def delivered(
     step: str, delivery: Delivery, timing: Timing = UNTIMED, *, attempt: int = 1
 ) -> Observation:
-    """Observe the report that a user's producer got."""
+    """Observe the delivery report of a user's producer."""
     return Observation(
         step,
         error_code=delivery.error_code,
@@ -227,7 +227,7 @@ def read(step: str, records: list[tuple[int, bytes]]) -> Observation:
 def described(
     step: str, cluster: ClusterUnderTest, topic: Topic, partition: int = 0
 ) -> Observation:
-    """Observe the metadata of a partition: leader, its epoch, ISR, what is offline."""
+    """Observe the metadata of a partition: leader, its epoch, ISR, offline replicas."""
     found = cluster.metadata.describe(topic, partition=partition)
     return Observation(
         step,
@@ -244,7 +244,7 @@ def described(
 def answer_or_end(
     step: str, pending: Pending[Any], timing: Timing, timeout_ms: float = 5_000
 ) -> Observation:
-    """Observe whether a request was answered at all or its connection closed instead."""
+    """Observe whether a request was answered or its connection closed."""
     try:
         frame = pending.frame(timeout_ms)
     except ConnectionEndedError as ended:
@@ -322,10 +322,7 @@ def elected(
 
 
 def versions_advertised(step: str, reply: Reply[messages.ApiVersionsResponse]) -> Observation:
-    """Observe what an ApiVersions response says of the APIs that the simulator speaks of.
-
-    Which APIs there are at all differs, see docs/differences.md; their versions may not.
-    """
+    """Observe the version ranges of the APIs that the simulator serves."""
     ranges = {
         str(api.api_key): [api.min_version, api.max_version]
         for api in reply.message.api_keys

@@ -1,4 +1,4 @@
-"""Waiting until brokers act on a change of configuration, which they hear of some time later."""
+"""Waiting until brokers act on a change of configuration, which they learn of some time later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST_MARK = 1_000_000
 
 
 class Publication:
-    """Marks in the metadata log: who has read a mark has read all changes before it."""
+    """Marks in the metadata log: a broker that has read a mark has read all changes before it."""
 
     def __init__(self, cluster: ClusterUnderTest) -> None:
         self._cluster = cluster
@@ -27,8 +27,8 @@ class Publication:
     def wait(self) -> None:
         """Return when every broker acts on all changes that were answered before.
 
-        A broker shows a change before it acts on it, and takes in several at once; but it has
-        acted on all of one round when it shows the next.
+        A broker shows a change before it acts on it, and reads several at once; but it has acted on
+        all of one round when it shows the next.
         """
         for _ in range(2):
             self._mark += 1

@@ -40,12 +40,12 @@ def test_other_words_are_refused(word):
         select_reference(word)
 
 
-def test_auto_on_a_bare_machine_takes_the_recorded_answers_and_says_why(bare_machine):
+def test_auto_on_a_bare_machine_takes_the_recording_and_says_why(bare_machine):
     selection = select_reference()
     assert selection.kind is ReferenceKind.RECORDED
     assert "Docker does not run: apt-get install" in selection.reason
     assert "Java is missing: apt-get install" in selection.reason
-    with pytest.raises(ValueError, match="need no cluster"):
+    with pytest.raises(ValueError, match="needs no cluster"):
         selection.cluster()
 
 
@@ -76,7 +76,7 @@ def test_an_address_of_somebody_else_takes_no_broker_configuration():
         select_reference("bootstrap=kafka:9092").cluster(node_configs={1: {"unclean": "true"}})
 
 
-def test_a_cluster_of_somebody_else_cannot_be_hurt():
+def test_a_cluster_of_somebody_else_gets_no_faults():
     cluster = BootstrapCluster("kafka:9092")
     assert cluster.faults == frozenset()
     for verb in (cluster.pause, cluster.resume, cluster.kill, cluster.start):

@@ -1,4 +1,4 @@
-"""Requests whose leader moves, stops or dies. Kafka: Partition.makeFollower, DelayedFetch A and E."""
+"""Requests whose leader changes, stops or dies. Kafka: Partition.makeFollower, DelayedFetch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOVED_LATE_MS = 500.0
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def a_parked_fetch_whose_leader_moves_away(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Version 10: NOT_LEADER; 12 and 17 with an epoch: FENCED_LEADER_EPOCH; without: it stays."""
+    """Version 10: NOT_LEADER; 12 and 17 with an epoch: FENCED_LEADER_EPOCH; without: parked."""
     topic = topic_with_displaced_leader(cluster)
     epoch = cluster.metadata.describe(topic).leader_epoch
     old = cluster.first
@@ -80,7 +80,7 @@ def a_parked_fetch_whose_leader_moves_away(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def a_parked_produce_whose_leader_is_demoted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NOT_LEADER_OR_FOLLOWER at the change; the record that the new leader has stays."""
+    """NOT_LEADER_OR_FOLLOWER at the change; the record stays, because the new leader has it."""
     topic = topic_with_displaced_leader(cluster)
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"before")
@@ -103,7 +103,7 @@ def a_parked_produce_whose_leader_is_demoted(cluster: ClusterUnderTest) -> Itera
 def a_leader_frozen_for_less_than_its_session_keeps_its_partitions(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """What was asked of it meanwhile is answered when it goes on; the leader epoch is the same."""
+    """What was sent while it is paused is answered when it resumes; the leader epoch is the same."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     leader, consumer = cluster.connect(cluster.second), cluster.connect(cluster.second)
     leader.produce(topic, b"before")
@@ -123,14 +123,14 @@ def a_leader_frozen_for_less_than_its_session_keeps_its_partitions(
 def a_leader_frozen_beyond_its_session_is_replaced(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The first of the ISR that lives leads with the next epoch; the old one comes back to follow."""
+    """The next live broker of the ISR leads, with the next epoch; the old leader returns to follow."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     leader = cluster.connect(cluster.second)
     yield produced("before", leader.produce(topic, b"acknowledged"), at_once())
-    frozen_ms = cluster.faults.pause(cluster.second)
+    paused_ms = cluster.faults.pause(cluster.second)
     elected_ms = cluster.wait_until.leader(topic, cluster.first)
     due = on_event(SESSION_TIMEOUT_MS, early_ms=600, late_ms=FENCED_WITHIN_MS)
-    yield Observation("new leader", elapsed_ms=elected_ms - frozen_ms, timing=due)
+    yield Observation("new leader", elapsed_ms=elected_ms - paused_ms, timing=due)
     yield described("without the old one", cluster, topic)
     new = cluster.connect(cluster.first)
     cluster.wait_until.isr(topic, cluster.first, cluster.third)
@@ -178,13 +178,13 @@ def a_killed_leader_closes_its_connections_and_nothing_acknowledged_is_lost(
 def a_returning_leader_truncates_what_nobody_acknowledged(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A record with acks=1 that only the dead leader had is gone, its offset used again."""
+    """A record with acks=1 that only the killed leader had is gone, and its offset is used again."""
     other = cluster.topics.create([cluster.second, cluster.third], settled=False)
     topic = cluster.topics.create([cluster.second, cluster.third])
     leader = cluster.connect(cluster.second)
     leader.produce(topic, b"kept")
     cluster.faults.pause(cluster.third)
-    # Answers the fetch that the frozen follower still has at the leader, before the record comes.
+    # Completes the fetch that the paused follower still has at the leader, before the record comes.
     leader.produce(other, b"not this one", acks=1)
     yield produced("acks=1", leader.produce(topic, b"lost", acks=1), at_once())
     cluster.faults.kill(cluster.second)
@@ -207,7 +207,7 @@ def a_returning_leader_truncates_what_nobody_acknowledged(
     topology="1 partition x 3 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL}
 )
 def a_parked_produce_whose_leader_is_killed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The connection ends without an answer; the record lives on where a follower had it."""
+    """The connection ends without a response; the record survives where a follower had it."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     leader = cluster.connect(cluster.second)
     leader.produce(topic, b"before")
@@ -225,7 +225,7 @@ def a_parked_produce_whose_leader_is_killed(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="2 topics of 1 partition x 1 replica")
 def a_parked_fetch_of_a_topic_that_is_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It is answered when the broker drops the partition, and the other partition with it."""
+    """The whole request is answered, both partitions, when the broker drops the deleted one."""
     kept, doomed = cluster.topics.create([cluster.first]), cluster.topics.create([cluster.first])
     consumers = {version: cluster.connect(cluster.first) for version in (12, 17)}
     parked = {

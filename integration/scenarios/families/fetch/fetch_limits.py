@@ -1,4 +1,4 @@
-"""How much one fetch answers. Kafka: ReplicaManager.readFromLog, LocalLog.read, FetchContext."""
+"""How much one fetch returns. Kafka: ReplicaManager.readFromLog, LocalLog.read, FetchContext."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FETCH_BY_NAME = 12
 def the_first_batch_is_whole_whatever_the_limits(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A batch larger than either limit is answered whole, so that a consumer can go on; alone."""
+    """A batch larger than either limit is returned whole, alone, so that a consumer proceeds."""
     topic = _filled(cluster, batches=3)
     leader = cluster.connect(cluster.first)
     for limit in (0, 1, 17, BATCH_BYTES - 1, BATCH_BYTES):
@@ -40,7 +40,7 @@ def the_first_batch_is_whole_whatever_the_limits(
 
 @scenario(topology="1 partition x 1 replica")
 def negative_limits_fail_the_partition(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Below zero either limit is UNKNOWN_SERVER_ERROR where there is something to read."""
+    """A negative limit is UNKNOWN_SERVER_ERROR where there is something to read."""
     topic = _filled(cluster, batches=2)
     leader = cluster.connect(cluster.first)
     for limit in (-1, -(1 << 31)):
@@ -52,7 +52,7 @@ def negative_limits_fail_the_partition(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="1 partition x 1 replica")
 def a_later_batch_is_cut_at_the_limit(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Of a batch that does not fit behind another a piece is answered, as large as the rest."""
+    """A second batch that does not fit is cut: the response has as many of its bytes as fit."""
     topic = _filled(cluster, batches=4)
     leader = cluster.connect(cluster.first)
     for limit in (BATCH_BYTES + 1, BATCH_BYTES + 61, 2 * BATCH_BYTES - 1, 2 * BATCH_BYTES):
@@ -68,7 +68,7 @@ def a_later_batch_is_cut_at_the_limit(cluster: ClusterUnderTest) -> Iterator[Obs
 def partitions_share_max_bytes_in_the_order_asked(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The first partitions take what they may; the others are answered empty, without error."""
+    """The first partitions use up the limit; the others are empty, without an error."""
     topic = _filled(cluster, batches=2, partitions=3)
     leader = cluster.connect(cluster.first)
     limits = (1, BATCH_BYTES, BATCH_BYTES + 10, 2 * BATCH_BYTES, 3 * BATCH_BYTES + 10)
@@ -87,7 +87,7 @@ def partitions_share_max_bytes_in_the_order_asked(
 def the_first_batch_is_that_of_the_first_partition_that_has_one(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """An empty partition or a failing one before it takes nothing of the limit."""
+    """An empty or a failing partition in front uses none of the limit."""
     topic = cluster.topics.create([cluster.first], partitions=3)
     leader = cluster.connect(cluster.first)
     for partition in (1, 2):
@@ -108,7 +108,7 @@ def the_first_batch_is_that_of_the_first_partition_that_has_one(
 def a_response_has_the_partitions_in_the_order_of_the_request(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Topics and partitions as asked, also the unknown ones between them: whole responses."""
+    """Topics and partitions in the order of the request, unknown ones included: whole responses."""
     first, second = (_filled(cluster, batches=1, partitions=2) for _ in range(2))
     unknown = cluster.topics.unknown()
     leader = cluster.connect(cluster.first)
@@ -127,7 +127,7 @@ def a_response_has_the_partitions_in_the_order_of_the_request(
 
 @scenario(topology="1 partition x 1 replica")
 def a_partition_asked_twice_is_answered_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Of two positions in one partition, one counts."""
+    """Only one of two positions in the same partition counts."""
     topic = _filled(cluster, batches=3)
     leader = cluster.connect(cluster.first)
     for version in (FETCH_BY_NAME, 17):
@@ -139,7 +139,7 @@ def a_partition_asked_twice_is_answered_once(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="1 partition x 1 replica")
 def min_bytes_are_capped_by_max_bytes(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A fetch that could never have its min_bytes is answered at once when max_bytes are there."""
+    """A fetch whose min_bytes exceed its max_bytes is answered as soon as max_bytes are there."""
     topic = _filled(cluster, batches=2)
     leader = cluster.connect(cluster.first)
     reply = leader.fetch(topic, max_wait_ms=2000, min_bytes=1 << 20, max_bytes=2 * BATCH_BYTES)
@@ -156,7 +156,7 @@ def min_bytes_are_capped_by_max_bytes(cluster: ClusterUnderTest) -> Iterator[Obs
 def a_parked_fetch_counts_no_more_than_its_partition_limit(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Bytes beyond a partition's limit do not wake it; with room for them they do."""
+    """Bytes above the partition's limit do not wake it; with a larger limit they do."""
     topic = cluster.topics.create([cluster.first])
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     parked = consumer.start_fetch(
@@ -182,7 +182,7 @@ def a_parked_fetch_counts_no_more_than_its_partition_limit(
 def a_position_within_a_batch_is_answered_with_the_whole_batch(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The records before the offset come along: the base offset is below what was asked."""
+    """Records before the asked offset are returned too: the base offset is below it."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for values in ((b"a", b"b", b"c"), (b"d", b"e")):
@@ -197,7 +197,7 @@ def a_position_within_a_batch_is_answered_with_the_whole_batch(
 def read_committed_sees_plain_records_as_read_uncommitted_does(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Whole responses at both levels: only the list of aborted transactions may tell them apart."""
+    """Whole responses at both levels: only the list of aborted transactions may differ."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     yield whole_response(
@@ -214,7 +214,7 @@ def read_committed_sees_plain_records_as_read_uncommitted_does(
 
 @scenario(topology="1 partition x 1 replica")
 def a_fetch_ends_with_its_segment(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Records of the next segment are not in the answer, though there be room for them."""
+    """Records of the next segment are not returned, even if they fit."""
     topic = cluster.topics.create([cluster.first], segment_bytes=str(1 << 20))
     leader = cluster.connect(cluster.first)
     for _ in range(4):
@@ -226,7 +226,7 @@ def a_fetch_ends_with_its_segment(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology="1 partition x 3 replicas")
 def a_follower_keeps_to_the_same_limits(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A consumer that reads from a follower gets the first batch whole and the second cut."""
+    """A consumer that reads from a follower gets the first batch whole and the second one cut."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     for _ in range(2):
@@ -244,7 +244,7 @@ def a_follower_keeps_to_the_same_limits(cluster: ClusterUnderTest) -> Iterator[O
 def an_unknown_isolation_level_fails_the_request(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Whole responses to levels 2 and -1, of versions that name topics and that have ids."""
+    """Whole responses to levels 2 and -1, in versions with topic names and with topic ids."""
     topic = _filled(cluster, batches=1)
     leader = cluster.connect(cluster.first)
     for version in (4, FETCH_BY_NAME, 13, 17):
@@ -257,7 +257,7 @@ def an_unknown_isolation_level_fails_the_request(
 
 @scenario(topology="1 partition x 1 replica")
 def fetch_sessions_have_rules(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A new session, an unknown one, a wrong epoch, and the end of one that never was."""
+    """A new session, an unknown one, a wrong epoch, and the end of a session that does not exist."""
     topic = _filled(cluster, batches=1)
     leader = cluster.connect(cluster.first)
     for step, session_id, epoch in (
@@ -275,7 +275,7 @@ def fetch_sessions_have_rules(cluster: ClusterUnderTest) -> Iterator[Observation
 
 
 def _filled(cluster: ClusterUnderTest, *, batches: int, partitions: int = 1) -> Topic:
-    """Return a topic of the anchor alone with that many batches in every partition."""
+    """Return a topic on the first broker alone, with so many batches in every partition."""
     topic = cluster.topics.create([cluster.first], partitions=partitions)
     leader = cluster.clients.ask(cluster.first)
     for partition in range(partitions):
@@ -292,7 +292,7 @@ def _fetch_all(
     max_bytes: int,
     partition_max_bytes: int = 1 << 20,
 ) -> Reply[messages.FetchResponse]:
-    """Fetch all these partitions from their start, in that order."""
+    """Fetch all these partitions from offset 0, in this order."""
     positions = [
         Position(topic, partition, max_bytes=partition_max_bytes) for partition in partitions
     ]
@@ -300,7 +300,7 @@ def _fetch_all(
 
 
 def _shares(step: str, reply: Reply[messages.FetchResponse]) -> Observation:
-    """Observe how the partitions of a response share it, in its order."""
+    """Observe how much of a response each partition has, in the order of the response."""
     answers = [answer for named in reply.message.responses for answer in named.partitions]
     return Observation(
         step,

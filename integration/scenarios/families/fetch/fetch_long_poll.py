@@ -19,12 +19,12 @@ VALUE = b"v" * 32
 BATCH_BYTES = len(batch_of([VALUE]))
 UNKNOWN_PARTITION = 99
 FOLLOWER_FETCH_MS = 500.0
-"""A follower's own fetch from its leader may wait that long before it hears of a high watermark."""
+"""A follower's own fetch may wait that long at its leader before it returns a high watermark."""
 
 
 @scenario()
 def an_empty_partition_answers_at_max_wait(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Empty and without error, exactly when max_wait_ms is over: 0, 100, 500, 1000 ms."""
+    """Empty and without an error, exactly after max_wait_ms: 0, 100, 500, 1000 ms."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for max_wait_ms in (0, -1):
@@ -37,7 +37,7 @@ def an_empty_partition_answers_at_max_wait(cluster: ClusterUnderTest) -> Iterato
 
 @scenario()
 def min_bytes_of_nothing_is_answered_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """min_bytes 0 or below waits for nothing, whatever max_wait_ms says."""
+    """With min_bytes 0 or below nothing is waited for, whatever max_wait_ms says."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for min_bytes in (0, -1):
@@ -47,7 +47,7 @@ def min_bytes_of_nothing_is_answered_at_once(cluster: ClusterUnderTest) -> Itera
 
 @scenario()
 def a_produce_wakes_a_parked_fetch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The record is answered when the high watermark passes it, long before max_wait_ms."""
+    """The record is returned when the high watermark passes it, long before max_wait_ms."""
     topic = cluster.topics.create()
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     parked = consumer.start_fetch(Position(topic), max_wait_ms=5000)
@@ -60,7 +60,7 @@ def a_produce_wakes_a_parked_fetch(cluster: ClusterUnderTest) -> Iterator[Observ
 
 @scenario()
 def min_bytes_are_counted_over_several_produces(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Two batches are too few, the third wakes the fetch with all three."""
+    """Two batches are too few; the third one wakes the fetch, which returns all three."""
     topic = cluster.topics.create()
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     parked = consumer.start_fetch(Position(topic), max_wait_ms=5000, min_bytes=3 * BATCH_BYTES)
@@ -77,7 +77,7 @@ def min_bytes_are_counted_over_several_produces(cluster: ClusterUnderTest) -> It
 def min_bytes_are_counted_over_several_partitions(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A batch in each of two partitions is enough together."""
+    """One batch in each of two partitions is enough together."""
     topic = cluster.topics.create(partitions=2)
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     parked = consumer.start_fetch(
@@ -95,7 +95,7 @@ def min_bytes_are_counted_over_several_partitions(
 def what_is_there_below_min_bytes_is_answered_at_max_wait(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A record that is too small for min_bytes comes when the wait is over."""
+    """A record smaller than min_bytes is returned after max_wait_ms."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, VALUE)
@@ -107,7 +107,7 @@ def what_is_there_below_min_bytes_is_answered_at_max_wait(
 def one_produce_wakes_only_the_fetches_that_it_satisfies(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Of two parked fetches with different min_bytes the modest one is woken, the other waits."""
+    """Of two parked fetches the one with small min_bytes is woken; the other one waits."""
     topic = cluster.topics.create()
     modest, greedy = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader = cluster.connect(cluster.first)
@@ -124,7 +124,7 @@ def one_produce_wakes_only_the_fetches_that_it_satisfies(
 def one_produce_wakes_all_fetches_of_the_partition(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Five consumers wait on five connections and are all woken."""
+    """Five consumers wait on five connections, and all are woken."""
     topic = cluster.topics.create()
     consumers = [cluster.connect(cluster.first) for _ in range(5)]
     leader = cluster.connect(cluster.first)
@@ -140,7 +140,7 @@ def one_produce_wakes_all_fetches_of_the_partition(
 def a_fetch_of_two_partitions_is_woken_by_either(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The partition without records is in the answer too, empty."""
+    """The response also has the partition without records, empty."""
     topic = cluster.topics.create(partitions=2)
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     for partition in (0, 1):
@@ -160,7 +160,7 @@ def a_fetch_of_two_partitions_is_woken_by_either(
 
 @scenario()
 def an_unknown_partition_alone_is_told_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """There is nothing to wait for: UNKNOWN_TOPIC_OR_PARTITION, by name and by id."""
+    """Nothing is waited for: UNKNOWN_TOPIC_OR_PARTITION, by name and by id."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for version in (12, 17):
@@ -182,7 +182,7 @@ def an_unknown_topic_alone_is_told_at_once(cluster: ClusterUnderTest) -> Iterato
 def an_unknown_partition_beside_an_empty_one_does_not_shorten_the_wait(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Both are answered when max_wait_ms is over."""
+    """Both are answered after max_wait_ms."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for version in (12, 17):
@@ -199,7 +199,7 @@ def an_unknown_partition_beside_an_empty_one_does_not_shorten_the_wait(
 def without_partitions_there_is_nothing_to_wait_for(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A fetch that asks for no partition is answered at once, with none."""
+    """A fetch of no partition is answered at once, with none."""
     leader = cluster.connect(cluster.first)
     reply = leader.start_fetch(max_wait_ms=1000).result()
     yield whole_response("no partitions", cluster, reply, at_once())
@@ -209,7 +209,7 @@ def without_partitions_there_is_nothing_to_wait_for(
 def an_offset_out_of_range_ends_the_wait_of_the_whole_request(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """OFFSET_OUT_OF_RANGE at once, and the empty partition beside it is answered with it."""
+    """OFFSET_OUT_OF_RANGE at once; the empty partition of the request is answered with it."""
     topic = cluster.topics.create(partitions=2)
     leader = cluster.connect(cluster.first)
     leader.produce(topic, VALUE)
@@ -227,7 +227,7 @@ def an_offset_out_of_range_ends_the_wait_of_the_whole_request(
 def any_follower_serves_consumers_from_version_11(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Version 10 is told NOT_LEADER_OR_FOLLOWER; from 11 on a follower answers what it may show."""
+    """Version 10 gets NOT_LEADER_OR_FOLLOWER; from 11 on a follower returns records up to its HW."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     leader.produce(topic, VALUE)
@@ -259,7 +259,7 @@ def a_fetch_parked_at_a_follower_is_woken_by_its_replication(
 def a_broker_without_a_replica_is_not_asked_in_vain(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A broker that has no replica at all answers NOT_LEADER_OR_FOLLOWER at once."""
+    """A broker without a replica answers NOT_LEADER_OR_FOLLOWER at once."""
     topic = cluster.topics.create([cluster.first, cluster.second])
     stranger = cluster.connect(cluster.third)
     for version in (10, 12, 17):
@@ -269,7 +269,7 @@ def a_broker_without_a_replica_is_not_asked_in_vain(
 
 @scenario()
 def lateness_of_long_polls(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A hundred fetches of an empty partition with max_wait_ms 20, to see how late they are."""
+    """A hundred fetches of an empty partition with max_wait_ms 20, to measure how late they are."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for attempt in range(1, 101):
@@ -279,7 +279,7 @@ def lateness_of_long_polls(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario()
 def lateness_of_wake_ups(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A hundred parked fetches woken by a produce with acks=1, to see how long after it."""
+    """A hundred parked fetches, each woken by a produce with acks=1, to measure the delay."""
     topic = cluster.topics.create([cluster.first])
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     for attempt in range(1, 101):

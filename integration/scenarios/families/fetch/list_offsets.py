@@ -1,4 +1,4 @@
-"""Where a log begins, ends and reaches a time. Kafka: UnifiedLog.fetchOffsetByTimestamp, Partition."""
+"""Offsets of a log's start, its end and of timestamps. Kafka: UnifiedLog.fetchOffsetByTimestamp."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ MEBIBYTE = 1 << 20
 UNKNOWN_PARTITION = 99
 DEBUGGING_CONSUMER = -2
 UNORDERED = ("topics", "partitions")
-"""Of a ListOffsets response with several partitions: Kafka gathers them in a hash map."""
+"""The lists of a ListOffsets response that Kafka collects in a hash map."""
 
 
 @scenario(topology="1 partition x 1 replica")
 def an_empty_log_begins_and_ends_at_0(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Earliest, latest, max timestamp and any time, before the first record and after five."""
+    """Earliest, latest, max timestamp and a timestamp, before the first record and after five."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     asked = (EARLIEST, LATEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, 0, TIMESTAMP_MS)
@@ -54,7 +54,7 @@ def an_empty_log_begins_and_ends_at_0(cluster: ClusterUnderTest) -> Iterator[Obs
 def a_time_finds_the_first_record_that_is_as_new(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Before, at, between and after the records' times, within batches too; after all it is -1."""
+    """Timestamps before, at, between and after the records', also inside batches; -1 after all."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for times in ((100, 200, 200), (300,), (500, 700)):
@@ -68,7 +68,7 @@ def a_time_finds_the_first_record_that_is_as_new(
 def times_out_of_order_find_the_first_batch_that_reaches_them(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Times that go back: the first record in the log's order that is not older."""
+    """Timestamps that decrease: the first record in log order that is not older is found."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for times in ((500,), (100, 900, 200), (300,), (900,)):
@@ -83,7 +83,7 @@ def times_out_of_order_find_the_first_batch_that_reaches_them(
 def the_max_timestamp_is_that_of_the_first_record_that_has_it(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Its offset after each append: later ones with the same time do not move it."""
+    """Its offset after each append: later records with the same timestamp do not change it."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for times in ((100,), (100,), (50, 400, 200), (400,), (300,)):
@@ -113,7 +113,7 @@ def compressed_batches_are_searched_record_by_record(
 
 @scenario(topology="1 partition x 1 replica")
 def times_are_found_across_segments(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Several segments of 1 MiB, each with records of a later time; one that goes back."""
+    """Several segments of 1 MiB, each with later records, and one timestamp that decreases."""
     topic = cluster.topics.create([cluster.first], segment_bytes=str(MEBIBYTE))
     leader = cluster.connect(cluster.first)
     for time in (100, 200, 300, 250, 400):
@@ -127,7 +127,7 @@ def times_are_found_across_segments(cluster: ClusterUnderTest) -> Iterator[Obser
 
 @scenario(topology="1 partition x 1 replica")
 def isolation_levels_agree_on_plain_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Both levels for every kind of question; another level is UNKNOWN_SERVER_ERROR."""
+    """Both levels, for every kind of question; any other level is UNKNOWN_SERVER_ERROR."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", b"b")
@@ -141,7 +141,7 @@ def isolation_levels_agree_on_plain_records(cluster: ClusterUnderTest) -> Iterat
 def a_leader_epoch_other_than_the_current_is_refused(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """FENCED_LEADER_EPOCH below it, UNKNOWN_LEADER_EPOCH above it, for offsets and epochs' ends."""
+    """FENCED_LEADER_EPOCH below it, UNKNOWN_LEADER_EPOCH above, for offsets and ends of epochs."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a")
@@ -158,7 +158,7 @@ def a_leader_epoch_other_than_the_current_is_refused(
 def the_end_of_an_epoch_is_where_the_next_begins(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """OffsetForLeaderEpoch of the only epoch, of unknown ones and of an empty log."""
+    """OffsetForLeaderEpoch of the only epoch, of unknown epochs and of an empty log."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for step in ("empty", "three records"):
@@ -169,7 +169,7 @@ def the_end_of_an_epoch_is_where_the_next_begins(
 
 @scenario(topology="1 partition x 2 replicas")
 def only_the_leader_knows_offsets(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NOT_LEADER_OR_FOLLOWER by the other broker; a debugging consumer may ask it."""
+    """Another broker answers NOT_LEADER_OR_FOLLOWER, except to a debugging consumer."""
     topic = cluster.topics.create([cluster.first, cluster.second])
     cluster.clients.ask(cluster.first).produce(topic, b"a")
     for part, broker in (("follower", cluster.second), ("stranger", cluster.third)):
@@ -206,7 +206,7 @@ def unknown_partitions_fail_alone(cluster: ClusterUnderTest) -> Iterator[Observa
 def a_partition_asked_twice_is_an_invalid_request(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Twice in one topic or in two entries of the same topic, known or not; the others are told."""
+    """Twice in one topic or in two entries of it, known or not; the others are answered."""
     topic, other = (cluster.topics.create([cluster.first]) for _ in range(2))
     unknown = cluster.topics.unknown()
     leader = cluster.connect(cluster.first)
@@ -229,7 +229,7 @@ def a_partition_asked_twice_is_an_invalid_request(
 
 @scenario(topology="1 partition x 1 replica")
 def special_timestamps_have_a_first_version(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Which of -1 to -7 a version knows; what an older one makes of them."""
+    """Which of the timestamps -1 to -7 a version knows, and what older versions answer to them."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", b"b")
@@ -247,7 +247,7 @@ def special_timestamps_have_a_first_version(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="1 partition x 1 replica")
 def deleted_records_are_not_found(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """After a deletion the earliest offset and the first record of a time are at the log's start."""
+    """After a deletion the earliest offset, and that of an old timestamp, is the log start offset."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for times in ((100, 200), (300, 400), (500,)):
@@ -260,7 +260,7 @@ def deleted_records_are_not_found(cluster: ClusterUnderTest) -> Iterator[Observa
 
 
 def _append_at(leader: BrokerClient, topic: Topic, times: Sequence[int]) -> None:
-    """Append one batch of records with these times, in ms after the usual one."""
+    """Append one batch of records with these timestamps, in ms after `TIMESTAMP_MS`."""
     records = [Record(b"v", timestamp=TIMESTAMP_MS + time) for time in times]
     leader.start_produce(Append(topic, 0, build_batch(records))).result()
 
@@ -268,7 +268,7 @@ def _append_at(leader: BrokerClient, topic: Topic, times: Sequence[int]) -> None
 def _partition(
     topic: Topic, timestamp: int, partition: int = 0
 ) -> messages.ListOffsetsRequest.ListOffsetsTopic:
-    """Return the question about one partition as an entry of its own."""
+    """Return an entry of the request that asks about one partition."""
     request = messages.ListOffsetsRequest
     return request.ListOffsetsTopic(
         topic.name, [request.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)]

@@ -1,4 +1,4 @@
-"""Every version of every served API on both sides. Kafka: ApiVersionManager, ApiVersionsResponse."""
+"""Every version of every API that is served. Kafka: ApiVersionManager, ApiVersionsResponse."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Range(NamedTuple):
 
 @scenario(topology="none")
 def the_advertised_apis_and_features_are_kafkas(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Whole ApiVersions responses of every version: each API with its range, each feature."""
+    """Whole ApiVersions responses of every version: the range of each API, and the features."""
     client = cluster.connect(cluster.first)
     for version in range(5):
         reply = client.request(_api_versions(version), version, messages.ApiVersionsResponse)
@@ -42,7 +42,7 @@ def the_advertised_apis_and_features_are_kafkas(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="none")
 def clients_have_to_name_their_software(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_REQUEST without APIs for an empty or strange name or version, from version 3 on."""
+    """INVALID_REQUEST without APIs for an empty or malformed name or version, from version 3 on."""
     client = cluster.connect(cluster.first)
     names = ("good", "", "-", "a-", ".a", "a b", "a.b-c", "\u00e4", "x" * 300)
     for name in names:
@@ -55,7 +55,7 @@ def clients_have_to_name_their_software(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="none")
 def newer_clients_are_told_what_there_is(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """ApiVersions above the range: UNSUPPORTED_VERSION in version 0, and the connection lives on."""
+    """ApiVersions above the range: UNSUPPORTED_VERSION in version 0; the connection stays open."""
     for version in (5, 99, 32767, -1):
         client = cluster.connect(cluster.first)
         frame = _frame(ApiKey.API_VERSIONS, version)
@@ -73,7 +73,7 @@ def newer_clients_are_told_what_there_is(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="none")
 def versions_just_outside_end_the_connection(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """One below and one above the range of every API but ApiVersions: closed without an answer."""
+    """One below and one above the range, of every API except ApiVersions: closed, no response."""
     ranges = _ranges(cluster)
     for key in (ApiKey.PRODUCE, *REQUESTS):
         for version in (ranges[key].first - 1, ranges[key].last + 1):
@@ -90,7 +90,7 @@ def versions_just_outside_end_the_connection(cluster: ClusterUnderTest) -> Itera
 def produce_advertises_versions_that_it_does_not_serve(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Librdkafka wants 0 in the range; 0 to 2 end the connection all the same."""
+    """Librdkafka needs 0 in the range; versions 0 to 2 end the connection nevertheless."""
     for version in range(3):
         pending = cluster.connect(cluster.first).send_frame(
             _frame(ApiKey.PRODUCE, version),
@@ -105,7 +105,7 @@ def produce_advertises_versions_that_it_does_not_serve(
 def every_version_of_produce_and_fetch_answers_alike(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Whole responses: an append, then a fetch of all, by name and by id as the version has it."""
+    """Whole responses: an append, then a fetch, by topic name or by id as the version has it."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     for version in range(3, _ranges(cluster)[ApiKey.PRODUCE].last + 1):
@@ -130,7 +130,7 @@ def every_version_of_the_offset_apis_answers_alike(
 def every_version_of_the_topic_apis_answers_alike(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Metadata, CreateTopics, DeleteTopics, CreatePartitions and their like."""
+    """Metadata, CreateTopics, DeleteTopics, CreatePartitions and similar APIs."""
     yield from _sweep(
         cluster,
         (
@@ -151,7 +151,7 @@ def every_version_of_the_other_apis_answers_alike(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
     """Configurations, the cluster, producer ids."""
-    cluster.clients.producer_id()  # the broker gets its first ones when it is asked first
+    cluster.clients.producer_id()  # a broker asks for its first block when a client asks it
     yield from _sweep(
         cluster,
         (
@@ -165,7 +165,7 @@ def every_version_of_the_other_apis_answers_alike(
 
 
 def _sweep(cluster: ClusterUnderTest, keys: Iterable[ApiKey]) -> Iterator[Observation]:
-    """Ask each API in each version that this broker advertises, of a topic with three records."""
+    """Send each API in each version that the broker advertises, about a topic with three records."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     client.produce(topic, b"a", b"b")
@@ -180,7 +180,7 @@ def _sweep(cluster: ClusterUnderTest, keys: Iterable[ApiKey]) -> Iterator[Observ
 
 
 def _ranges(cluster: ClusterUnderTest) -> dict[int, Range]:
-    """Return the ranges that the anchor advertises."""
+    """Return the ranges that the first broker advertises."""
     return _ranges_of(cluster.clients.ask(cluster.first))
 
 
@@ -196,5 +196,5 @@ def _api_versions(version: int) -> messages.ApiVersionsRequest:
 
 
 def _frame(api_key: int, version: int) -> bytes:
-    """Return a request without a body, whose header has no client and no tagged fields."""
+    """Return a request without a body, whose header has no client id and no tagged fields."""
     return _HEADER.pack(_HEADER.size - 4 + 1, api_key, version, 0, -1) + b"\0"

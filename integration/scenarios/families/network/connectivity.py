@@ -1,4 +1,4 @@
-"""Clients and brokers that go away. Kafka: SocketServer, and what the purgatory keeps."""
+"""Clients and brokers that disconnect. Kafka: SocketServer, and what stays in the purgatory."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 50
 RETRANSMITTED_WITHIN_MS = 1500
-"""What TCP sent in vain it sends again, after pauses that double; Docker's proxy is in between."""
-ONCE_MENDED = {"early_ms": 500, "late_ms": RETRANSMITTED_WITHIN_MS}
-"""The network is whole somewhat before Docker says so."""
+"""TCP retransmits after pauses that double, and Docker's proxy is in between."""
+AFTER_RECONNECT = {"early_ms": 500, "late_ms": RETRANSMITTED_WITHIN_MS}
+"""Packets pass somewhat before Docker says so."""
 
 
 @scenario(needs={Fault.PAUSE})
 def a_client_that_leaves_does_not_take_its_parked_produce_along(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The record was appended and becomes visible; what was pipelined behind it is not served."""
+    """The record was appended and becomes visible; the request pipelined behind it is not served."""
     topic = cluster.topics.create()
     leaver, observer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)
@@ -53,7 +53,7 @@ def a_client_that_leaves_does_not_take_its_parked_produce_along(
 def a_client_that_leaves_a_parked_fetch_disturbs_nobody(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The next produce and the fetches of others are as if it had never been there."""
+    """The next produce, and fetches of other clients, are not affected."""
     topic = cluster.topics.create([cluster.first])
     leaver, stayer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader = cluster.connect(cluster.first)
@@ -88,7 +88,7 @@ def fifty_parked_fetches_on_fifty_connections(cluster: ClusterUnderTest) -> Iter
 def a_frozen_broker_accepts_connections_and_answers_when_it_goes_on(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A request that was sent meanwhile, on an old or on a new connection, is served then."""
+    """A request sent while it is paused, on an old or a new connection, is served when it resumes."""
     topic = cluster.topics.create([cluster.third])
     old = cluster.connect(cluster.third)
     old.produce(topic, b"before")
@@ -108,7 +108,7 @@ def a_frozen_broker_accepts_connections_and_answers_when_it_goes_on(
 def a_killed_broker_refuses_connections_until_it_is_back(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Refused, not ignored; after the start its topics are there again, with their records."""
+    """Connections are refused; after the start its topics are back, with their records."""
     topic = cluster.topics.create([cluster.third])
     cluster.connect(cluster.third).produce(topic, b"kept")
     cluster.faults.kill(cluster.third)
@@ -126,7 +126,7 @@ def a_killed_broker_refuses_connections_until_it_is_back(
 def a_follower_cut_off_from_the_others_leaves_the_isr(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """It is fenced, still answers clients with what it had, and catches up when reconnected."""
+    """It is fenced, still returns to clients the records it has, and catches up when reconnected."""
     topic = cluster.topics.create()
     leader, cut_off = cluster.connect(cluster.first), cluster.connect(cluster.third)
     leader.produce(topic, b"before")
@@ -148,7 +148,7 @@ def a_follower_cut_off_from_the_others_leaves_the_isr(
 def a_leader_cut_off_from_the_others_acknowledges_nothing_to_acks_all(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Clients still reach it: acks=1 is taken and lost, acks=all times out; another one leads."""
+    """Clients still reach it: acks=1 is accepted and lost, acks=all times out; another one leads."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     old = cluster.connect(cluster.second)
     old.produce(topic, b"kept")
@@ -171,7 +171,7 @@ def a_leader_cut_off_from_the_others_acknowledges_nothing_to_acks_all(
 def a_follower_that_no_client_reaches_goes_on_replicating(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Nothing of it is seen at the leader; what it was asked meanwhile it answers afterwards."""
+    """The leader does not notice; requests sent to it meanwhile are answered afterwards."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.third)
     cluster.faults.disconnect_clients(cluster.third)
@@ -179,9 +179,9 @@ def a_follower_that_no_client_reaches_goes_on_replicating(
     yield produced("acks=all", leader.produce(topic, b"a"), at_once())
     cluster.wait(1000)
     yield described("meanwhile", cluster, topic)
-    mended_ms = cluster.faults.reconnect_clients(cluster.third)
+    reconnected_ms = cluster.faults.reconnect_clients(cluster.third)
     fetch = pending.result()
-    due = after(fetch, mended_ms, **ONCE_MENDED)
+    due = after(fetch, reconnected_ms, **AFTER_RECONNECT)
     yield fetched("from the follower", fetch, due)
 
 
@@ -189,7 +189,7 @@ def a_follower_that_no_client_reaches_goes_on_replicating(
 def a_leader_that_no_client_reaches_stays_the_leader(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Its heartbeats arrive, so nobody else leads; the requests reach it when the way is free."""
+    """Its heartbeats arrive, so no other broker leads; requests reach it after the reconnect."""
     topic = cluster.topics.create([cluster.third, cluster.first, cluster.second])
     old = cluster.connect(cluster.third)
     yield produced("before", old.produce(topic, b"before"), at_once())
@@ -203,8 +203,8 @@ def a_leader_that_no_client_reaches_stays_the_leader(
         ),
     }
     cluster.wait(300)
-    mended_ms = cluster.faults.reconnect_clients(cluster.third)
-    yield from _taken(pending, mended_ms, **ONCE_MENDED)
+    reconnected_ms = cluster.faults.reconnect_clients(cluster.third)
+    yield from _taken(pending, reconnected_ms, **AFTER_RECONNECT)
     yield listed("both", old.list_offset(topic, LATEST), at_once())
 
 
@@ -220,9 +220,9 @@ def an_answer_that_cannot_be_delivered_waits_for_the_network(
     cluster.wait(200)
     cluster.faults.disconnect_clients(cluster.second)
     cluster.wait(1000)
-    mended_ms = cluster.faults.reconnect_clients(cluster.second)
+    reconnected_ms = cluster.faults.reconnect_clients(cluster.second)
     reply = pending.result()
-    due = after(reply, mended_ms, **ONCE_MENDED)
+    due = after(reply, reconnected_ms, **AFTER_RECONNECT)
     yield produced("timed out", reply, due)
     cluster.faults.resume(cluster.third)
     yield produced("healthy again", leader.produce(topic, b"b"), at_once(late_ms=1500))
@@ -232,7 +232,7 @@ def an_answer_that_cannot_be_delivered_waits_for_the_network(
 def _taken(
     pending: Mapping[str, Pending[ProduceResponse]], since_ms: float, **window: float
 ) -> Iterator[Observation]:
-    """Observe produces that were due at one moment, in whatever order they were appended."""
+    """Observe produces that were all due at one moment, in whatever order they were appended."""
     for step, sent in pending.items():
         reply = sent.result()
         yield Observation(

@@ -34,7 +34,7 @@ DAY_MS = 24 * 3600 * 1000
 
 
 def frame(api_key: int, version: int, body: bytes = b"", *, size: int | None = None) -> bytes:
-    """Return a request's bytes with a header of version 1, and a size that may be a lie."""
+    """Return the bytes of a request with a header of version 1; `size` replaces the true size."""
     content = struct.pack(">hhi", api_key, version, 7) + CLIENT + body
     return struct.pack(">i", len(content) if size is None else size) + content
 
@@ -43,7 +43,7 @@ def frame(api_key: int, version: int, body: bytes = b"", *, size: int | None = N
 def a_batch_above_max_message_bytes_is_too_large(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """MESSAGE_TOO_LARGE at the byte: a batch as large as the limit passes, one more does not."""
+    """A batch of exactly the limit is accepted; one more byte is MESSAGE_TOO_LARGE."""
     size = len(batch_of([b"x" * 1000]))
     topic = cluster.topics.create([cluster.first], max_message_bytes=str(size))
     leader = cluster.connect(cluster.first)
@@ -56,7 +56,7 @@ def a_batch_above_max_message_bytes_is_too_large(
 
 @scenario(topology="1 partition x 1 replica")
 def a_batch_above_the_segment_size_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """RECORD_LIST_TOO_LARGE where max.message.bytes would allow it."""
+    """RECORD_LIST_TOO_LARGE although max.message.bytes would allow it."""
     topic = cluster.topics.create(
         [cluster.first], max_message_bytes=str(4 * MEBIBYTE), segment_bytes=str(MEBIBYTE)
     )
@@ -67,7 +67,7 @@ def a_batch_above_the_segment_size_is_refused(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def damaged_records_are_refused_one_by_one(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Wrong CRC, unknown magic, old magic, a lying length, nothing at all, two batches in one."""
+    """Wrong CRC, unknown magic, old magic, wrong length, no bytes at all, two batches in one."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     good = batch_of([b"good"])
@@ -92,7 +92,7 @@ def damaged_records_are_refused_one_by_one(cluster: ClusterUnderTest) -> Iterato
 def a_batch_whose_header_lies_about_its_records_is_refused(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Count and last offset delta must fit each other; a control batch is not for clients."""
+    """Record count and last offset delta must match; clients may not send control batches."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     records = [Record(b"a", timestamp=TIMESTAMP_MS), Record(b"b", timestamp=TIMESTAMP_MS)]
@@ -114,7 +114,7 @@ def a_batch_whose_header_lies_about_its_records_is_refused(
 
 @scenario(topology="1 partition x 1 replica")
 def compressed_batches_are_kept_as_they_are(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """gzip, snappy, lz4 and zstd come back with the bytes that were sent; zstd needs version 7."""
+    """gzip, snappy, lz4 and zstd are returned byte for byte as sent; zstd needs version 7."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     records = [Record(b"compressible " * 20, timestamp=TIMESTAMP_MS) for _ in range(10)]
@@ -133,7 +133,7 @@ def compressed_batches_are_kept_as_they_are(cluster: ClusterUnderTest) -> Iterat
 
 @scenario()
 def an_unknown_version_ends_the_connection(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """But for ApiVersions: that is answered by version 0 and UNSUPPORTED_VERSION."""
+    """Except for ApiVersions, which is answered in version 0 with UNSUPPORTED_VERSION."""
     cases = (
         (ApiKey.PRODUCE, messages.ProduceResponse, 2),
         (ApiKey.PRODUCE, messages.ProduceResponse, 99),
@@ -163,7 +163,7 @@ def an_unknown_version_ends_the_connection(cluster: ClusterUnderTest) -> Iterato
 def bytes_that_are_no_request_end_the_connection(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Unknown API, negative or absurd size, a body that is cut off or lies about its lengths."""
+    """Unknown API, negative or huge size, a body that is cut off or has wrong lengths inside."""
     cases = {
         "unknown API": frame(NO_API, 0),
         "negative API": frame(-1, 0),
@@ -187,7 +187,7 @@ def bytes_that_are_no_request_end_the_connection(
 
 @scenario(topology="1 partition x 1 replica")
 def timestamps_too_far_ahead_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """message.timestamp.after.max.ms and before.max.ms: INVALID_TIMESTAMP, with the record named."""
+    """message.timestamp.after.max.ms and before.max.ms: INVALID_TIMESTAMP that names the record."""
     topic = cluster.topics.create([cluster.first], message_timestamp_before_max_ms=str(DAY_MS))
     leader = cluster.connect(cluster.first)
     for step, timestamp_ms in (("far future", 1 << 42), ("long ago", TIMESTAMP_MS)):
@@ -219,7 +219,7 @@ def produce_to_what_does_not_exist_is_refused(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def refused_batches_are_told_why(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Whole responses with the words about batches and their records, in old and new versions."""
+    """Whole responses with the messages about batches and records, in old and new versions."""
     topic = cluster.topics.create([cluster.first])
     compacted = cluster.topics.create(
         [cluster.first], cleanup_policy="compact", max_message_bytes="200"

@@ -29,7 +29,7 @@ LAST_SEQUENCE = 2**31 - 1
 
 
 class Numbered:
-    """An idempotent producer of one partition, whose numbers the scenario chooses."""
+    """An idempotent producer of one partition, whose sequence numbers the scenario chooses."""
 
     def __init__(self, connection: BrokerClient, topic: Topic, producer_id: int) -> None:
         self._connection = connection
@@ -44,7 +44,7 @@ class Numbered:
         acks: int = -1,
         timeout_ms: int = 30_000,
     ) -> Pending[messages.ProduceResponse]:
-        """Send a batch that begins with ``sequence``."""
+        """Send a batch that begins with `sequence`."""
         batch = batch_of(
             values or [b"a"], producer_id=self._id, producer_epoch=epoch, base_sequence=sequence
         )
@@ -56,7 +56,7 @@ class Numbered:
 def a_duplicate_is_answered_with_the_first_offset(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The last five batches are known; nothing is appended a second time."""
+    """The last five batches are known, and nothing is appended a second time."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -71,7 +71,7 @@ def a_duplicate_is_answered_with_the_first_offset(
 
 @scenario()
 def a_sequence_out_of_order_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A gap is OUT_OF_ORDER_SEQUENCE_NUMBER, and the right one is taken afterwards."""
+    """A gap is OUT_OF_ORDER_SEQUENCE_NUMBER; the right sequence is accepted afterwards."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -83,7 +83,7 @@ def a_sequence_out_of_order_is_refused(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="1 partition x 1 replica")
 def a_new_producer_may_begin_anywhere(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A producer without state on the partition: what its first sequence may be."""
+    """A producer without state on the partition may begin with any sequence."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for first in (7, 0):
@@ -93,7 +93,7 @@ def a_new_producer_may_begin_anywhere(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="1 partition x 1 replica")
 def an_older_producer_epoch_is_fenced(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_PRODUCER_EPOCH below the known one; a new epoch has to begin with sequence 0."""
+    """INVALID_PRODUCER_EPOCH below the known epoch; a new epoch has to begin with sequence 0."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -104,7 +104,7 @@ def an_older_producer_epoch_is_fenced(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="1 partition x 1 replica")
 def sequences_wrap_around(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """After 2^31 - 1 comes 0, also in the middle of a batch."""
+    """0 follows 2^31 - 1, also inside a batch."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -117,7 +117,7 @@ def sequences_wrap_around(cluster: ClusterUnderTest) -> Iterator[Observation]:
 def a_duplicate_of_a_timed_out_batch_waits_for_the_replicas_too(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The retry is a duplicate: appended once, and parked until all have it or it times out."""
+    """The retry is a duplicate: not appended again, but parked until all replicas have the batch."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -149,7 +149,7 @@ def a_user_producer_with_idempotence_delivers_in_order(
 
 @scenario(needs={Fault.PAUSE})
 def a_duplicate_is_parked_beside_the_first(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Two connections send the same batch while a follower is frozen: both wait, both get 1."""
+    """Two connections send the same batch while a follower is paused: both wait and get offset 1."""
     topic = cluster.topics.create()
     leader, other = cluster.connect(cluster.first), cluster.connect(cluster.first)
     producer_id = cluster.clients.producer_id()
@@ -170,7 +170,7 @@ def a_duplicate_is_parked_beside_the_first(cluster: ClusterUnderTest) -> Iterato
 def a_batch_of_old_and_new_records_is_out_of_order(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Only a whole batch can be a duplicate: part of one, or more than one, is refused."""
+    """Only a whole batch can be a duplicate; a part of one, or more than one, is refused."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -202,7 +202,7 @@ def sequences_are_counted_by_partition(cluster: ClusterUnderTest) -> Iterator[Ob
 def a_duplicate_is_known_after_its_records_are_deleted(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The producer's state outlives its records: duplicates and gaps are told as before."""
+    """The producer's state survives its records: duplicates and gaps are recognised as before."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -216,7 +216,7 @@ def a_duplicate_is_known_after_its_records_are_deleted(
 
 @scenario(topology="1 partition x 1 replica")
 def a_duplicate_has_the_stamp_of_the_first(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """With LogAppendTime the answer to the duplicate carries the time of the append."""
+    """With LogAppendTime the response to the duplicate has the time of the append."""
     topic = cluster.topics.create([cluster.first], message_timestamp_type="LogAppendTime")
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -233,7 +233,7 @@ def a_duplicate_has_the_stamp_of_the_first(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="none")
 def producer_ids_are_given_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Ids of one broker rise, two brokers' differ; half a producer is INVALID_REQUEST."""
+    """Ids of one broker increase, of two differ; an id without epoch is INVALID_REQUEST."""
     ids = [cluster.clients.producer_id() for _ in range(3)]
     yield Observation("of one broker", fields={"rise": ids == sorted(set(ids))})
     client = cluster.connect(cluster.first)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def later(pending: Pending[Any], first: Pending[Any]) -> float:
-    """Return how many ms after the first a request was sent: so much less it has to wait."""
+    """Return how many ms after `first` a request was sent; it waits so much less."""
     return pending.sent_ms - first.sent_ms
 
 
 @scenario(needs={Fault.PAUSE})
 def the_timeouts_of_pipelined_produces_add_up(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Three produces of 600 ms each: 600, 1200, 1800 ms; the next is not begun before."""
+    """Three produces of 600 ms each: 600, 1200, 1800 ms; each begins after the one before."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)
@@ -40,7 +40,7 @@ def the_timeouts_of_pipelined_produces_add_up(cluster: ClusterUnderTest) -> Iter
 
 @scenario(needs={Fault.PAUSE})
 def another_connection_overtakes_a_parked_one(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The record of another connection gets the offset between two pipelined ones."""
+    """A record of another connection gets the offset between two pipelined records."""
     topic = cluster.topics.create()
     first, other = cluster.connect(cluster.first), cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)
@@ -59,7 +59,7 @@ def another_connection_overtakes_a_parked_one(cluster: ClusterUnderTest) -> Iter
 def a_produce_behind_a_parked_fetch_waits_for_it(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Even though it would wake the fetch: on the same connection it comes after max_wait_ms."""
+    """Although it would wake the fetch: on the same connection it is served after max_wait_ms."""
     topic = cluster.topics.create([cluster.first])
     connection = cluster.connect(cluster.first)
     fetch = connection.start_fetch(Position(topic), max_wait_ms=700)
@@ -70,7 +70,7 @@ def a_produce_behind_a_parked_fetch_waits_for_it(
 
 @scenario(topology="1 partition x 1 replica")
 def acks_0_behind_a_parked_fetch_waits_for_it(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It is appended when the fetch has been answered, and the request behind it is served then."""
+    """It is appended after the fetch has been answered; then the request behind it is served."""
     topic = cluster.topics.create([cluster.first])
     connection, other = cluster.connect(cluster.first), cluster.connect(cluster.first)
     fetch = connection.start_fetch(Position(topic), max_wait_ms=700)
@@ -84,7 +84,7 @@ def acks_0_behind_a_parked_fetch_waits_for_it(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def answers_come_in_the_order_of_the_requests(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Twenty pipelined produces get ascending offsets, fetches among them see what came before."""
+    """Twenty pipelined produces get ascending offsets; fetches between them see those before."""
     topic = cluster.topics.create([cluster.first])
     connection = cluster.connect(cluster.first)
     produces, fetches = [], []
@@ -101,7 +101,7 @@ def answers_come_in_the_order_of_the_requests(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def a_woken_fetch_lets_the_next_request_in(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """What waited behind the parked fetch is served as soon as that is answered."""
+    """The request behind the parked fetch is served as soon as the fetch is answered."""
     topic = cluster.topics.create([cluster.first])
     connection, other = cluster.connect(cluster.first), cluster.connect(cluster.first)
     fetch = connection.start_fetch(Position(topic), max_wait_ms=10_000)

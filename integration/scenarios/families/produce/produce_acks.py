@@ -1,4 +1,4 @@
-"""Produce with acks 0, 1 and -1 while every replica is well. Kafka: ReplicaManager.appendRecords."""
+"""Produce with acks 0, 1 and -1 while all is well. Kafka: ReplicaManager.appendRecords."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from integration.observations import Observation
 
 
-"""A follower whose fetch has just begun to wait without this partition comes back in 500 ms."""
+"""A follower whose fetch has just begun to wait without this partition returns after 500 ms."""
 
 FOLLOWER_FETCH_MS = 500.0
-"""``replica.fetch.wait.max.ms``: how long a follower's fetch waits at its leader."""
+"""`replica.fetch.wait.max.ms`: how long a follower's fetch waits at its leader."""
 
 
 @scenario()
 def user_producer_gets_offsets_for_acks_1_and_all_but_not_for_0(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """confluent-kafka with acks 0, 1 and all on a healthy topic; acks=0 knows no offset."""
+    """confluent-kafka with acks 0, 1 and all on a healthy topic; acks=0 has no offset."""
     topic = cluster.topics.create()
     for turn, acks in enumerate((0, 1, -1), 1):
         producer = cluster.clients.producer(acks=acks)
@@ -41,7 +41,7 @@ def user_producer_gets_offsets_for_acks_1_and_all_but_not_for_0(
 
 @scenario()
 def acks_0_is_appended_without_an_answer(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The answer to the next request on the connection is the first thing that is heard."""
+    """The first response on the connection is that to the next request."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce_unanswered(topic, b"unanswered")
@@ -51,7 +51,7 @@ def acks_0_is_appended_without_an_answer(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario()
 def acks_1_is_answered_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The leader's append alone answers it; offsets count up by the records of each batch."""
+    """The leader's append completes it; offsets increase by the number of records in each batch."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for attempt, values in enumerate(([b"a"], [b"b", b"c"], [b"d"]), 1):
@@ -63,7 +63,7 @@ def acks_1_is_answered_at_once(cluster: ClusterUnderTest) -> Iterator[Observatio
 def acks_all_is_answered_when_all_replicas_have_it(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The high watermark has passed the records by the time of the answer."""
+    """When the response arrives, the high watermark has passed the records."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for attempt in (1, 2, 3):
@@ -77,7 +77,7 @@ def acks_all_is_answered_when_all_replicas_have_it(
 def the_first_record_of_a_new_topic_may_wait_for_the_followers(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A follower's running fetch does not hold the new partition yet: up to 500 ms, once."""
+    """The followers' waiting fetch does not have the new partition yet: up to 500 ms, once."""
     leader = cluster.connect(cluster.first)
     for attempt in range(1, 6):
         topic = cluster.topics.create(settled=False)
@@ -88,7 +88,7 @@ def the_first_record_of_a_new_topic_may_wait_for_the_followers(
 
 @scenario(topology="1 partition x 1 replica")
 def acks_all_with_one_replica_waits_for_nobody(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The leader is the whole ISR: the append completes the request."""
+    """The leader is the whole ISR, so the append completes the request."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for attempt in (1, 2, 3):
@@ -111,7 +111,7 @@ def other_acks_are_invalid(cluster: ClusterUnderTest) -> Iterator[Observation]:
 def one_request_to_two_partitions_has_one_answer(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Every partition of the request has its own offsets in the one response."""
+    """The one response has the offsets of every partition."""
     topic = cluster.topics.create(partitions=2)
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", partition=1)

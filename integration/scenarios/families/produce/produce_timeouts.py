@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 UNKNOWN_PARTITION = 99
 AT_REJOIN_MS = 2500.0
-"""A follower that goes on takes up to a fetch's wait, and the leader's word with the controller."""
+"""A resumed follower needs up to the wait of a fetch, and the leader asks the controller first."""
 
 
 @scenario(needs={Fault.PAUSE})
 def acks_all_times_out_while_a_frozen_follower_is_in_the_isr(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """REQUEST_TIMED_OUT with the appended base offset; the record is readable later."""
+    """REQUEST_TIMED_OUT with the appended base offset; the record can be read later."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     yield produced("before", leader.produce(topic, b"before"), at_once())
@@ -47,7 +47,7 @@ def acks_all_times_out_while_a_frozen_follower_is_in_the_isr(
 def user_producer_times_out_while_a_follower_is_frozen(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """confluent-kafka with request.timeout.ms=1500 sees REQUEST_TIMED_OUT, whatever the minimum ISR."""
+    """confluent-kafka with request.timeout.ms=1500: REQUEST_TIMED_OUT, whatever the minimum ISR."""
     for minimum in ("1", "3"):
         topic = cluster.topics.create(min_insync_replicas=minimum)
         producer = cluster.clients.producer(acks=-1, request_timeout_ms=1500)
@@ -61,7 +61,7 @@ def user_producer_times_out_while_a_follower_is_frozen(
 
 @scenario(needs={Fault.PAUSE})
 def a_timeout_of_nothing_is_over_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """timeout_ms 0, 1 and negative: timed out at once, appended all the same; acks=1 ignores it."""
+    """timeout_ms 0, 1 and negative: appended, but timed out at once; acks=1 ignores the timeout."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)
@@ -76,7 +76,7 @@ def a_timeout_of_nothing_is_over_at_once(cluster: ClusterUnderTest) -> Iterator[
 def a_request_with_one_slow_partition_is_answered_as_a_whole(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """What failed or was done at once waits for the partition that times out: one response."""
+    """Partitions that failed or are complete wait for the one that times out: one response."""
     topic = cluster.topics.create()
     alone = cluster.topics.create([cluster.first])
     foreign = cluster.topics.create([cluster.second])
@@ -124,19 +124,19 @@ def a_request_whose_partitions_all_fail_is_answered_at_once(
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
 def acks_all_is_answered_when_the_isr_shrinks(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The frozen follower leaves the ISR by its lag, and the parked produce succeeds at that."""
+    """The paused follower leaves the ISR by its lag, and that completes the parked produce."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     yield produced("before", leader.produce(topic, b"before"), at_once())
-    frozen_ms = cluster.faults.pause(cluster.third)
+    paused_ms = cluster.faults.pause(cluster.third)
     reply = leader.produce(topic, b"waits")
-    yield produced("acks=all", reply, lagged_out(frozen_ms, reply.sent_ms))
+    yield produced("acks=all", reply, lagged_out(paused_ms, reply.sent_ms))
     yield produced("after the shrink", leader.produce(topic, b"after"), at_once())
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
 def below_the_minimum_isr_acks_all_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Min ISR 3: timeout while the ISR is 3, NOT_ENOUGH_REPLICAS below, success after recovery."""
+    """Min ISR 3: a timeout while the ISR is 3, NOT_ENOUGH_REPLICAS below, success after recovery."""
     topic = cluster.topics.create(min_insync_replicas="3")
     leader = cluster.connect(cluster.first)
     yield produced("healthy", leader.produce(topic, b"0"), at_once())
@@ -172,7 +172,7 @@ def a_parked_produce_does_not_notice_that_the_isr_fell_below_the_minimum(
 def a_parked_produce_succeeds_when_the_frozen_follower_goes_on(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The follower fetches what it lacks, and the answer comes long before the timeout."""
+    """The resumed follower fetches what it lacks, and the response comes long before the timeout."""
     topic = cluster.topics.create(min_insync_replicas="3")
     leader = cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)
@@ -187,7 +187,7 @@ def a_parked_produce_succeeds_when_the_frozen_follower_goes_on(
 def user_producer_gets_through_when_the_isr_shrinks(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """confluent-kafka with a long timeout: NOT_ENOUGH_REPLICAS or success, by min.insync.replicas."""
+    """confluent-kafka with a long timeout: success, or NOT_ENOUGH_REPLICAS with a minimum of 3."""
     lenient, strict = (
         cluster.topics.create(settled=False),
         cluster.topics.create(min_insync_replicas="3"),
@@ -196,10 +196,10 @@ def user_producer_gets_through_when_the_isr_shrinks(
     for topic in (lenient, strict):
         producer.warm_up(topic)
         yield delivered(f"healthy, {_strictness(topic, strict)}", producer.produce(topic, b"a"))
-    frozen_ms = cluster.faults.pause(cluster.third)
+    paused_ms = cluster.faults.pause(cluster.third)
     sent_ms = now_ms()
     delivery = producer.produce(lenient, b"b")
-    yield delivered("until the shrink", delivery, lagged_out(frozen_ms, sent_ms))
+    yield delivered("until the shrink", delivery, lagged_out(paused_ms, sent_ms))
     yield delivered("after the shrink", producer.produce(lenient, b"c"), at_once())
     cluster.connect(cluster.first).produce(strict, b"lacking", acks=1)
     cluster.wait_until.isr(strict, cluster.first, cluster.second)
@@ -210,7 +210,7 @@ def user_producer_gets_through_when_the_isr_shrinks(
 def parked_produces_are_answered_together_when_the_follower_goes_on(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Five connections wait with a record each; one fetch of the follower releases them all."""
+    """Five connections wait with one record each; one fetch of the follower completes them all."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"before")
@@ -259,7 +259,7 @@ def _strictness(topic: Topic, strict: Topic) -> str:
 
 @scenario(needs={Fault.PAUSE})
 def lateness_of_produce_timeouts(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A hundred produces that time out after 20 ms, one after the other, to see how late."""
+    """A hundred produces that time out after 20 ms, one after the other, to measure how late."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)

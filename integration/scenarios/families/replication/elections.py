@@ -1,4 +1,4 @@
-"""Elections that somebody asks for. Kafka: ElectLeaders, DelayedElectLeader, KIP-460."""
+"""Elections that a client asks for. Kafka: ElectLeaders, DelayedElectLeader, KIP-460."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 def offline_topic(cluster: ClusterUnderTest, *, unclean: bool = False) -> Topic:
-    """Return a topic of two replicas whose only in-sync one, ``second``, has just been killed.
+    """Return a topic of two replicas whose only in-sync one, on `second`, has just been killed.
 
-    ``third`` lacks the last record and lives.
+    `third` is alive and lacks the last record.
     """
     enabled = str(unclean).lower()
     replicas = [cluster.second, cluster.third]
@@ -43,7 +43,7 @@ def offline_topic(cluster: ClusterUnderTest, *, unclean: bool = False) -> Topic:
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def the_preferred_leader_takes_over_when_asked(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NONE, the first replica leads, its epoch one higher; once more is ELECTION_NOT_NEEDED."""
+    """NONE; the first replica leads with the next epoch; a second request is ELECTION_NOT_NEEDED."""
     topic = topic_with_displaced_leader(cluster)
     yield described("displaced", cluster, topic)
     reply = admin.elect_leader(cluster.clients.ask(cluster.first), topic)
@@ -58,7 +58,7 @@ def the_preferred_leader_takes_over_when_asked(cluster: ClusterUnderTest) -> Ite
 
 @scenario()
 def an_election_that_is_not_needed_says_so(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """ELECTION_NOT_NEEDED for preferred and unclean; unknown partitions and types are refused."""
+    """ELECTION_NOT_NEEDED for preferred and unclean; unknown partitions are refused."""
     topic, unknown = cluster.topics.create(), cluster.topics.unknown()
     connection = cluster.connect(cluster.second)
     for kind in (PREFERRED, UNCLEAN):
@@ -73,7 +73,7 @@ def an_election_that_is_not_needed_says_so(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def a_fenced_preferred_leader_is_not_available(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """PREFERRED_LEADER_NOT_AVAILABLE at once while it is frozen."""
+    """PREFERRED_LEADER_NOT_AVAILABLE at once while it is paused."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     cluster.faults.pause(cluster.second)
     cluster.wait_until.leader(topic, cluster.first)
@@ -88,7 +88,7 @@ def a_fenced_preferred_leader_is_not_available(cluster: ClusterUnderTest) -> Ite
 def a_partition_without_an_in_sync_replica_waits_for_it(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """No leader, LEADER_NOT_AVAILABLE; when the dead one starts again, nothing is lost."""
+    """No leader, LEADER_NOT_AVAILABLE; when the killed broker starts again, no record is lost."""
     topic = offline_topic(cluster)
     cluster.wait_until.leader(topic, -1)
     yield described("offline", cluster, topic)
@@ -111,7 +111,7 @@ def a_partition_without_an_in_sync_replica_waits_for_it(
 def an_unclean_election_when_asked_loses_what_the_dead_leader_had(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The lagging replica leads; the dead one comes back and truncates."""
+    """The lagging replica leads; the killed one starts again and truncates."""
     topic = offline_topic(cluster)
     cluster.wait_until.leader(topic, -1)
     reply = admin.elect_leader(cluster.clients.ask(cluster.first), topic, election_type=UNCLEAN)
@@ -133,7 +133,7 @@ def an_unclean_election_when_asked_loses_what_the_dead_leader_had(
 def with_unclean_elections_enabled_the_lagging_replica_leads_by_itself(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """unclean.leader.election.enable=true: no leader is missed for longer than the fencing."""
+    """unclean.leader.election.enable=true: it leads as soon as the killed leader is fenced."""
     topic = offline_topic(cluster, unclean=True)
     cluster.wait_until.leader(topic, cluster.third)
     yield described("unclean", cluster, topic)

@@ -1,4 +1,4 @@
-"""Leader epochs that clients state. Kafka: Partition.checkCurrentLeaderEpoch, KIP-320, KIP-595."""
+"""Leader epochs in requests. Kafka: Partition.checkCurrentLeaderEpoch, KIP-320, KIP-595."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EPOCHS = ((-1, "none"), (0, "the present"), (5, "a future"))
 def a_fetch_with_a_future_leader_epoch_is_refused(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """UNKNOWN_LEADER_EPOCH at once; with the present one, or with none, it is served."""
+    """UNKNOWN_LEADER_EPOCH at once; with the current epoch, or without one, it is served."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a")
@@ -45,7 +45,7 @@ def a_fetch_with_a_future_leader_epoch_is_refused(
 
 @scenario()
 def list_offsets_checks_the_leader_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_LEADER_EPOCH for a future one; a follower is not asked."""
+    """UNKNOWN_LEADER_EPOCH for a future epoch; a follower answers NOT_LEADER_OR_FOLLOWER."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     leader.produce(topic, b"a", b"b")
@@ -57,7 +57,7 @@ def list_offsets_checks_the_leader_epoch(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="1 partition x 1 replica")
 def list_offsets_finds_offsets_by_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The first record at or after a timestamp, the one with the highest, or none at all."""
+    """The first record at or after a timestamp, the one with the highest timestamp, or none."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     times = (1_000_000, 3_000_000, 2_000_000)
@@ -75,7 +75,7 @@ def list_offsets_finds_offsets_by_time(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario()
 def the_end_of_a_leader_epoch_is_told(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The present epoch ends at the log end, a future one is undefined; followers are not asked."""
+    """The current epoch ends at the log end, a future one is undefined; a follower is no leader."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     leader.produce(topic, b"a", b"b")
@@ -106,7 +106,7 @@ def a_fetcher_whose_last_epoch_is_unknown_is_told_where_it_diverged(
 
 @scenario(topology="1 partition x 2 replicas")
 def a_stranger_may_not_fetch_as_a_follower(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_LEADER_EPOCH for a broker without a replica, so that it waits for news and retries."""
+    """UNKNOWN_LEADER_EPOCH for a broker without a replica, so that it refreshes its metadata."""
     topic = cluster.topics.create([cluster.first, cluster.second])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a")
@@ -133,7 +133,7 @@ def a_follower_of_an_older_broker_epoch_is_not_believed(
 def after_a_change_of_leader_the_old_epoch_is_fenced(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """FENCED_LEADER_EPOCH for requests, and the old epoch ends where the new one began."""
+    """FENCED_LEADER_EPOCH for requests with it; the old epoch ends where the new one begins."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     cluster.connect(cluster.second).produce(topic, b"0", b"1")
     cluster.faults.pause(cluster.second)

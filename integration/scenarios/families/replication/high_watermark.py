@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def consumers_see_only_what_all_in_sync_replicas_have(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """At the high watermark a fetch waits; at a batch above it to the log end it is empty at once.
+    """At the high watermark a fetch waits; above it, up to the log end, it is empty at once.
 
-    An offset inside a batch counts as the batch's first one: it waits like that.
+    An offset inside a batch counts as the first offset of the batch: the fetch waits.
     """
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -68,7 +68,7 @@ def a_user_consumer_sees_hidden_records_when_the_follower_is_back(
 def a_fetch_at_the_high_watermark_wakes_when_the_frozen_follower_goes_on(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The follower catches up, the high watermark moves, and the parked fetch has all of it."""
+    """The follower catches up, the high watermark rises, and the parked fetch returns all of it."""
     topic = cluster.topics.create()
     leader, consumer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"seen")
@@ -85,7 +85,7 @@ def a_fetch_at_the_high_watermark_wakes_when_the_frozen_follower_goes_on(
 def a_fetch_at_the_high_watermark_wakes_when_the_isr_shrinks(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Without the frozen follower the high watermark is the log end again."""
+    """Without the paused follower the high watermark is the log end again."""
     topic = cluster.topics.create()
     leader, consumer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"seen")
@@ -101,7 +101,7 @@ def a_fetch_at_the_high_watermark_wakes_when_the_isr_shrinks(
 def below_the_minimum_isr_the_high_watermark_stands(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """acks=1 is accepted below min ISR, hidden, and all of it visible once the ISR is complete."""
+    """acks=1 is accepted below min ISR but not visible until the ISR is complete again."""
     topic = cluster.topics.create(min_insync_replicas="3")
     leader, consumer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"0")
@@ -127,7 +127,7 @@ def below_the_minimum_isr_the_high_watermark_stands(
 def lowering_the_minimum_isr_lets_the_high_watermark_go_on(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The minimum is read anew: what was hidden below it is visible with the next append."""
+    """The new minimum is used: what was not visible below the old one is, with the next append."""
     topic = cluster.topics.create(min_insync_replicas="3")
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0")
@@ -143,7 +143,7 @@ def lowering_the_minimum_isr_lets_the_high_watermark_go_on(
 
 @scenario()
 def lateness_of_acks_all_with_three_replicas(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A hundred synchronous produces with acks=all, to see how long the replication takes."""
+    """A hundred synchronous produces with acks=all, to measure how long the replication takes."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"first")
@@ -156,7 +156,7 @@ def lateness_of_acks_all_with_three_replicas(cluster: ClusterUnderTest) -> Itera
 def read_committed_sees_the_same_without_transactions(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The last stable offset is the high watermark where nobody uses transactions."""
+    """Without transactions the last stable offset is the high watermark."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1")

@@ -27,7 +27,7 @@ DEFAULT_SESSION_TIMEOUT_MS = 9000
 
 
 def shrunk(step: str, moment_ms: float, since_ms: float) -> Observation:
-    """Observe that a frozen follower left the ISR by its lag."""
+    """Observe that a paused follower left the ISR by its lag."""
     due = on_event(LAG_TIME_MS, early_ms=FETCH_WAIT_MS + 100, late_ms=LAG_TIME_MS / 2 + 300)
     return Observation(step, elapsed_ms=moment_ms - since_ms, timing=due)
 
@@ -36,15 +36,15 @@ def shrunk(step: str, moment_ms: float, since_ms: float) -> Observation:
 def a_follower_that_lacks_a_record_leaves_after_the_lag_time(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """One unreplicated record and replica.lag.time.max.ms; the leader epoch stays as it is."""
+    """One unreplicated record and replica.lag.time.max.ms; the leader epoch does not change."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"replicated")
     yield described("healthy", cluster, topic)
-    frozen_ms = cluster.faults.pause(cluster.third)
+    paused_ms = cluster.faults.pause(cluster.third)
     leader.produce(topic, b"lacking", acks=1)
     left_ms = cluster.wait_until.isr(topic, cluster.first, cluster.second)
-    yield shrunk("left", left_ms, frozen_ms)
+    yield shrunk("left", left_ms, paused_ms)
     yield described("shrunk", cluster, topic)
     cluster.faults.resume(cluster.third)
     cluster.wait_until.isr(topic, *cluster.brokers)
@@ -55,7 +55,7 @@ def a_follower_that_lacks_a_record_leaves_after_the_lag_time(
 def a_frozen_follower_of_an_idle_partition_stays(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """It lacks nothing, so it is not behind, however long it is silent (below the session)."""
+    """It lacks no record, so it is not behind, however long it is paused (below its session)."""
     idle, busy = cluster.topics.create(settled=False), cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(idle, b"replicated")
@@ -73,7 +73,7 @@ def a_frozen_follower_of_an_idle_partition_stays(
 def a_follower_frozen_for_less_than_the_lag_time_stays(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """It catches up before the leader's next look, and nothing happens to the ISR."""
+    """It catches up before the leader's next check, and the ISR does not change."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"before")
@@ -89,12 +89,12 @@ def a_follower_frozen_for_less_than_the_lag_time_stays(
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def a_fenced_broker_leaves_every_isr(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """No heartbeats for broker.session.timeout.ms: out of metadata and of idle partitions' ISR."""
+    """No heartbeats for broker.session.timeout.ms: out of metadata and idle partitions' ISR."""
     topic = cluster.topics.create()
-    frozen_ms = cluster.faults.pause(cluster.third)
+    paused_ms = cluster.faults.pause(cluster.third)
     left_ms = cluster.wait_until.isr(topic, cluster.first, cluster.second)
     due = on_event(SESSION_TIMEOUT_MS, early_ms=600, late_ms=FENCED_WITHIN_MS)
-    yield Observation("left", elapsed_ms=left_ms - frozen_ms, timing=due)
+    yield Observation("left", elapsed_ms=left_ms - paused_ms, timing=due)
     yield described("fenced", cluster, topic)
     cluster.wait_until.brokers(cluster.first, cluster.second)
     cluster.faults.resume(cluster.third)
@@ -107,17 +107,17 @@ def a_fenced_broker_leaves_every_isr(cluster: ClusterUnderTest) -> Iterator[Obse
 def with_kafkas_defaults_a_frozen_broker_is_fenced_after_nine_seconds(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The parked acks=all succeeds then: the fencing shrinks the ISR before the lag of 30 s does."""
+    """The parked acks=all then succeeds: fencing shrinks the ISR before the lag of 30 s does."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"before")
-    frozen_ms = cluster.faults.pause(cluster.third)
+    paused_ms = cluster.faults.pause(cluster.third)
     parked = leader.start_produce(Append(topic, 0, batch_of([b"parked"])))
     left_ms = cluster.wait_until.isr(topic, cluster.first, cluster.second)
     reply = parked.result()
     # The last heartbeat was up to 2 s before.
     due = on_event(DEFAULT_SESSION_TIMEOUT_MS, early_ms=2100, late_ms=1500)
-    yield Observation("fenced", elapsed_ms=left_ms - frozen_ms, timing=due)
+    yield Observation("fenced", elapsed_ms=left_ms - paused_ms, timing=due)
     yield produced("parked", reply, after(reply, left_ms, early_ms=300))
 
 
@@ -125,7 +125,7 @@ def with_kafkas_defaults_a_frozen_broker_is_fenced_after_nine_seconds(
 def a_killed_follower_leaves_and_returns_with_all_records(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """It is fenced like a frozen one, starts again, catches up, and is in the ISR again."""
+    """It is fenced like a paused one, starts again, catches up, and is in the ISR again."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"before")

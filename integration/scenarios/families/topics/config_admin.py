@@ -1,4 +1,4 @@
-"""Configurations described and changed. Kafka: ConfigHelper, ConfigurationControlManager."""
+"""Configurations described and altered. Kafka: ConfigHelper, ConfigurationControlManager."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ UNKNOWN_KIND = 99
 NO_SUCH_OPERATION = 7
 OWN_TO_EACH_CLUSTER = {"broker.id", "log.dir", "log.dirs", "node.id"}
 BROKER_KEYS = (*sorted(set(BROKER_CONFIGS) - OWN_TO_EACH_CLUSTER), "no.such.key")
-"""Kafka has some three hundred more, of things that the simulator has not."""
+"""Kafka has some three hundred more, for features that the simulator does not have."""
 
 
 @scenario(topology="1 partition x 1 replica")
 def a_topics_configurations_are_described(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """All of them with value, source, kind and synonyms: whole responses of every version."""
+    """All of them with value, source, type and synonyms: whole responses of every version."""
     topic = cluster.topics.create(
         [cluster.first], max_message_bytes="2000", cleanup_policy="compact"
     )
@@ -52,7 +52,7 @@ def a_topics_configurations_are_described(cluster: ClusterUnderTest) -> Iterator
 
 @scenario(topology="1 partition x 1 replica")
 def single_configurations_are_described_by_name(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown names are left out; an empty list names none; a name twice is told once."""
+    """Unknown names are left out, an empty list returns none, a repeated name is returned once."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     cases: dict[str, tuple[str, ...]] = {
@@ -68,7 +68,7 @@ def single_configurations_are_described_by_name(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="none")
 def a_brokers_configurations_are_described(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Every one that the simulator knows has Kafka's value, source, kind and synonyms."""
+    """Every one that the simulator knows has the value, source, type and synonyms of Kafka."""
     client = cluster.connect(cluster.first)
     for version in (1, 4):
         for name in (str(cluster.first), ""):
@@ -81,7 +81,7 @@ def a_brokers_configurations_are_described(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="1 partition x 1 replica")
 def resources_that_do_not_exist_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown topics, names that are none, strange brokers and kinds; the others are described."""
+    """Unknown topics, invalid names, unknown brokers and types; the others are described."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     keys = ("segment.bytes",)
@@ -105,7 +105,7 @@ def resources_that_do_not_exist_are_refused(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="1 partition x 1 replica")
 def a_change_is_seen_by_those_who_ask(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Set, appended to, subtracted from and deleted: values and sources after each change."""
+    """Set, append, subtract and delete: values and sources after each change."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
@@ -129,7 +129,7 @@ def a_change_is_seen_by_those_who_ask(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="1 partition x 1 replica")
 def bad_changes_are_refused_with_words(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown keys, bad values, operations that do not fit, a key twice, strange resources."""
+    """Unknown keys, bad values, operations that do not fit, a repeated key, unknown resources."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     cases: dict[str, list[tuple[str, int, str | None]]] = {
@@ -154,7 +154,7 @@ def bad_changes_are_refused_with_words(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="1 partition x 1 replica")
 def changes_of_strange_resources_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown and invalid topics and brokers, kinds that are none, one resource twice."""
+    """Unknown and invalid topics and brokers, unknown types, one resource twice."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     change: list[tuple[str, int, str | None]] = [("max.message.bytes", SET, "2000")]
@@ -176,14 +176,14 @@ def changes_of_strange_resources_are_refused(cluster: ClusterUnderTest) -> Itera
         for version in (0, 1):
             reply = alter(client, *resources, validate_only=True, version=version)
             yield whole_response(f"{step}, version {version}", cluster, reply, unordered=UNORDERED)
-    # Kafka's words have the number of the broker that was asked.
+    # Kafka's message contains the number of the broker that was asked.
     (refused,) = alter(client, (BROKER, "99", broker_change)).message.responses
     yield Observation("unknown broker", error_code=refused.error_code)
 
 
 @scenario(topology="none")
 def configurations_of_all_brokers_are_changed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A default for all and one for a broker: values, sources and synonyms; read-only ones not."""
+    """A default for all brokers and a value for one: values, sources, synonyms; bad changes."""
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
     one = str(cluster.first)
@@ -215,7 +215,7 @@ def configurations_of_all_brokers_are_changed(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def the_old_request_replaces_all_configurations(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """AlterConfigs sets what it names and resets the rest; bad values change nothing."""
+    """AlterConfigs sets the keys that it has and resets the others; a bad value changes nothing."""
     topic = cluster.topics.create([cluster.first], retention_ms="1000")
     client = cluster.connect(cluster.first)
     published = Publication(cluster)

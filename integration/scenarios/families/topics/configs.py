@@ -44,7 +44,7 @@ HOUR_MS = 3_600_000
 def max_message_bytes_holds_from_when_it_is_changed(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Lowered, raised and reset while a producer goes on: MESSAGE_TOO_LARGE only in between."""
+    """Lowered, raised and reset between produces: MESSAGE_TOO_LARGE only while it is low."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     published = Publication(cluster)
@@ -59,7 +59,7 @@ def max_message_bytes_holds_from_when_it_is_changed(
 
 @scenario(topology="1 partition x 1 replica")
 def the_limit_is_on_the_compressed_batch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A batch that is too large in full passes when it is small enough compressed."""
+    """A batch that is too large uncompressed is accepted when it is small enough compressed."""
     topic = cluster.topics.create([cluster.first], max_message_bytes="1000")
     leader = cluster.connect(cluster.first)
     for codec in (CompressionCodec.NONE, CompressionCodec.GZIP):
@@ -70,7 +70,7 @@ def the_limit_is_on_the_compressed_batch(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="1 partition x 1 replica")
 def log_append_time_is_stamped_by_the_broker(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """In the answer and on the batch, whose base timestamp stays; found by that time."""
+    """In the response and on the batch, whose base timestamp stays; ListOffsets finds that time."""
     topic = cluster.topics.create([cluster.first], message_timestamp_type="LogAppendTime")
     leader = cluster.connect(cluster.first)
     reply = leader.produce(topic, b"a", b"b")
@@ -110,7 +110,7 @@ def the_type_of_timestamps_changes_for_later_batches(
 def timestamps_out_of_bounds_are_refused_record_by_record(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """INVALID_TIMESTAMP names each bad record of a batch; LogAppendTime does not look."""
+    """INVALID_TIMESTAMP lists each bad record of a batch; with LogAppendTime nothing is checked."""
     leader = cluster.connect(cluster.first)
     batch = build_batch(
         [Record(b"v", timestamp=time) for time in (TIMESTAMP_MS, 1 << 42, TIMESTAMP_MS, 1 << 43)]
@@ -130,7 +130,7 @@ def timestamps_out_of_bounds_are_refused_record_by_record(
 
 @scenario(topology="1 partition x 1 replica")
 def the_brokers_compression_wins(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """What is appended has the topic's codec; `producer` keeps the producer's."""
+    """The appended batch has the topic's codec; `producer` keeps that of the producer."""
     leader = cluster.connect(cluster.first)
     values = [Record(b"compressible " * 20, timestamp=TIMESTAMP_MS) for _ in range(5)]
     for kind in ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"):
@@ -150,7 +150,7 @@ def the_brokers_compression_wins(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="1 partition x 1 replica")
 def a_compacted_topic_wants_keys(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A record without a key is INVALID_RECORD, named by its place; tombstones are welcome."""
+    """A record without a key is INVALID_RECORD, with its index; tombstones are accepted."""
     topic = cluster.topics.create([cluster.first], cleanup_policy="compact")
     leader = cluster.connect(cluster.first)
     for key, value in ((b"k", b"v"), (b"k", None), (None, b"v"), (b"", b"v")):
@@ -164,7 +164,7 @@ def a_compacted_topic_wants_keys(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="1 partition x 1 replica")
 def a_new_segment_wakes_a_fetch_that_wants_more(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A fetch reads one segment: parked in an older one it is answered though min bytes lack."""
+    """A fetch reads one segment: parked in an older one it is answered without its min bytes."""
     topic = cluster.topics.create([cluster.first], segment_bytes=str(MEBIBYTE))
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"x" * (400 << 10))
@@ -186,7 +186,7 @@ def a_new_segment_wakes_a_fetch_that_wants_more(cluster: ClusterUnderTest) -> It
 def min_insync_replicas_above_the_replicas_counts_as_all_of_them(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Raised and lowered at run time on a healthy topic: accepted as long as all are in sync."""
+    """Raised and lowered at run time on a healthy topic: accepted while all replicas are in sync."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     published = Publication(cluster)
@@ -199,7 +199,7 @@ def min_insync_replicas_above_the_replicas_counts_as_all_of_them(
 
 @scenario(topology="2 partitions x 2 replicas", configs=RESTRICTED)
 def brokers_defaults_are_those_of_new_topics(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """num.partitions, default.replication.factor and message.max.bytes in what is created."""
+    """num.partitions, default.replication.factor and message.max.bytes apply to new topics."""
     client = cluster.connect(cluster.first)
     name = cluster.topics.name("defaults")
     yield whole_response("created", cluster, create(client, creatable(name)))
@@ -217,7 +217,7 @@ def brokers_defaults_are_those_of_new_topics(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="1 partition x 1 replica", configs=RESTRICTED)
 def fetch_max_bytes_caps_what_requests_ask(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """No answer is larger than the broker allows, but for a single batch; min bytes neither."""
+    """No response is larger than the broker allows, except for a single batch; min bytes neither."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for size in (1000, 1000, 1000, 4000):
@@ -232,7 +232,7 @@ def fetch_max_bytes_caps_what_requests_ask(cluster: ClusterUnderTest) -> Iterato
 def a_request_above_the_sockets_limit_ends_the_connection(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """socket.request.max.bytes is on the whole frame."""
+    """socket.request.max.bytes limits the whole frame."""
     topic = cluster.topics.create([cluster.first], max_message_bytes="200000")
     for size in (90_000, 110_000):
         connection = cluster.connect(cluster.first)
@@ -257,7 +257,7 @@ def topics_stay_where_deletion_is_disabled(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="5 partitions x 1 replica", configs=RESTRICTED)
 def descriptions_have_the_brokers_page_size(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """max.request.partition.size.limit caps a page of DescribeTopicPartitions."""
+    """max.request.partition.size.limit limits a page of DescribeTopicPartitions."""
     topic = cluster.topics.create([cluster.first], partitions=5)
     client = cluster.connect(cluster.first)
     for limit in (2, 2000):
@@ -267,7 +267,7 @@ def descriptions_have_the_brokers_page_size(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="1 partition x 1 replica", configs=RESTRICTED)
 def old_records_are_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """retention.ms by the records' own time: the log begins where it ends, and says so."""
+    """retention.ms by the records' timestamps: the log start offset becomes the log end offset."""
     topic = cluster.topics.create([cluster.first], retention_ms=str(HOUR_MS))
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"old", b"older")
@@ -285,7 +285,7 @@ def old_records_are_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="1 partition x 1 replica", configs=RESTRICTED)
 def large_logs_lose_their_oldest_segments(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """retention.bytes takes whole segments, as many as leave the log no smaller than it says."""
+    """retention.bytes deletes whole segments as long as the log stays at least that large."""
     topic = cluster.topics.create(
         [cluster.first],
         retention_bytes=str(MEBIBYTE),
@@ -307,12 +307,12 @@ def large_logs_lose_their_oldest_segments(cluster: ClusterUnderTest) -> Iterator
 
 
 def _texts(configs: dict[str, str]) -> dict[str, Any]:
-    """Return configurations as further arguments of `ClusterUnderTest.topic`, which has others as well."""
+    """Return configurations for `Topics.create`, which has keyword parameters of other types too."""
     return dict(configs)
 
 
 def _stamped(step: str, reply: Reply[messages.FetchResponse], stamp: int) -> Observation:
-    """Observe whose time a batch carries; ``stamp`` is what the broker said of it."""
+    """Observe whose timestamp a batch has; `stamp` is what the response said of it."""
     records: Any = reply.message.responses[0].partitions[0].records
     header = parse_header(records)
     record = next(iter_records(records))

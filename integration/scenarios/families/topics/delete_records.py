@@ -1,4 +1,4 @@
-"""Deleting records from the front of a log. Kafka: DelayedDeleteRecords, KIP-107."""
+"""Deleting records from the start of a log. Kafka: DelayedDeleteRecords, KIP-107."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from integration.observations import Observation
 
 REPLICATED_WITHIN_MS = 1250.0
-"""Followers tell their log start with their next fetch, 500 ms each, and it may take two."""
+"""Followers send their log start offset with a fetch, every 500 ms, and two may be needed."""
 
 
 @scenario()
 def records_are_gone_when_all_replicas_have_deleted_them(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The low watermark is answered; reading below it is OFFSET_OUT_OF_RANGE."""
+    """The response has the low watermark; a fetch below it is OFFSET_OUT_OF_RANGE."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1", b"2")
@@ -45,7 +45,7 @@ def records_are_gone_when_all_replicas_have_deleted_them(
 
 @scenario(topology="1 partition x 1 replica")
 def with_one_replica_deletion_is_done_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """There is nobody to wait for; offsets outside the log are refused."""
+    """There is no follower to wait for; offsets outside the log are refused."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1", b"2")
@@ -63,7 +63,7 @@ def with_one_replica_deletion_is_done_at_once(cluster: ClusterUnderTest) -> Iter
 def deletion_times_out_while_a_follower_is_frozen(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """REQUEST_TIMED_OUT at the request's timeout, yet the leader has deleted them."""
+    """REQUEST_TIMED_OUT at the request's timeout, but the leader has deleted the records."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1", b"2")
@@ -82,7 +82,7 @@ def deletion_times_out_while_a_follower_is_frozen(
 def a_parked_deletion_is_done_when_the_frozen_follower_goes_on(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Its fetches carry its log start to the leader, and that completes the request."""
+    """Its fetches carry its log start offset to the leader, and that completes the request."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1", b"2")
@@ -98,7 +98,7 @@ def a_parked_deletion_is_done_when_the_frozen_follower_goes_on(
 def deletion_above_the_high_watermark_is_refused(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """OFFSET_OUT_OF_RANGE for records that consumers cannot see yet; -1 means what they see."""
+    """OFFSET_OUT_OF_RANGE for records that consumers cannot see yet; -1 means the high watermark."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1")
@@ -122,7 +122,7 @@ def only_the_leader_deletes(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="1 partition x 1 replica")
 def a_parked_fetch_does_not_notice_a_deletion(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """All records go, the fetch at the log end stays parked to its max_wait_ms."""
+    """All records are deleted; the fetch at the log end stays parked until its max_wait_ms."""
     topic = cluster.topics.create([cluster.first])
     leader, consumer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1")

@@ -1,4 +1,4 @@
-"""What brokers tell of topics and of each other. Kafka: KafkaApis, KRaftMetadataCache."""
+"""What brokers say of topics and of each other. Kafka: KafkaApis, KRaftMetadataCache."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOPICS = ("topics", "partitions")
 def topics_are_described_by_name_in_every_version(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Whole responses about known, unknown and invalid names, and one that is asked twice."""
+    """Whole responses about known, unknown and invalid names, and a repeated one."""
     topic = cluster.topics.create(partitions=2)
     client = cluster.connect(cluster.first)
     makes_none: dict[str, tuple[str, ...]] = {
@@ -51,7 +51,7 @@ def topics_are_described_by_name_in_every_version(
 
 @scenario(topology="1 partition x 3 replicas")
 def topics_are_described_by_id_from_version_12(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Known and unknown ids, an id beside a name, a wrong name beside an id, neither."""
+    """Known and unknown ids, an id with a name, a wrong name with an id, neither."""
     topic, other = cluster.topics.create(), cluster.topics.create()
     client = cluster.connect(cluster.first)
     cases: dict[str, tuple[bytes | tuple[str, bytes], ...]] = {
@@ -74,7 +74,7 @@ def topics_are_described_by_id_from_version_12(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology="none before")
 def metadata_makes_topics_when_allowed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_TOPIC_OR_PARTITION first, then the topic is there; not for bad names or by id."""
+    """UNKNOWN_TOPIC_OR_PARTITION first, then the topic exists; not for invalid names or by id."""
     client = cluster.connect(cluster.first)
     name = cluster.topics.name("auto")
     yield whole_response("not allowed", cluster, metadata(client, name))
@@ -100,7 +100,7 @@ def metadata_makes_topics_when_allowed(cluster: ClusterUnderTest) -> Iterator[Ob
 def metadata_makes_no_topics_when_brokers_forbid_it(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """auto.create.topics.enable=false: unknown stays unknown, whatever the request allows."""
+    """auto.create.topics.enable=false: unknown topics stay unknown, whatever the request allows."""
     client = cluster.connect(cluster.first)
     name = cluster.topics.name("never")
     for attempt in (1, 2):
@@ -114,7 +114,7 @@ def metadata_makes_no_topics_when_brokers_forbid_it(
 
 @scenario(topology="none before")
 def all_brokers_agree_about_a_new_topic(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Each broker tells the same of a topic that another one was asked to make."""
+    """Each broker says the same of a topic that was created through another broker."""
     name = cluster.topics.name("shared")
     assignments = {0: [cluster.first, cluster.third], 1: [cluster.second, cluster.first]}
     reply = create(cluster.connect(cluster.third), creatable(name, assignments=assignments))
@@ -129,7 +129,7 @@ def all_brokers_agree_about_a_new_topic(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="1 partition x 3 replicas")
 def authorized_operations_are_told_on_demand(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Without an authorizer all that make sense, as a bit field; else the least number."""
+    """Without an authorizer all that apply, as a bit field; if not asked for, the minimum integer."""
     topic = cluster.topics.create()
     client = cluster.connect(cluster.first)
     for version in (8, 10, 13):
@@ -151,7 +151,7 @@ def authorized_operations_are_told_on_demand(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="none")
 def the_cluster_is_described(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Brokers with their addresses; endpoints of controllers are not to be had from brokers."""
+    """Brokers with their addresses; brokers do not return the endpoints of controllers."""
     client = cluster.connect(cluster.second)
     for version in range(3):
         for kind in (1, FROM_CONTROLLERS, 3) if version else (1,):
@@ -164,7 +164,7 @@ def the_cluster_is_described(cluster: ClusterUnderTest) -> Iterator[Observation]
 
 @scenario(topology="2 topics of 3 and 2 partitions x 3 replicas")
 def partitions_are_described_page_by_page(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The limit cuts anywhere, the cursor says where to go on, topics come sorted by name."""
+    """The limit may end a page anywhere, the cursor continues there, topics are sorted by name."""
     first, second = cluster.topics.create(partitions=3), cluster.topics.create(partitions=2)
     client = cluster.connect(cluster.first)
     names = (second.name, first.name)
@@ -181,7 +181,7 @@ def partitions_are_described_page_by_page(cluster: ClusterUnderTest) -> Iterator
 
 @scenario(topology="1 partition x 3 replicas")
 def unknown_topics_have_pages_too(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown, invalid and repeated names among the pages."""
+    """Unknown, invalid and repeated names in the pages."""
     topic = cluster.topics.create()
     client = cluster.connect(cluster.first)
     unknown = cluster.topics.name("unknown")
@@ -200,7 +200,7 @@ def unknown_topics_have_pages_too(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology="1 partition x 3 replicas")
 def a_deleted_topic_is_gone_from_metadata(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """By name and by id; made again it has another id and begins with leader epoch 0."""
+    """By name and by id; created again it has a new id and begins with leader epoch 0."""
     topic = cluster.topics.create()
     client = cluster.connect(cluster.first)
     yield described("before", cluster, topic)

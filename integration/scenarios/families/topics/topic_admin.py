@@ -1,4 +1,4 @@
-"""Topics made, enlarged and deleted. Kafka: ReplicationControlManager, ControllerApis."""
+"""Topics created, enlarged, moved and deleted. Kafka: ReplicationControlManager, ControllerApis."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ UNKNOWN_BROKER = 99
 LONGEST_NAME = 249
 RESULTS = ("topics",)
 DELETED = ("responses",)
-"""Kafka shuffles what it says of deleted topics, and gathers other results in hash maps."""
+"""Kafka shuffles the results of a deletion, and collects other results in hash maps."""
 
 
 @scenario(topology="none before")
 def a_new_topic_is_described_in_the_answer(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Partitions, replication factor and all configurations in force; by every version."""
+    """Partitions, replication factor and all effective configurations, in every version."""
     client = cluster.connect(cluster.first)
     for version in range(2, 8):
         wanted = creatable(cluster.topics.name(f"v{version}"), 2, 3)
@@ -43,7 +43,7 @@ def a_new_topic_is_described_in_the_answer(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="none before")
 def replicas_may_be_assigned_by_hand(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """As asked; the partitions' leaders are the first replicas of each."""
+    """As asked; the leader of a partition is its first replica."""
     client = cluster.connect(cluster.first)
     one, two, three = cluster.brokers
     name = cluster.topics.name("assigned")
@@ -55,7 +55,7 @@ def replicas_may_be_assigned_by_hand(cluster: ClusterUnderTest) -> Iterator[Obse
 
 @scenario(topology="none before")
 def assignments_that_make_no_sense_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Gaps, duplicates, strangers, nothing, two sizes, both ways at once; and with words."""
+    """Gaps, duplicates, unknown brokers, none, two sizes, both ways at once; with error messages."""
     client = cluster.connect(cluster.first)
     one, two, three = cluster.brokers
     cases = {
@@ -76,7 +76,7 @@ def assignments_that_make_no_sense_are_refused(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology="none before")
 def impossible_sizes_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_PARTITIONS and INVALID_REPLICATION_FACTOR, and which comes first."""
+    """INVALID_PARTITIONS and INVALID_REPLICATION_FACTOR, and which of them is checked first."""
     client = cluster.connect(cluster.first)
     for partitions, factor in ((0, 1), (-2, 1), (1, 0), (1, 4), (1, -2), (0, 0), (10_001, 1)):
         wanted = creatable(cluster.topics.name("never"), partitions, factor)
@@ -86,7 +86,7 @@ def impossible_sizes_are_refused(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="none before")
 def names_have_rules(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_TOPIC_EXCEPTION for empty, dots, too long, other letters and colliding ones."""
+    """INVALID_TOPIC_EXCEPTION for empty, dots, too long, invalid characters and colliding names."""
     client = cluster.connect(cluster.first)
     longest = cluster.topics.name("n").ljust(LONGEST_NAME, "n")
     invalid = ("", ".", "..", longest + "n", "a b", "a/b", "\u00e4", "a\0b")
@@ -103,7 +103,7 @@ def names_have_rules(cluster: ClusterUnderTest) -> Iterator[Observation]:
 def topics_of_one_request_succeed_and_fail_alone(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Good ones, bad ones, one that is there already and one that is named twice."""
+    """Good ones, bad ones, one that exists already and one that is named twice."""
     client = cluster.connect(cluster.first)
     there = cluster.topics.create([cluster.first])
     names = [cluster.topics.name(suffix) for suffix in ("good", "bad", "twice")]
@@ -121,7 +121,7 @@ def topics_of_one_request_succeed_and_fail_alone(
 
 @scenario(topology="none before")
 def validate_only_makes_nothing(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The answer of a creation, and no topic afterwards."""
+    """The response of a creation, and no topic afterwards."""
     client = cluster.connect(cluster.first)
     name = cluster.topics.name("validated")
     for version in (2, 7):
@@ -132,7 +132,7 @@ def validate_only_makes_nothing(cluster: ClusterUnderTest) -> Iterator[Observati
 
 @scenario(topology="none before")
 def configurations_of_a_new_topic_are_checked(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Good values are in the answer; unknown keys and bad values are INVALID_CONFIG."""
+    """Good values are in the response; unknown keys and bad values are INVALID_CONFIG."""
     client = cluster.connect(cluster.first)
     good = {"max.message.bytes": "2000", "cleanup.policy": "compact,delete", "segment.ms": "1000"}
     reply = create(client, creatable(cluster.topics.name("good"), 1, 1, configs=good))
@@ -156,7 +156,7 @@ def configurations_of_a_new_topic_are_checked(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="3 topics of 1 partition x 1 replica")
 def topics_are_deleted_by_name_and_by_id(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """By every version; then they are unknown, to metadata and to another deletion."""
+    """In every version; afterwards metadata and another deletion do not know them."""
     client = cluster.connect(cluster.first)
     for version in (1, 4, 5, 6):
         topic = cluster.topics.create([cluster.first])
@@ -176,7 +176,7 @@ def topics_are_deleted_by_name_and_by_id(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="2 topics of 1 partition x 1 replica")
 def deletions_that_make_no_sense_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Name and id at once, neither, the same one twice by name, by id and by both; nothing."""
+    """Name and id together, neither, the same topic twice by name, by id and by both; no topic."""
     client = cluster.connect(cluster.first)
     one, two = (cluster.topics.create([cluster.first]) for _ in range(2))
     cases: dict[str, tuple[str | bytes | tuple[str, bytes] | None, ...]] = {
@@ -197,7 +197,7 @@ def deletions_that_make_no_sense_are_refused(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="2 topics of 1 partition x 1 replica")
 def a_topic_can_be_enlarged_only(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """More partitions; as many, fewer, none and an unknown topic are refused; named twice too."""
+    """More partitions; as many, fewer, none and an unknown topic are refused, also named twice."""
     client = cluster.connect(cluster.first)
     topic, other = (cluster.topics.create([cluster.first]) for _ in range(2))
     for count in (2, 2, 1, 0, -1):
@@ -215,7 +215,7 @@ def a_topic_can_be_enlarged_only(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="1 partition x 2 replicas")
 def new_partitions_may_be_assigned_by_hand(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """One entry per new partition, as many replicas as the others have, each a broker, once."""
+    """One entry per new partition, with as many replicas as the others have, each a known broker."""
     client = cluster.connect(cluster.first)
     topic = cluster.topics.create([cluster.first, cluster.second])
     one, two, three = cluster.brokers
@@ -239,7 +239,7 @@ def new_partitions_may_be_assigned_by_hand(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="2 partitions x 2 replicas")
 def replicas_are_moved_on_demand(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Added, moved and as before: the answers, and metadata when the move is over."""
+    """Added, moved and unchanged: the responses, and metadata when the reassignment is complete."""
     topic = cluster.topics.create([cluster.first, cluster.second], partitions=2)
     cluster.clients.ask(cluster.first).produce(topic, b"moves along")
     client = cluster.connect(cluster.first)
@@ -252,8 +252,8 @@ def replicas_are_moved_on_demand(cluster: ClusterUnderTest) -> Iterator[Observat
         yield whole_response(step, cluster, move(client, (topic.name, 0, replicas)))
         cluster.wait_until(lambda: not ongoing(client, topic.name), "the move is over")
         cluster.wait_until(
-            lambda: cluster.metadata.describe(topic).replicas == tuple(replicas),  # noqa: B023 - asked here
-            "metadata tells of the move",
+            lambda: cluster.metadata.describe(topic).replicas == tuple(replicas),  # noqa: B023 - called here
+            "metadata shows the move",
         )
         cluster.wait_until.isr(topic, *replicas)
         yield described(f"{step}: described", cluster, topic)

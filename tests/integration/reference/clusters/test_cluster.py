@@ -68,7 +68,7 @@ def partition(real_kafka):
             )
 
         def wait_until(self, is_so, what):
-            """Return the first description by any broker of which ``is_so`` holds."""
+            """Return the first description by any broker of which `is_so` holds."""
 
             def described():
                 with suppress(KafkaException):  # whoever was asked did not answer
