@@ -65,13 +65,17 @@ def kafka_cluster(reference: ReferenceCluster) -> RunningCluster:
 
 
 class _Verbs:
-    """The verbs of a `Cluster`, where starting a broker is called `restart`."""
+    """The verbs of a `Cluster`, where starting a broker is called `restart` and does not wait."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, "restart" if name == "start" else name)
+        return getattr(self._cluster, name)
+
+    def start(self, broker: int, *, wait: bool = True) -> None:
+        del wait
+        self._cluster.restart(broker)
 
 
 def simulated_cluster(cluster: Cluster) -> RunningCluster:
