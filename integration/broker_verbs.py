@@ -33,8 +33,8 @@ class BrokerVerbs(Protocol):
     def kill(self, broker: int, /) -> None:
         """Kill a broker process (SIGKILL). Its logs survive."""
 
-    def start(self, broker: int, /) -> None:
-        """Start a killed broker on its old logs and port; does not wait until it serves."""
+    def start(self, broker: int, /, *, wait: bool = True) -> None:
+        """Start a killed broker on its old logs and port; `wait` until it serves clients."""
 
     def disconnect(self, broker: int, /) -> None:
         """Drop all packets between a broker and the others; clients still reach it."""

@@ -1,6 +1,10 @@
-"""What every test may ask for: a real Kafka, and one rule for what is missing on this machine.
+"""Fixtures of all tests: a real Kafka, and one rule for what is missing on this machine.
 
+<<<<<<< HEAD
 Without `REQUIRE_REAL_KAFKA` a test that needs what is not there is skipped, in one line. With
+=======
+Without `REQUIRE_REAL_KAFKA` a test is skipped, in one line, when what it needs is missing. With
+>>>>>>> h-integ
 `REQUIRE_REAL_KAFKA=containers` or `=jvm`, as in the checks of every change, it fails instead.
 """
 
@@ -20,8 +24,8 @@ if TYPE_CHECKING:
 
 REQUIRED = os.environ.get("REQUIRE_REAL_KAFKA", "")
 
-# How long an example takes says something of the machine and nothing of what it claims. The rest is
-# hypothesis' own choice: with CI=true the same examples every time, else new ones.
+# The time that an example takes depends on the machine. Everything else is hypothesis' default: with
+# CI=true the same examples every time, else new ones.
 settings.register_profile(
     "any-machine",
     settings(),
@@ -74,9 +78,9 @@ def running_real_kafka() -> Iterator[ReferenceCluster]:
 
 @pytest.fixture
 def real_kafka(running_real_kafka) -> ReferenceCluster:
-    """Three real brokers, all up and in contact; the session's tests share them.
+    """Three real brokers, all running and connected; all tests of the session share them.
 
-    A test that hurts a broker heals it, and makes topics under names of its own.
+    A test ends the faults that it causes, and creates topics under names of its own.
     """
     running_real_kafka.wait_for_brokers(set(running_real_kafka.broker_ids))
     return running_real_kafka

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operator import methodcaller
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from integration.clients.stopwatch import now_ms
@@ -21,6 +21,7 @@ UNDONE_BY: Final = {
     "disconnect_clients": "reconnect_clients",
 }
 """The verbs of `BrokerVerbs`: each that causes a fault, and the one that ends it."""
+UNDOES: Final = {undo: fault for fault, undo in UNDONE_BY.items()}
 ENDED_BY_A_KILL: Final = ("pause", "disconnect_clients")
 CLIENTS_CANNOT_REACH: Final = ("pause", "kill", "disconnect_clients")
 
@@ -28,14 +29,14 @@ CLIENTS_CANNOT_REACH: Final = ("pause", "kill", "disconnect_clients")
 class _Verb:
     """A verb of `BrokerVerbs` as a method of `Faults`, which remembers the call."""
 
+    def __init__(self, **options: bool) -> None:
+        self._options = options
+
     def __set_name__(self, owner: type[Faults], name: str) -> None:
         self._name = name
 
     def __get__(self, faults: Faults, owner: type[Faults]) -> Callable[[int], float]:
-        def call(broker: int) -> float:
-            return faults.call(self._name, broker)
-
-        return call
+        return partial(faults.call, self._name, **self._options)
 
 
 class Faults:
@@ -47,7 +48,7 @@ class Faults:
     pause = _Verb()
     resume = _Verb()
     kill = _Verb()
-    start = _Verb()
+    start = _Verb(wait=False)
     disconnect = _Verb()
     reconnect = _Verb()
     disconnect_clients = _Verb()
@@ -58,25 +59,25 @@ class Faults:
         self._brokers_with: dict[str, set[int]] = {fault: set() for fault in UNDONE_BY}
         self._any_so_far = False
 
-    def call(self, verb: str, broker: int) -> float:
-        """Do what the verb of that name says; returns the moment after it was done."""
-        methodcaller(verb, broker)(self._verbs)
+    def call(self, verb: str, broker: int, **options: bool) -> float:
+        """Call the verb of that name; returns the moment after it was done."""
+        getattr(self._verbs, verb)(broker, **options)
+        called_ms = now_ms()
         if verb in UNDONE_BY:
             self._any_so_far = True
             self._brokers_with[verb].add(broker)
+        else:
+            self._brokers_with[UNDOES[verb]].discard(broker)
         if verb == "kill":
             for fault in ENDED_BY_A_KILL:
                 self._brokers_with[fault].discard(broker)
-        for fault, undo in UNDONE_BY.items():
-            if verb == undo:
-                self._brokers_with[fault].discard(broker)
-        return now_ms()
+        return called_ms
 
     def undo_all(self) -> None:
         """End every fault that has not ended yet."""
         for fault, undo in reversed(UNDONE_BY.items()):
             for broker in sorted(self._brokers_with[fault]):
-                self.call(undo, broker)
+                getattr(self, undo)(broker)
 
     def can_answer(self, broker: int) -> bool:
         """Tell whether clients get answers from a broker now."""

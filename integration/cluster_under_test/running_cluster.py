@@ -65,16 +65,17 @@ def kafka_cluster(reference: ReferenceCluster) -> RunningCluster:
 
 
 class _Verbs:
-    """The verbs of a `Cluster`; a scenario times by itself how long a start takes."""
+    """The verbs of a `Cluster`, where starting a broker is called `restart` and does not wait."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def start(self, broker: int, /) -> None:
-        self._cluster.start(broker, wait=False)
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
+
+    def start(self, broker: int, *, wait: bool = True) -> None:
+        del wait
+        self._cluster.restart(broker)
 
 
 def simulated_cluster(cluster: Cluster) -> RunningCluster:

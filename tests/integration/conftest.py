@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def make_scenario() -> Callable[..., Scenario]:
-    """Return a maker of scenarios that play nothing."""
+    """Return a maker of scenarios without steps."""
 
     def make(name: str = "a_claim", family: str = "family") -> Scenario:
-        def play(stage):
+        def function(cluster):
             yield from ()
 
-        return Scenario(name, family, "What is seen.", "1 x 1", (), frozenset(), play)
+        return Scenario(name, family, "What is seen.", "1 x 1", (), frozenset(), function)
 
     return make
 
@@ -41,7 +41,7 @@ def see() -> Callable[..., Observation]:
 
 @pytest.fixture
 def result_of(make_scenario) -> Callable[..., ScenarioResult]:
-    """Return a maker of results: pairs of what Kafka and the simulator showed, a pair a repeat."""
+    """Return a maker of results from pairs of observations of Kafka and the simulator, one per repeat."""
 
     def make(*pairs, name: str = "a_claim", known=()) -> ScenarioResult:
         result = ScenarioResult(make_scenario(name))

@@ -1,7 +1,7 @@
-"""A chosen part of the catalogue on a real Kafka and on the simulator, beside each other.
+"""Some scenarios on a real Kafka and on the simulator.
 
-The whole of it is `make compare`. Here is what every change has to pass: a scenario or two of each
-way to wait, each of them on the session's real brokers.
+`make compare` runs all of them. Every change has to pass these here: one or two scenarios for each
+way to wait, on the session's real brokers.
 """
 
 import pytest

@@ -24,10 +24,11 @@ READY_TIMEOUT_MS = 120_000
 ANSWER_TIMEOUT_S = 2.0
 
 
-def _unsupported(fault: Fault) -> Callable[[ReferenceCluster, int], None]:
+def _unsupported(fault: Fault) -> Callable[..., None]:
     """Return a verb for clusters that cannot do this fault: it raises `UnsupportedFaultError`."""
 
-    def refuse(cluster: ReferenceCluster, broker: int) -> None:
+    def refuse(cluster: ReferenceCluster, broker: int, *, wait: bool = True) -> None:
+        del wait
         raise UnsupportedFaultError(
             f"a {cluster.kind} reference has no way to {fault} (broker {broker}); "
             "a containers reference has: --reference containers"
@@ -102,6 +103,18 @@ class ReferenceCluster(ABC):
             return frozenset(listed_brokers(self.address(asked), timeout_s=ANSWER_TIMEOUT_S))
         except OSError:
             return frozenset()
+
+    def wait_until_serving(self, broker: int) -> None:
+        """Return when a broker answers clients.
+
+        Raises `ReferenceClusterError` after two minutes, or when a node ends by itself.
+        """
+
+        def answers() -> bool:
+            self._check_nodes()
+            return bool(self.live_brokers(broker))
+
+        wait_until(answers, f"broker {broker} answers", timeout_ms=READY_TIMEOUT_MS)
 
     def wait_for_brokers(self, expected: set[int], *, timeout_ms: int = READY_TIMEOUT_MS) -> None:
         """Return when each of these brokers knows that exactly these brokers are not fenced.

@@ -111,12 +111,14 @@ class ContainerCluster(StartedCluster):
         container.kill("SIGKILL")
         container.wait(timeout=30)
 
-    def start(self, broker: int) -> None:
+    def start(self, broker: int, *, wait: bool = True) -> None:
         """Start the container again, with its data and its port."""
         if broker in self._expected_to_run:
             raise ReferenceClusterError(f"broker {broker} runs already")
         self._container(broker).start()
         self._expected_to_run.add(broker)
+        if wait:
+            self.wait_until_serving(broker)
 
     def disconnect(self, broker: int) -> None:
         """Add blackhole routes between the broker and each other one that runs."""

@@ -127,11 +127,13 @@ class JvmCluster(StartedCluster):
         process.wait(END_TIMEOUT_S)
         del self._processes[broker]
 
-    def start(self, broker: int) -> None:
+    def start(self, broker: int, *, wait: bool = True) -> None:
         """Start the process again on its directory."""
         if broker in self._processes:
             raise ReferenceClusterError(f"broker {broker} runs already")
         self._spawn(broker)
+        if wait:
+            self.wait_until_serving(broker)
 
     def broker_log(self, broker: int) -> str:
         """Return the broker's stdout and stderr, over all its starts."""

@@ -1,4 +1,4 @@
-"""The raw connection against a peer that follows a script, on a real socket."""
+"""The raw connection against a scripted peer on a real socket."""
 
 import socket
 import struct
@@ -15,7 +15,7 @@ PATIENCE_S = 60
 
 
 class Peer:
-    """Accepts one connection and answers only when it is told to."""
+    """Accepts one connection and answers only when a test calls `answer`."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -77,7 +77,7 @@ def test_correlation_ids_count_up(peer):
     assert peer.correlation_ids == [0, 1, 2]
 
 
-def test_the_elapsed_time_is_that_of_the_arrival_not_of_the_asking(peer):
+def test_elapsed_time_ends_when_the_response_arrives(peer):
     with RawConnection(*peer.address) as connection:
         pending = send(connection)
         peer.read()
@@ -87,7 +87,7 @@ def test_the_elapsed_time_is_that_of_the_arrival_not_of_the_asking(peer):
         assert pending.result().elapsed_ms == first.elapsed_ms
 
 
-def test_a_closed_connection_ends_all_that_waits(peer):
+def test_connection_closed_by_the_broker_fails_all_pending_requests(peer):
     with RawConnection(*peer.address) as connection:
         pending = [send(connection), send(connection)]
         peer.read()
@@ -99,13 +99,13 @@ def test_a_closed_connection_ends_all_that_waits(peer):
             send(connection).result()
 
 
-def test_an_answer_that_does_not_come_is_an_error_after_the_time_given(peer):
+def test_missing_response_is_an_error_after_the_timeout(peer):
     expected = pytest.raises(NoAnswerError, match="no answer to API_VERSIONS v3 within")
     with RawConnection(*peer.address) as connection, expected:
         send(connection).result(20)
 
 
-def test_closing_ends_what_waits(peer):
+def test_closing_fails_pending_requests(peer):
     connection = RawConnection(*peer.address)
     pending = send(connection)
     connection.close()

@@ -1,4 +1,4 @@
-"""What clients leave behind in the simulator when they go while their requests are parked."""
+"""What stays in the simulator when clients disconnect while their requests are parked."""
 
 import pytest
 

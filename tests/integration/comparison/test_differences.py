@@ -26,14 +26,14 @@ def test_the_rows_of_the_table_are_read(tmp_path):
     ]
 
 
-def test_a_row_of_another_width_is_named_by_its_line(tmp_path):
+def test_row_of_another_width_is_named_by_its_line(tmp_path):
     document = tmp_path / "differences.md"
     document.write_text(TABLE.replace("| slower", "| slower | than"))
     with pytest.raises(ValueError, match="md:6: 5 cells"):
         read_known_differences(document)
 
 
-def test_a_missing_document_knows_nothing(tmp_path):
+def test_missing_document_has_no_rows(tmp_path):
     assert read_known_differences(tmp_path / "none.md") == []
 
 
@@ -43,7 +43,7 @@ def test_a_reason_is_found_by_patterns():
     assert reason_for(known, "a_claim", "step 12", "bytes") is None
 
 
-def test_every_row_of_the_shipped_document_speaks_of_a_scenario_that_exists():
+def test_every_row_of_the_shipped_document_fits_a_scenario():
     for row in read_known_differences():
         assert row.reason
         assert select([row.scenario])

@@ -21,7 +21,7 @@ def recording(tmp_path, result_of, see):
     return tmp_path
 
 
-def test_what_was_recorded_is_played_back(recording, make_scenario, see):
+def test_runner_returns_what_was_recorded(recording, make_scenario, see):
     side = RecordedSide("abc", recording)
     with side.open(()) as runner:
         played = runner.run(make_scenario("recorded"), 1)

@@ -65,14 +65,14 @@ def test_one_undocumented_difference_beside_a_documented_one_fails(result_of, se
     assert result.verdict is Verdict.DIFFERED
 
 
-def test_repeats_that_disagree_with_each_other_are_flaky_with_their_counts(result_of, see):
+def test_repeats_with_different_verdicts_are_flaky_with_their_counts(result_of, see):
     same, other = ([see()], [see()]), ([see()], [see(error_code=7)])
     result = result_of(same, other, same)
     assert result.verdict is Verdict.FLAKY
     assert (result.agreed, result.differed) == (2, 1)
 
 
-def test_trouble_of_the_reference_is_not_blamed_on_the_simulator(result_of, see):
+def test_trouble_of_the_reference_is_no_difference(result_of, see):
     result = result_of((Run(trouble="no brokers"), [see()]))
     assert result.verdict is Verdict.REFERENCE_TROUBLE
     assert result.trouble == "kafka: no brokers"
@@ -84,6 +84,6 @@ def test_trouble_of_the_simulator_is_a_difference(result_of, see):
     assert fields_of(result) == [("", "trouble")]
 
 
-def test_what_the_reference_cannot_do_is_skipped(result_of):
+def test_scenario_that_the_reference_cannot_run_is_skipped(result_of):
     result = result_of((Run(skipped="needs disconnect"), Run()))
     assert result.verdict is Verdict.SKIPPED

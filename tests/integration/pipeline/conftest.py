@@ -18,7 +18,7 @@ import pytest
 from integration.reference.clusters.ports import free_ports
 
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""A JVM that lives for a minute does better without threads that compile and collect beside it."""
+"""A JVM that runs for a minute is faster without compiler and collector threads."""
 START_TIMEOUT_S = 120
 
 EVENT = {
@@ -94,7 +94,7 @@ def require_spark():
 def spark(require_spark, tmp_path_factory):
     from integration.pipeline.spark.session import spark_session
 
-    # pyspark.testing brings in pandas-on-Spark, which wants this said where pandas is installed.
+    # pyspark.testing imports pandas-on-Spark, which warns without it where pandas is installed.
     os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
     conf = {
         "spark.driver.memory": "1g",
@@ -166,7 +166,7 @@ def write_lines():
 
 
 class Daemon:
-    """A master or worker of a standalone cluster; its log is read all the time, so it never blocks."""
+    """A master or worker of a standalone cluster; its log is read all the time, so that it never blocks."""
 
     def __init__(self, stack, environment, name, until, *arguments):
         self.name = name

@@ -88,10 +88,10 @@ def test_an_output_that_cannot_be_written_is_one_line(require_spark, pipeline, t
 
 @pytest.fixture
 def fetches_nothing(tmp_path):
-    """Options for a Spark that has fetched nothing yet, from a repository where nobody listens."""
+    """Options for a Spark that has fetched nothing yet, from a repository that does not exist."""
     settings = tmp_path / "ivysettings.xml"
     with socket.socket() as taken:
-        # Bound and not listening, so nobody else gets the port meanwhile.
+        # Bound and not listening, so that no other program gets the port meanwhile.
         taken.bind(("127.0.0.1", 0))
         settings.write_text(
             "<ivysettings><settings defaultResolver='nobody'/><resolvers>"
@@ -156,7 +156,7 @@ def test_a_spark_that_does_not_start_says_why_itself(require_spark, pipeline, tm
 
 
 @pytest.mark.spark
-def test_with_an_error_that_nobody_foresaw_all_is_shown(require_spark, pipeline, tmp_path):
+def test_unexpected_error_shows_the_output_of_spark(require_spark, pipeline, tmp_path):
     lines = tmp_path / "lines.jsonl"
     lines.write_text("{}\n")
     (tmp_path / "quarantine").write_text("no table")

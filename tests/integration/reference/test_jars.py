@@ -57,7 +57,7 @@ def test_mavens_first_error_is_the_reason_and_nothing_is_kept(maven, cache):
     assert [path.suffix for path in cache.iterdir()] == [".lock"]
 
 
-def test_missing_maven_is_told_with_the_remedy(monkeypatch, tmp_path):
+def test_missing_maven_names_the_remedy(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ReferenceUnavailableError, match=r"^Maven is missing: apt-get install"):
         kafka_jars("9.9.9")

@@ -27,7 +27,7 @@ def install_java(programs, version):
     java.chmod(0o755)
 
 
-def test_what_is_asked_for_by_name_is_taken_as_it_is(bare_machine):
+def test_reference_that_is_asked_for_is_taken_unchecked(bare_machine):
     assert select_reference("containers") == Selection(ReferenceKind.CONTAINERS, "asked for")
     assert select_reference("jvm") == Selection(ReferenceKind.JVM, "asked for")
     assert select_reference("recorded") == Selection(ReferenceKind.RECORDED, "asked for")
@@ -35,7 +35,7 @@ def test_what_is_asked_for_by_name_is_taken_as_it_is(bare_machine):
 
 
 @pytest.mark.parametrize("word", ["docker", "", "bootstrap=", "bootstrap=kafka"])
-def test_other_words_are_refused(word):
+def test_unknown_reference_is_refused(word):
     with pytest.raises(ValueError, match=r"^--reference "):
         select_reference(word)
 
@@ -88,13 +88,13 @@ def test_a_cluster_of_somebody_else_gets_no_faults():
         cluster.disconnect_clients(2)
 
 
-def test_local_processes_cannot_be_cut_off_from_each_other():
+def test_local_processes_cannot_be_disconnected():
     assert JvmCluster.faults == {Fault.PAUSE, Fault.KILL}
     with pytest.raises(UnsupportedFaultError, match=r"a jvm reference has no way to disconnect"):
         JvmCluster().disconnect(2)
 
 
-def test_an_address_where_nobody_answers_is_told():
+def test_address_without_a_kafka_is_named():
     cluster = BootstrapCluster("127.0.0.1:1")
     with pytest.raises(ReferenceUnavailableError, match=r"^no Kafka answers at 127\.0\.0\.1:1; "):
         cluster.open()

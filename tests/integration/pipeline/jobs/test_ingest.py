@@ -1,4 +1,4 @@
-"""Files become tables: each event once, and nothing lost without a word."""
+"""Files become tables: each event once, and no line is lost silently."""
 
 import datetime as dt
 import gzip
@@ -44,7 +44,7 @@ def test_a_second_run_adds_nothing(run, table, event, observation, tmp_path, wri
     assert [table(n).count() for n in ("events", "observations", "quarantine")] == [1, 1, 1]
 
 
-def test_late_events_find_their_day_and_known_ones_stay_single(
+def test_late_events_are_stored_under_their_date_and_known_ones_once(
     run, table, event, tmp_path, write_lines
 ):
     today, yesterday = event()["ts_ms"], event()["ts_ms"] - DAY_MS

@@ -42,7 +42,7 @@ def test_percentiles_are_exact_and_totals_span_the_minutes(rows_of, life):
 
 
 def _utc(timestamp):
-    """Undo the local time zone that Python's datetimes of Spark come in."""
+    """Convert Spark's datetimes, which are in local time, to UTC."""
     return timestamp.astimezone(dt.UTC).replace(tzinfo=None)
 
 

@@ -1,4 +1,4 @@
-"""One row per operation, and every life that no purgatory may give."""
+"""One row per operation, and every lifecycle that is not possible in a correct purgatory."""
 
 import pytest
 
@@ -67,7 +67,7 @@ def test_outcomes_are_told_apart(events_frame, life):
     assert found == {1: "immediate", 2: "completed", 3: "expired", 4: "cancelled", 5: "open"}
 
 
-def test_operations_of_other_brokers_purgatories_and_runs_are_others(events_frame, life):
+def test_operations_are_told_apart_by_run_broker_and_purgatory(events_frame, life):
     from integration.pipeline.jobs.lifecycle import lifecycles
 
     rows = [
@@ -80,7 +80,7 @@ def test_operations_of_other_brokers_purgatories_and_runs_are_others(events_fram
     assert lifecycles(events_frame(rows)).count() == 5
 
 
-def test_whole_lives_are_not_broken(broken, life):
+def test_complete_lifecycles_are_not_broken(broken, life):
     rows = [
         *life(1, T, T + 5),
         *life(2, T, T + 1000, "expired"),
@@ -100,11 +100,11 @@ def test_an_open_operation_is_broken_only_long_after_its_deadline(broken, life):
     assert broken(overdue) == {1: ["parked and never ended"]}
 
 
-def test_the_end_of_one_run_does_not_judge_another(broken, life):
+def test_end_of_one_run_does_not_break_operations_of_another(broken, life):
     assert broken([*life(1, T), *life(2, T, T + 10_000_000, run_id="r2")]) == {}
 
 
-def test_every_kind_of_broken_life_is_named(broken, life, event):
+def test_every_problem_of_a_lifecycle_is_named(broken, life, event):
     late = T + 1_000_000
     rows = [
         *life(1, T, T + 5),

@@ -11,7 +11,7 @@ ENDINGS = ("completed", "expired", "cancelled")
 
 
 def _random_trace(rng, event):
-    """Return events in which anything may be missing or there twice."""
+    """Return events of which any may be missing or repeated."""
     rows = []
     for operation_id in range(1, 80):
         base = {

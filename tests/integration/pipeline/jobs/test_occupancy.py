@@ -1,4 +1,4 @@
-"""Levels over time, exactly: small frames, and random lives against a list of all milliseconds."""
+"""Levels over time, exactly: small frames, and random lifecycles against a list of all milliseconds."""
 
 import random
 from collections import Counter
@@ -49,7 +49,7 @@ def test_a_bucket_that_opens_high_has_at_least_that_peak(occupancies, life):
     assert (later.opening, later.closing, later.peak, later.area_ms) == (2, 0, 2, 5)
 
 
-def test_what_happens_within_one_millisecond_is_one_change(occupancies, life):
+def test_changes_within_one_millisecond_are_one_change(occupancies, life):
     buckets, _ = occupancies([*life(1, 10, 12), *life(2, 12, 14)], 10)
     assert max(row.peak for row in buckets) == 1
 
@@ -69,7 +69,7 @@ def test_keys_are_ranked_by_their_parked_milliseconds(occupancies, life):
     assert {row.key: row.heat for row in summary} == {None: None, "hot": 1, "cold": 2}
 
 
-def test_one_that_never_ends_is_parked_to_the_end_of_its_run(occupancies, life):
+def test_operation_without_an_end_is_parked_to_the_end_of_its_run(occupancies, life):
     _, summary = occupancies([*life(1, 10), *life(2, 40, 50, purgatory="Fetch")], 8)
     (total,) = [row for row in summary if row.purgatory == "Produce" and row.key is None]
     assert (total.peak, total.parked_ms, total.mean) == (1, 40, 1.0)
@@ -91,7 +91,7 @@ def _by_hand(operations):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_random_lives_agree_with_counting_every_millisecond(occupancies, life, seed):
+def test_random_lifecycles_agree_with_counting_every_millisecond(occupancies, life, seed):
     rng = random.Random(seed)
     operations = []
     for _ in range(60):

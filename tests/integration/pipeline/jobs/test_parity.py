@@ -29,7 +29,7 @@ def both(observation):
     ]
 
 
-def test_each_step_tells_what_differs(frame, both, observation):
+def test_each_step_names_what_differs(frame, both, observation):
     from integration.pipeline.jobs.parity import parity
 
     rows = [

@@ -1,8 +1,10 @@
-"""What fits the contract is typed; what does not is kept with its reason."""
+"""Lines that fit the contract are typed; others are kept with the reason."""
 
 import json
 
 import pytest
+
+from integration.observations import Observation
 
 pytestmark = pytest.mark.spark
 
@@ -26,6 +28,20 @@ def test_the_contract_names_the_fields_of_the_trace():
     from integration.pipeline.jobs.schema import EVENT_SCHEMA
 
     assert tuple(EVENT_SCHEMA.names) == FIELDS
+
+
+def test_contract_has_the_fields_of_the_comparisons_observations(
+    require_spark, tmp_path, result_of
+):
+    from integration.pipeline.jobs.schema import OBSERVATION_SCHEMA
+    from integration.report.report import Report, write_observations
+
+    path = tmp_path / "observations.jsonl"
+    observation = Observation("step")
+    report = Report("r", "abc", "jvm", "", {}, [result_of(([observation], [observation]))], [])
+    write_observations(report, path)
+    for line in path.read_text().splitlines():
+        assert set(json.loads(line)) == set(OBSERVATION_SCHEMA.names)
 
 
 def test_an_event_is_typed(judge, event):

@@ -1,4 +1,4 @@
-"""The live tables, through Spark's own Kafka connector from topics of the simulator."""
+"""The live tables, read by Spark's Kafka connector from topics of the simulator."""
 
 import json
 import re
@@ -95,7 +95,7 @@ def _occupancy(spark, out):
     return [row for row in rows if row.parked]
 
 
-def test_what_comes_too_late_is_reported(spark, tmp_path, send, settings, life, event):
+def test_late_events_are_counted_and_reported(spark, tmp_path, send, settings, life, event):
     from integration.pipeline.jobs.stream import run
 
     out = str(tmp_path)
@@ -131,7 +131,7 @@ def test_the_trace_of_a_running_cluster_is_the_same_live_and_from_its_file(spark
             available_now=True,
         )
         for _ in range(2):
-            # The second run has a watermark to close windows with; followers always have events.
+            # The second run has a watermark, so that windows close; followers always produce events.
             answer = run(spark, settings, out)
             assert answer == "0 events came too late for their window"
     counts = ingest.run(spark, [str(trace)], out)
@@ -155,12 +155,12 @@ def test_the_trace_of_a_running_cluster_is_the_same_live_and_from_its_file(spark
         ("127.0.0.1:99999", "127.0.0.1:99999: give the cluster as HOST:PORT"),
     ],
 )
-def test_a_wrong_address_is_told_at_once(spark, tmp_path, servers, why):
+def test_wrong_address_fails_at_once(spark, tmp_path, servers, why):
     from integration.pipeline.errors import PipelineError
     from integration.pipeline.jobs.stream import StreamSettings, run
 
     with socket.socket() as probe:
-        # Bound and not listening, so nobody else gets the port meanwhile.
+        # Bound and not listening, so that no other program gets the port meanwhile.
         probe.bind(("127.0.0.1", 0))
         free = probe.getsockname()[1]
         settings = StreamSettings(servers.format(free=free), TOPIC, available_now=True)

@@ -1,4 +1,4 @@
-"""Settings and results do not depend on how Spark cuts them into partitions."""
+"""Settings and results do not depend on Spark's partitions."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_results_are_the_same_whatever_the_partitions(spark, plan):
     assert len({row[-1] for row in _rows(one)}) > 4, "runs of different seeds differ"
 
 
-def test_a_sample_is_the_same_whatever_the_partitions_and_spreads_out(spark, plan):
+def test_a_sample_is_the_same_whatever_the_partitions_and_covers_the_range(spark, plan):
     from integration.pipeline.jobs.sweep import sample
 
     wanted = plan(

@@ -35,7 +35,7 @@ def test_seeds_differ():
 
 
 @pytest.mark.parametrize("delay", DELAYS)
-def test_a_healthy_cluster_answers_everything(delay):
+def test_healthy_cluster_acknowledges_every_request(delay):
     outcome = simulate(SweepSettings(follower_delay=delay, follower_delay_ms=5.0, **SHORT))
     assert outcome.requests == outcome.acknowledged > 100
     assert (outcome.timed_out, outcome.refused, outcome.failed, outcome.outages) == (0, 0, 0, 0)
@@ -74,6 +74,6 @@ def test_requests_are_refused_once_the_isr_is_below_its_minimum():
 @pytest.mark.parametrize(
     "wrong", [{"follower_delay": "gaussian"}, {"requests_per_s": 0.0}, {"duration_ms": 0}]
 )
-def test_settings_that_make_no_sense_are_refused(wrong):
+def test_invalid_settings_are_refused(wrong):
     with pytest.raises(ValueError, match=r"choose|above 0"):
         simulate(SweepSettings(**wrong))

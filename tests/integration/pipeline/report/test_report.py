@@ -1,4 +1,4 @@
-"""The report, looked at in a browser: every picture is drawn, and nothing is fetched."""
+"""The report in a browser: every chart is drawn, and nothing is fetched."""
 
 import os
 import re
@@ -30,7 +30,7 @@ addEventListener("load", () => {
 });
 </script>
 """
-"""Notes of each picture its size, and how many curves or fields of data in it are really there."""
+"""Reports of each chart its size, and how many of its curves or data fields are drawn."""
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +95,7 @@ def page(spark, directory):
     return (directory / "report.html").read_text(encoding="utf-8")
 
 
-def test_every_section_says_what_the_tables_say(page):
+def test_every_section_shows_its_table(page):
     for text in (
         "How long operations waited",
         "How many operations were parked",
@@ -116,7 +116,7 @@ def test_the_page_refers_to_nothing_outside_and_runs_no_script(page):
     assert all(ref.startswith(("#", "data:")) for ref in references)
 
 
-def test_ids_of_pictures_do_not_collide(page):
+def test_ids_of_charts_do_not_collide(page):
     clips = [set(re.findall(r'<clipPath id="(\w+)"', svg)) for svg in page.split("<svg")[1:]]
     assert sum(map(len, clips)) == len(set().union(*clips))
 
@@ -140,7 +140,7 @@ def test_a_page_that_cannot_be_written_is_refused(spark, directory, tmp_path):
         report.run(spark, str(directory), str(tmp_path / "file" / "page.html"))
 
 
-def test_a_report_on_nothing_is_refused(spark, tmp_path):
+def test_report_without_tables_is_refused(spark, tmp_path):
     from integration.pipeline.errors import PipelineError
     from integration.pipeline.report import report
 
@@ -171,7 +171,7 @@ def measure(chromium, tmp_path):
     return run
 
 
-def test_the_pictures_are_drawn_in_a_browser(page, measure):
+def test_charts_are_drawn_in_a_browser(page, measure):
     pictures = measure(page)
     assert len(pictures) == PICTURES
     for width, height, data in pictures:
@@ -180,6 +180,6 @@ def test_the_pictures_are_drawn_in_a_browser(page, measure):
         assert data > 0
 
 
-def test_axes_without_data_are_not_taken_for_a_picture(page, measure):
+def test_axes_without_data_do_not_count_as_a_chart(page, measure):
     bare = re.sub(r"(?s)<path d=[^>]*stroke: #(?:1f6fb2|d9741a)[^>]*>|<image .*?>", "", page)
     assert [data for _, _, data in measure(bare)] == [0] * PICTURES

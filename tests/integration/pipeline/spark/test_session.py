@@ -1,4 +1,4 @@
-"""What is missing is one line with its remedy; what is set for the user can be overridden."""
+"""A missing requirement is one line with its remedy; defaults can be overridden."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from integration.pipeline.spark.session import (  # noqa: E402 - the same
 
 @pytest.fixture
 def java(tmp_path, monkeypatch):
-    """Return a function that makes a JAVA_HOME whose java says this version."""
+    """Return a function that makes a JAVA_HOME whose java prints this version."""
 
     def make(version):
         home = tmp_path / "jdk"

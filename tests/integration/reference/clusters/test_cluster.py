@@ -1,4 +1,4 @@
-"""What a real Kafka of three nodes can be made to do, in containers or as local processes."""
+"""The verbs of a real Kafka of three nodes, in containers or as local processes."""
 
 import json
 import uuid
@@ -71,7 +71,7 @@ def partition(real_kafka):
             """Return the first description by any broker of which `is_so` holds."""
 
             def described():
-                with suppress(KafkaException):  # whoever was asked did not answer
+                with suppress(KafkaException):  # the broker that was asked did not answer
                     found = self.describe()
                     if found is not None and found.leader > 0 and is_so(found):
                         return found
@@ -126,7 +126,7 @@ def test_a_killed_broker_comes_back_with_its_data(real_kafka, partition):
     real_kafka.wait_for_brokers(set(real_kafka.broker_ids))
     partition.wait_for_isr(3)
     assert partition.produce("four") is None
-    # The storage is formatted on the first start only, so the log tells of two starts.
+    # The storage is formatted on the first start only, so the log has two starts.
     # It serves before it says so.
     wait_until(
         lambda: real_kafka.broker_log(follower).count("Kafka Server started") == 2,
@@ -135,9 +135,9 @@ def test_a_killed_broker_comes_back_with_its_data(real_kafka, partition):
     )
 
 
-def test_a_broker_that_is_cut_off_serves_clients_but_not_its_peers(real_kafka, partition):
+def test_disconnected_broker_serves_clients_but_not_other_brokers(real_kafka, partition):
     if Fault.DISCONNECT not in real_kafka.faults:
-        pytest.skip(f"a {real_kafka.kind} reference cannot cut a broker off")
+        pytest.skip(f"a {real_kafka.kind} reference cannot disconnect a broker")
     follower = partition.follower()
     everybody = set(real_kafka.broker_ids)
     impatient = partition.producer(IMPATIENT_MS)
@@ -157,9 +157,9 @@ def test_a_broker_that_is_cut_off_serves_clients_but_not_its_peers(real_kafka, p
     assert partition.produce("six") is None
 
 
-def test_a_broker_without_clients_replicates_on(real_kafka, partition):
+def test_broker_disconnected_from_clients_still_replicates(real_kafka, partition):
     if Fault.DISCONNECT_CLIENTS not in real_kafka.faults:
-        pytest.skip(f"a {real_kafka.kind} reference cannot cut clients off")
+        pytest.skip(f"a {real_kafka.kind} reference cannot disconnect clients")
     follower = partition.follower()
     produce = partition.producer(BELOW_SESSION_MS)
     real_kafka.disconnect_clients(follower)
@@ -179,7 +179,7 @@ def test_a_description_is_plain_json_and_names_the_version(real_kafka):
     assert facts["brokers"] == 3
 
 
-def test_its_address_can_be_taken_for_a_cluster_of_somebody_else(real_kafka):
+def test_address_of_a_reference_serves_as_a_bootstrap_reference(real_kafka):
     with BootstrapCluster(real_kafka.bootstrap_servers) as cluster:
         assert cluster.broker_ids == real_kafka.broker_ids
         assert cluster.address(2) == real_kafka.address(2)

@@ -1,4 +1,4 @@
-"""What a killed run left behind is removed by the next, and nothing else is."""
+"""The next run removes what a killed run left behind, and nothing else."""
 
 import subprocess
 import sys
@@ -22,8 +22,7 @@ def temporary_directory(tmp_path, monkeypatch):
 def start_node(directory):
     """Start a process whose command line names a file in the directory, as a node's does.
 
-    Its first line of output is waited for: until a new process has come that far, the system may
-    not know its command line yet.
+    Waits for its first line of output: before that, /proc may not have its command line yet.
     """
     node = subprocess.Popen(
         [sys.executable, "-c", "print(flush=True); input()", f"{directory}/node.properties"],
@@ -34,7 +33,7 @@ def start_node(directory):
     return node
 
 
-def test_processes_of_a_dead_run_are_killed_and_its_directory_goes(temporary_directory):
+def test_processes_of_a_dead_run_are_killed_and_its_directory_removed(temporary_directory):
     made = subprocess.run(
         [sys.executable, "-c", MAKE_DIRECTORY], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -44,7 +43,7 @@ def test_processes_of_a_dead_run_are_killed_and_its_directory_goes(temporary_dir
     assert list(temporary_directory.iterdir()) == []
 
 
-def test_a_run_that_is_alive_keeps_its_processes_and_directory():
+def test_live_run_keeps_its_processes_and_directory():
     directory = make_run_directory()
     with start_node(directory) as node:
         remove_leftovers()

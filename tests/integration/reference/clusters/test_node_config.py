@@ -1,4 +1,4 @@
-"""The nodes' configuration, and the way it takes through a container's environment."""
+"""The nodes' configuration, directly and through a container's environment."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ NODES = [
 
 @pytest.fixture
 def run_entrypoint(tmp_path):
-    """Run the image's entry point with a java that writes down how it is called."""
+    """Run the image's entry point with a java that records its arguments."""
     home = tmp_path / "kafka"
     (home / "config").mkdir(parents=True)
     calls = tmp_path / "calls"

@@ -1,4 +1,4 @@
-"""Free ports are free, different, and out of the way of outgoing connections."""
+"""Free ports are free, different, and outside the range of outgoing connections."""
 
 import random
 import socket
@@ -17,7 +17,7 @@ def test_ports_are_different_and_can_be_bound_at_once():
         one.close()
 
 
-def test_a_port_in_use_is_passed_over():
+def test_port_in_use_is_skipped():
     first = free_ports(1, random.Random(7))[0]
     with socket.create_server(("127.0.0.1", first)):
         assert first not in free_ports(3, random.Random(7))

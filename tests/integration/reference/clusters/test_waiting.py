@@ -1,4 +1,4 @@
-"""Waiting returns the first true answer, and ends."""
+"""`wait_until` returns the first true result, and times out."""
 
 import pytest
 

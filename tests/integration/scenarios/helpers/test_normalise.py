@@ -21,7 +21,7 @@ def test_an_empty_list_is_a_value():
     assert normalised(messages.DeleteTopicsResponse(), role)["responses"] == []
 
 
-def test_of_ids_drawn_by_lot_only_whether_they_are_given_is_left():
+def test_random_ids_are_compared_by_presence_only():
     given = messages.InitProducerIdResponse(producer_id=4711)
     none = messages.InitProducerIdResponse(producer_id=-1)
     assert normalised(given, role)["producer_id"] == "given"
@@ -51,7 +51,7 @@ def test_configurations_of_a_broker_are_named_by_its_role():
     assert plain["results.1.resource_name"] == "7"
 
 
-def test_configurations_are_told_apart_by_name_not_by_place():
+def test_configurations_have_their_name_in_the_path():
     config = messages.CreateTopicsResponse.CreatableTopicConfigs
     response = messages.CreateTopicsResponse(
         topics=[
