@@ -234,10 +234,10 @@ class Broker:
         """Append a batch to a partition led here, as for a producer with acks=1; returns its error."""
         answers: list[ErrorCode] = []
         self.replica_manager.append_records(
+            {topic_partition: records},
+            lambda statuses: answers.append(statuses[topic_partition].error_code),
             timeout_ms=0,
             required_acks=1,
-            entries={topic_partition: records},
-            respond=lambda statuses: answers.append(statuses[topic_partition].error_code),
         )
         self._actions.try_complete_actions()
         return answers[0]

@@ -59,15 +59,16 @@ class LocalLog:
 
         `start_offset` is at or after the first segment's base.
         """
-        if start_offset < upper_bound_offset:
-            if start_offset >= self.active_segment.base_offset:
-                segments = [self.active_segment]
-            else:
-                segments = self._segments[self._floor(start_offset) :]
-            for segment in segments:
-                data = segment.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
-                if data is not None:
-                    return data
+        if start_offset >= upper_bound_offset:
+            return EMPTY_FETCH
+        active = self.active_segment
+        if start_offset >= active.base_offset:
+            data = active.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
+            return EMPTY_FETCH if data is None else data
+        for segment in self._segments[self._floor(start_offset) :]:
+            data = segment.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
+            if data is not None:
+                return data
         return EMPTY_FETCH
 
     def position(self, offset: int) -> int:

@@ -1,4 +1,4 @@
-"""Replication and waiting: partitions, followers, and the operations parked for them."""
+"""Replication: partitions, followers, and the delayed operations that wait for them."""
 
 from broker_sim.replica.alter_partition_manager import (
     AlterPartitionManager,

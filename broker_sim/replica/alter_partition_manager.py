@@ -1,6 +1,6 @@
-"""Sends ISR changes to the controller, several at once; mirrors `DefaultAlterPartitionManager`.
+"""Sends ISR changes to the controller in batches; mirrors `DefaultAlterPartitionManager`.
 
-One request is under way at a time; what is proposed meanwhile goes with the next one.
+One request is in flight at a time; later proposals go with the next request.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ RETRY_BACKOFF_MS = 50
 
 
 class IsrProposal(NamedTuple):
-    """A partition and the ISR that its leader wants."""
+    """A partition and the ISR that its leader proposes."""
 
     partition: Partition
     pending: PendingIsr
 
 
 class IsrDecision(NamedTuple):
-    """The controller's answer to one proposal; the fields after the error only without one."""
+    """The controller's answer to one proposal; after an error the other fields mean nothing."""
 
     error_code: ErrorCode
     isr: frozenset[int] = frozenset()
@@ -38,7 +38,7 @@ class IsrDecision(NamedTuple):
 
 
 class AlterPartitionManager:
-    """Collects proposals and hands their decisions back to the partitions."""
+    """Collects proposals and gives the decisions to the partitions."""
 
     def __init__(
         self,
@@ -52,13 +52,14 @@ class AlterPartitionManager:
         self._unsent: list[IsrProposal] = []
         self._inflight = False
         self.isr_shrinks = 0
-        """Changes that the controller has made at this broker's wish, as `IsrShrinksPerSec`."""
+        """Shrinks that the controller accepted from this broker, as in `IsrShrinksPerSec`."""
         self.isr_expands = 0
+        """Expansions that it accepted, as in `IsrExpandsPerSec`."""
         self.failed_isr_updates = 0
-        """Changes that the controller refused, each time that they were."""
+        """Refusals by the controller, as in `FailedIsrUpdatesPerSec`."""
 
     def submit(self, partition: Partition, pending: PendingIsr) -> None:
-        """Propose `pending`; the partition is told of the decision."""
+        """Propose `pending`; the partition gets the decision."""
         self._unsent.append(IsrProposal(partition, pending))
         self._maybe_send()
 

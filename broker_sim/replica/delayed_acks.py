@@ -1,6 +1,6 @@
-"""A request that waits for replicas, partition by partition: `DelayedProduce`, `DelayedDeleteRecords`.
+"""What `DelayedProduce` and `DelayedDeleteRecords` have in common: both wait for replicas.
 
-Kafka's two classes each say all of this.
+Deliberate difference: Kafka's two classes repeat this code.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["AwaitedPartition", "DelayedAcks", "PartitionLookup"]
 
 
 class PartitionLookup(Protocol):
-    """Where an operation finds its partitions: the replica manager."""
+    """The replica manager, where an operation looks its partitions up."""
 
     def get_partition_or_error(self, topic_partition: TopicPartition) -> Partition | ErrorCode:
-        """Return the hosted partition, or why there is none."""
+        """Return the hosted partition, or the error code if there is none."""
 
 
 class AwaitedPartition:
-    """How far one partition has come, and whether its replicas are still awaited."""
+    """The state of one partition of the request, and whether its replicas are still awaited."""
 
     __slots__ = ("acks_pending", "error_code")
 
@@ -42,12 +42,12 @@ class AwaitedPartition:
         return bool(self.error_code)
 
     def await_acks(self) -> None:
-        """Wait for the replicas; what stands if they never come is REQUEST_TIMED_OUT."""
+        """Wait for the replicas; until they acknowledge, the error code is REQUEST_TIMED_OUT."""
         self.acks_pending = True
         self.error_code = ErrorCode.REQUEST_TIMED_OUT
 
     def end(self, error_code: ErrorCode) -> None:
-        """Wait no more."""
+        """Stop waiting, with that error code."""
         self.acks_pending = False
         self.error_code = error_code
 
@@ -56,29 +56,29 @@ StatusT = TypeVar("StatusT", bound=AwaitedPartition)
 
 
 class DelayedAcks(DelayedRequest, Generic[StatusT]):
-    """Parks the request until no partition is awaited any more, or `delay_ms` is over."""
+    """Waits until no partition is awaited any more, or for `delay_ms`."""
 
-    __slots__ = ("_partitions", "_respond", "_statuses")
+    __slots__ = ("_partitions", "_response_callback", "_statuses")
 
     def __init__(
         self,
         delay_ms: int,
         statuses: dict[TopicPartition, StatusT],
         partitions: PartitionLookup,
-        respond: Callable[[dict[TopicPartition, StatusT]], None],
+        response_callback: Callable[[dict[TopicPartition, StatusT]], None],
         client_id: str | None = None,
     ) -> None:
         super().__init__(delay_ms, client_id)
         self._statuses = statuses
         self._partitions = partitions
-        self._respond = respond
+        self._response_callback = response_callback
         for status in statuses.values():
             if not status.is_satisfied:
                 status.await_acks()
 
     @abstractmethod
     def try_partition(self, status: StatusT, partition: Partition | ErrorCode) -> None:
-        """End the status if the partition, or why there is none, is one of the cases."""
+        """End the status if one of the cases holds for the partition, or for its error code."""
         raise NotImplementedError
 
     def try_complete(self) -> bool:
@@ -93,12 +93,12 @@ class DelayedAcks(DelayedRequest, Generic[StatusT]):
 
     @property
     def error_code(self) -> ErrorCode:
-        """The first partition's that is an error."""
+        """The first error of the partitions, or NONE."""
         return first_error([status.error_code for status in self._statuses.values()])
 
     def on_expiration(self) -> None:
-        """Nothing more: the partitions that are still awaited already say REQUEST_TIMED_OUT."""
+        """Do nothing: the partitions that are still awaited have REQUEST_TIMED_OUT already."""
 
     def on_complete(self) -> None:
-        """Answer with what is known of every partition."""
-        self._respond(self._statuses)
+        """Call the response callback with the status of every partition."""
+        self._response_callback(self._statuses)

@@ -1,10 +1,10 @@
-"""A delete-records request that waits for all living replicas; mirrors `DelayedDeleteRecords`.
+"""A delete-records request that waits for all live replicas; mirrors `DelayedDeleteRecords`.
 
-It can be completed when every partition has come to one of these:
+It completes when one of these cases holds for every partition:
 
-* Case A: the partition is no longer on this broker: unknown, wherever it may be now
-* Case B: this broker is no longer its leader
-* Case C: the low watermark has reached the offset asked for
+* Case A: the partition is no longer on this broker
+* Case B: this broker is no longer the leader of the partition
+* Case C: the low watermark has reached the requested offset
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INVALID_LOW_WATERMARK = -1
 
 
 class DeleteRecordsPartitionStatus(AwaitedPartition):
-    """How far one partition's deletion has come."""
+    """The state of one partition's deletion."""
 
     __slots__ = ("low_watermark", "requested_offset")
 
@@ -39,13 +39,13 @@ class DeleteRecordsPartitionStatus(AwaitedPartition):
         return bool(self.error_code) or self.low_watermark >= self.requested_offset
 
     def end(self, error_code: ErrorCode, low_watermark: int = INVALID_LOW_WATERMARK) -> None:
-        """Wait no more; until then the low watermark is that of the request's begin."""
+        """Stop waiting; before, the low watermark is that of the start of the request."""
         super().end(error_code)
         self.low_watermark = low_watermark
 
 
 class DelayedDeleteRecords(DelayedAcks[DeleteRecordsPartitionStatus]):
-    """Parks the deletion until every replica has moved its log start, or `delay_ms` is over."""
+    """Waits until every replica has moved its log start, or for `delay_ms`."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class DelayedDeleteRecords(DelayedAcks[DeleteRecordsPartitionStatus]):
     def try_partition(
         self, status: DeleteRecordsPartitionStatus, partition: Partition | ErrorCode
     ) -> None:
-        """Look at the cases A to C."""
+        """Check the cases A to C."""
         if not isinstance(partition, Partition):  # Case A
             status.end(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif not partition.is_leader:  # Case B

@@ -1,9 +1,9 @@
-"""An election that waits until this broker has heard of its result; mirrors `DelayedElectLeader`.
+"""An election that waits until this broker knows the new leaders; mirrors `DelayedElectLeader`.
 
-Deliberate difference: since KRaft a Kafka broker forwards elections to the controller and answers
-with the controller's reply. Here the reply is parked until the metadata that it caused has arrived,
-as in Kafka's class, so that a client that asks this broker next sees the new leader; the answer is
-the controller's in both cases, also when the wait times out.
+Deliberate difference: a KRaft broker forwards elections to the controller and answers with the
+controller's reply at once. Here, as in Kafka's class, the reply waits until the new leaders are in
+this broker's metadata, so that a client that asks this broker next sees them. The answer is the
+controller's in both cases, also when the wait times out.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["DelayedElectLeader"]
 
 
 class DelayedElectLeader(DelayedRequest):
-    """Parks the reply until the expected leaders stand in this broker's metadata."""
+    """Waits until the expected leaders are in this broker's metadata, or for `delay_ms`."""
 
-    __slots__ = ("_current_leader", "_respond", "_waiting")
+    __slots__ = ("_current_leader", "_response_callback", "_waiting")
 
     api = "ElectLeaders"
 
@@ -32,13 +32,13 @@ class DelayedElectLeader(DelayedRequest):
         delay_ms: int,
         expected_leaders: Mapping[TopicPartition, int],
         current_leader: Callable[[TopicPartition], int],
-        respond: Callable[[], None],
+        response_callback: Callable[[], None],
         client_id: str | None = None,
     ) -> None:
         super().__init__(delay_ms, client_id)
         self._waiting = dict(expected_leaders)
         self._current_leader = current_leader
-        self._respond = respond
+        self._response_callback = response_callback
 
     def try_complete(self) -> bool:
         """Complete once every expected leader has been seen."""
@@ -48,8 +48,8 @@ class DelayedElectLeader(DelayedRequest):
         return not self._waiting and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Nothing more: the controller's reply stands."""
+        """Do nothing: the answer is the controller's reply."""
 
     def on_complete(self) -> None:
-        """Answer."""
-        self._respond()
+        """Call the response callback."""
+        self._response_callback()

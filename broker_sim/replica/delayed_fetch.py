@@ -1,14 +1,14 @@
 """A fetch that waits for data; mirrors `kafka.server.DelayedFetch`.
 
-It can be completed when, for any of its partitions,
+It completes when one of these cases holds for any of its partitions:
 
-* Case A: this broker may no longer serve it (not the leader, where only a leader may)
-* Case B: the replica is no longer on this broker
-* Case C: the broker does not know the partition any more
-* Case D: the log directory is offline (does not occur here: logs are in memory)
-* Case E: the leader epoch that the request names is fenced or not known yet
+* Case A: only the leader may serve the fetch, and this broker is no longer the leader
+* Case B: the partition is no longer on this broker
+* Case C: this broker no longer knows the partition
+* Case D: the log directory is offline (cannot happen here: logs are in memory)
+* Case E: the request's leader epoch is fenced or not known yet
 * Case F: the fetch offset is beyond the end, after a truncation, or on an older segment than the end
-* Case H: the fetcher's log has turned out to diverge, so that it must truncate
+* Case H: the fetcher's log diverges from this one, so the fetcher must truncate it
 
 or when
 
@@ -35,7 +35,7 @@ __all__ = ["DelayedFetch"]
 
 
 class DelayedFetch(DelayedRequest):
-    """Parks the fetch until there is enough to send, something to tell, or `max_wait_ms` is over."""
+    """Waits until there are enough bytes or an error to return, or for `max_wait_ms`."""
 
     __slots__ = ("_complete", "_infos", "_params", "_partitions")
 
@@ -61,7 +61,7 @@ class DelayedFetch(DelayedRequest):
         return False
 
     def _is_satisfied(self) -> bool:
-        """Look for the cases; at most a partition's own limit counts towards min bytes."""
+        """Check the cases; a partition counts towards min bytes up to its own limit."""
         params = self._params
         accumulated_bytes = 0
         for topic_partition, fetch in self._infos:
@@ -87,7 +87,7 @@ class DelayedFetch(DelayedRequest):
         return accumulated_bytes >= params.min_bytes  # Case G
 
     def on_expiration(self) -> None:
-        """Nothing more: whatever can be read is the answer."""
+        """Do nothing: the answer is what can be read now."""
 
     def on_complete(self) -> None:
         """Read again and answer."""
@@ -95,7 +95,7 @@ class DelayedFetch(DelayedRequest):
 
 
 def _is_beyond(log: PartitionLog, offset: int, end_offset: int) -> bool:
-    """Whether the later offset's batch begins after `end_offset`, or the log ends before it."""
+    """Whether `offset` is in a later batch than `end_offset`, or beyond the log's end."""
     return offset > log.log_end_offset or log.position(offset) > log.position(end_offset)
 
 

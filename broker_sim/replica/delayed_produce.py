@@ -1,14 +1,14 @@
 """An acks=all produce that waits for its followers; mirrors `kafka.server.DelayedProduce`.
 
-It can be completed when every partition has come to one of these:
+It completes when one of these cases holds for every partition:
 
 * Case A: the partition is no longer on this broker
-* Case B: this broker is no longer its leader
-* Case C: this broker leads it, and
-    * C.1: the in-sync replicas have the records, but are fewer than `min.insync.replicas` by now
+* Case B: this broker is no longer the leader of the partition
+* Case C: this broker leads the partition, and
+    * C.1: the in-sync replicas have the records, but are now fewer than `min.insync.replicas`
     * C.2: the in-sync replicas have the records
 
-Partitions whose append failed at once wait with the others: a produce response is one unit.
+A partition whose append failed waits with the others: all partitions are in one response.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["DelayedProduce", "ProducePartitionStatus"]
 
 
 class ProducePartitionStatus(AwaitedPartition):
-    """The outcome of one partition's append, and whether its replicas are still awaited."""
+    """The result of one partition's append, and whether its replicas are still awaited."""
 
     __slots__ = (
         "base_offset",
@@ -57,7 +57,7 @@ class ProducePartitionStatus(AwaitedPartition):
 
 
 class DelayedProduce(DelayedAcks[ProducePartitionStatus]):
-    """Parks the produce until its partitions are replicated, have failed, or `delay_ms` is over."""
+    """Waits until its partitions are replicated or have failed, or for `delay_ms`."""
 
     __slots__ = ()
 
@@ -66,7 +66,7 @@ class DelayedProduce(DelayedAcks[ProducePartitionStatus]):
     def try_partition(
         self, status: ProducePartitionStatus, partition: Partition | ErrorCode
     ) -> None:
-        """Look at the cases A to C."""
+        """Check the cases A to C."""
         if not isinstance(partition, Partition):  # Case A
             status.end(partition)
             return

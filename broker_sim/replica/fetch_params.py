@@ -1,8 +1,7 @@
-"""What a fetch asks for and what it gets, whoever asks.
+"""The parameters of a fetch and its results.
 
-Mirrors `FetchParams`, `FetchRequest.PartitionData` and `FetchPartitionData`. A consumer's
-request from the socket and a follower's request from a link are both brought to this form, so that
-one code path serves them.
+Mirrors `FetchParams`, `FetchRequest.PartitionData` and `FetchPartitionData`. A consumer's request
+from a socket and a follower's request from a link both take this form, so one code path serves them.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class FetchIsolation(Enum):
 
 
 class FetchParams:
-    """The part of a fetch that holds for all of its partitions."""
+    """What holds for all partitions of a fetch; for reading only."""
 
     __slots__ = (
         "client_id",
@@ -54,11 +53,11 @@ class FetchParams:
 
     def __init__(
         self,
+        *,
         max_wait_ms: int,
         min_bytes: int,
         max_bytes: int,
         isolation: FetchIsolation,
-        *,
         replica_id: int = CONSUMER_REPLICA_ID,
         replica_epoch: int = -1,
         has_client_metadata: bool = True,
@@ -77,9 +76,9 @@ class FetchParams:
 
 
 class FetchPartition:
-    """Where to read one partition; `-1` stands for an epoch that the request does not have.
+    """Where to read one partition; -1 stands for an epoch that the request does not name.
 
-    To be read only, as everything here.
+    For reading only.
     """
 
     __slots__ = (
@@ -93,6 +92,7 @@ class FetchPartition:
 
     def __init__(
         self,
+        *,
         fetch_offset: int,
         max_bytes: int,
         topic_id: bytes = NO_TOPIC_ID,
@@ -109,7 +109,7 @@ class FetchPartition:
 
 
 class FetchPartitionData:
-    """What one partition answers: an error, a diverging epoch, or records (pieces of the log)."""
+    """The result for one partition: an error, a diverging epoch, or records as pieces of the log."""
 
     __slots__ = (
         "aborted_transactions",
@@ -130,8 +130,8 @@ class FetchPartitionData:
         log_start_offset: int,
         records: Sequence[bytes | memoryview] = (),
         size_bytes: int = 0,
+        *,
         diverging_epoch: tuple[int, int] | None = None,
-        aborted_transactions: Sequence[AbortedTxn] | None = None,
     ) -> None:
         self.error_code = error_code
         self.high_watermark = high_watermark
@@ -140,9 +140,10 @@ class FetchPartitionData:
         self.records = records
         self.size_bytes = size_bytes
         self.diverging_epoch = diverging_epoch
-        self.aborted_transactions = aborted_transactions
+        self.aborted_transactions: Sequence[AbortedTxn] | None = None
+        """Those that the read may have touched; None unless the fetch reads committed records."""
 
     @classmethod
     def failed(cls, error_code: ErrorCode) -> FetchPartitionData:
-        """Return an answer that is only an error."""
+        """Return a result that is only an error."""
         return cls(error_code, -1, -1, -1)

@@ -1,8 +1,8 @@
 """Replication from one leader; mirrors `AbstractFetcherThread` and `ReplicaFetcherThread`.
 
-One fetch is under way at a time, for all partitions that this broker follows on that leader. A
-partition that is added meanwhile is part of the next one only. Truncation follows the diverging
-epoch in the leader's answer (KIP-595), as brokers do since Kafka 2.7.
+One fetch is in flight at a time, for all partitions that this broker follows on that leader. A
+partition that is added meanwhile is part of the next fetch. A follower truncates its log to the
+diverging epoch in the leader's response (KIP-595), as brokers do since Kafka 2.7.
 
 Deliberate difference: callbacks instead of a thread; no fetch sessions between brokers.
 """
@@ -32,7 +32,7 @@ log = get_logger(__name__)
 
 
 class LeaderEndpoint(Protocol):
-    """The way to another broker; mirrors `kafka.server.LeaderEndPoint`."""
+    """The connection to a leader; mirrors `kafka.server.LeaderEndPoint`."""
 
     def fetch(
         self,
@@ -42,7 +42,7 @@ class LeaderEndpoint(Protocol):
         on_response: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None],
         on_failure: Callable[[], None],
     ) -> None:
-        """Send a fetch; exactly one of the callbacks is called, unless this broker dies first.
+        """Send a fetch; exactly one callback is called, unless this broker is killed before.
 
         The response has one entry for each of `infos`, in the same order.
         """
@@ -59,7 +59,7 @@ class LeaderEndpoint(Protocol):
 
 
 class _FetchState:
-    """How far one followed partition is; `fetch` is replaced, never changed."""
+    """The position in one followed partition; `fetch` is replaced, never changed."""
 
     __slots__ = ("delayed_until_ms", "fetch", "partition")
 
@@ -70,7 +70,7 @@ class _FetchState:
 
 
 class ReplicaFetcher:
-    """Follows one leader for as long as it has partitions there."""
+    """Replicates the partitions of one leader."""
 
     def __init__(
         self,
@@ -102,18 +102,18 @@ class ReplicaFetcher:
         return len(self._states)
 
     def add(self, partition: Partition) -> None:
-        """Start to follow the partition in its current leader epoch."""
+        """Start to fetch the partition in its current leader epoch."""
         self._states[partition.topic_partition] = _FetchState(
             partition, self._initial_fetch(partition)
         )
         self._process.call_soon(self._end_backoff)
 
     def remove(self, topic_partition: TopicPartition) -> None:
-        """Stop to follow the partition; an answer that is under way is ignored."""
+        """Stop fetching the partition; a response in flight is ignored."""
         self._states.pop(topic_partition, None)
 
     def shutdown(self) -> None:
-        """Stop to follow this leader."""
+        """Stop fetching from this leader."""
         self._states.clear()
         self._request = None
         for handle in (self._backoff, self._timeout):
@@ -122,7 +122,7 @@ class ReplicaFetcher:
         self._backoff = self._timeout = None
 
     def _initial_fetch(self, partition: Partition) -> FetchPartition:
-        """Start at the log's end, from where a diverging epoch leads back; at the HW if there is none."""
+        """Start at the log's end; a log without epochs is truncated to its high watermark first."""
         local_log = partition.log
         if local_log.leader_epoch_cache.latest_epoch is None:
             local_log.truncate_to(local_log.high_watermark)
@@ -132,18 +132,18 @@ class ReplicaFetcher:
         local_log = partition.log
         latest_epoch = local_log.leader_epoch_cache.latest_epoch
         return FetchPartition(
-            fetch_offset,
-            self._config.replica_fetch_max_bytes,
-            partition.topic_id,
-            local_log.log_start_offset,
-            partition.leader_epoch,
-            -1 if latest_epoch is None else latest_epoch,
+            fetch_offset=fetch_offset,
+            max_bytes=self._config.replica_fetch_max_bytes,
+            topic_id=partition.topic_id,
+            log_start_offset=local_log.log_start_offset,
+            current_leader_epoch=partition.leader_epoch,
+            last_fetched_epoch=-1 if latest_epoch is None else latest_epoch,
         )
 
     # -- the loop -------------------------------------------------------------------------------
 
     def _maybe_fetch(self) -> None:
-        """Send the next fetch unless one is under way; with nothing to ask for, wait a while."""
+        """Send the next fetch unless one is in flight; if no partition is ready, wait the backoff."""
         if self._request is not None or self._backoff is not None or not self._states:
             return
         now_ms = self._clock.now_ms()
@@ -172,14 +172,14 @@ class ReplicaFetcher:
         )
 
     def _fetch_params(self) -> FetchParams:
-        """Return what all fetches of this broker's life have in common."""
+        """Return the parameters, which change only with the broker epoch."""
         broker_epoch = self._broker_epoch()
         if self._params is None or self._params.replica_epoch != broker_epoch:
             self._params = FetchParams(
-                self._config.replica_fetch_wait_max_ms,
-                self._config.replica_fetch_min_bytes,
-                self._config.replica_fetch_response_max_bytes,
-                FetchIsolation.LOG_END,
+                max_wait_ms=self._config.replica_fetch_wait_max_ms,
+                min_bytes=self._config.replica_fetch_min_bytes,
+                max_bytes=self._config.replica_fetch_response_max_bytes,
+                isolation=FetchIsolation.LOG_END,
                 replica_id=self._replica_id,
                 replica_epoch=broker_epoch,
                 client_id=f"replica-{self._replica_id}",
@@ -193,7 +193,7 @@ class ReplicaFetcher:
         self._maybe_fetch()
 
     def _check_timeout(self) -> None:
-        """Give a fetch up that was not answered in time; one timer serves all fetches in turn."""
+        """Give up a fetch without a response in time; one timer serves one fetch after the other."""
         self._timeout = None
         if self._request is None:
             return
@@ -205,7 +205,7 @@ class ReplicaFetcher:
             self._on_failure(self._request)
 
     def _on_failure(self, request: object) -> None:
-        """Leave all partitions alone for a while: the leader cannot be reached."""
+        """Delay all partitions by the backoff: the leader cannot be reached."""
         if self._request is not request:
             return
         self._request = None
@@ -225,7 +225,7 @@ class ReplicaFetcher:
         advanced: list[TopicPartition] = []
         for (topic_partition, fetch), (_, data) in zip(sent, results, strict=True):
             state = self._states.get(topic_partition)
-            # The partition may have been removed, or added again in a newer epoch, meanwhile.
+            # Meanwhile the partition may have been removed, or added again in a newer epoch.
             if state is None or state.fetch is not fetch:
                 continue
             if data.error_code:
@@ -247,7 +247,7 @@ class ReplicaFetcher:
         data: FetchPartitionData,
         failed: list[TopicPartition],
     ) -> bool:
-        """Append and follow the leader's watermarks; True if the own high watermark moved."""
+        """Append, and take the leader's offsets; return whether this high watermark moved."""
         partition = state.partition
         local_log = partition.log
         try:
@@ -262,12 +262,12 @@ class ReplicaFetcher:
             return False
         state.fetch = self._next_fetch(partition, local_log.log_end_offset)
         if data.size_bytes:
-            # The next fetch names it last, so that no partition starves behind a busy one.
+            # The next fetch names it last, so that a busy partition does not starve the others.
             self._states[topic_partition] = self._states.pop(topic_partition)
         return local_log.high_watermark != old_high_watermark
 
     def _truncate(self, state: _FetchState, leader_epoch: int, leader_end_offset: int) -> None:
-        """Cut off what the leader does not have; mirrors `getOffsetTruncationState`."""
+        """Truncate what the leader does not have; mirrors `getOffsetTruncationState`."""
         local_log = state.partition.log
         end_offset = local_log.log_end_offset
         epoch, epoch_end_offset = local_log.leader_epoch_cache.end_offset_for(
@@ -279,7 +279,7 @@ class ReplicaFetcher:
             target = min(epoch_end_offset, end_offset)
         else:
             target = min(epoch_end_offset, leader_end_offset, end_offset)
-        log.info("truncated", partition=str(state.partition.topic_partition), offset=target)
+        log.info("log_truncated", partition=str(state.partition.topic_partition), offset=target)
         local_log.truncate_to(target)
         state.fetch = self._next_fetch(state.partition, target)
 
@@ -293,7 +293,7 @@ class ReplicaFetcher:
         if error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._reset_offset(topic_partition, state)
         elif error_code is ErrorCode.FENCED_LEADER_EPOCH:
-            # The leader is ahead; the metadata of its epoch will add the partition again.
+            # The leader is in a newer epoch, whose metadata will add the partition again.
             del self._states[topic_partition]
         else:
             log.debug("replica_fetch_failed", partition=str(topic_partition), error=error_code.name)
@@ -307,7 +307,7 @@ class ReplicaFetcher:
                 state.delayed_until_ms = until_ms
 
     def _reset_offset(self, topic_partition: TopicPartition, state: _FetchState) -> None:
-        """Bring the log into the leader's range; mirrors `fetchOffsetAndTruncate`."""
+        """Move the log into the leader's range; mirrors `fetchOffsetAndTruncate`."""
         sent = state.fetch
         self._delay([topic_partition])
 

@@ -18,7 +18,7 @@ __all__ = ["FetcherManager"]
 
 
 class FetcherManager:
-    """Starts, moves and stops the following of partitions."""
+    """Starts and stops the replication of partitions, and moves it to new leaders."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class FetcherManager:
         self._fetchers: dict[int, ReplicaFetcher] = {}
 
     def follow(self, partition: Partition) -> None:
-        """Fetch the partition from its current leader, from nobody else."""
+        """Fetch the partition from its current leader only."""
         self.unfollow(partition.topic_partition)
         fetcher = self._fetchers.get(partition.leader_id)
         if fetcher is None:
@@ -55,12 +55,12 @@ class FetcherManager:
         fetcher.add(partition)
 
     def unfollow(self, topic_partition: TopicPartition) -> None:
-        """Stop to fetch the partition."""
+        """Stop fetching the partition."""
         for fetcher in self._fetchers.values():
             fetcher.remove(topic_partition)
 
     def shutdown_idle_fetchers(self) -> None:
-        """Forget the fetchers that have nothing left to fetch."""
+        """Remove the fetchers without partitions."""
         for leader_id, fetcher in list(self._fetchers.items()):
             if not len(fetcher):
                 fetcher.shutdown()

@@ -1,9 +1,9 @@
-"""The in-sync replicas of a partition and changes of them on their way to the controller.
+"""The in-sync replicas of a partition, committed or with a change in flight to the controller.
 
-Mirrors `kafka.cluster.PartitionState` with its committed and pending forms (KIP-497, KIP-841).
-While a change is under way the *maximal* ISR counts for the high watermark: with the new member
-already, or with the leaving one still. So whatever the controller decides, nothing was exposed that
-a member of the decided ISR may lack.
+Mirrors `kafka.cluster.PartitionState` (KIP-497, KIP-841). While a change is in flight, the high
+watermark uses the *maximal* ISR: with the joining members already, and with the leaving ones still.
+So, whatever the controller decides, consumers have seen no record that a member of the new ISR may
+not have.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class CommittedIsr:
 
     @property
     def is_inflight(self) -> bool:
-        """No change is under way."""
+        """Always False: no change is in flight."""
         return False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PendingIsr:
-    """A change of the ISR that was sent to the controller and not answered yet."""
+    """A change of the ISR that the controller has not answered yet."""
 
     proposed_epochs: Mapping[int, int]
-    """The proposed members with the broker epochs in which they fetched; -1 for the leader."""
+    """The proposed members, each with the broker epoch of its last fetch; -1 for the leader."""
     last_committed: CommittedIsr
     leader_epoch: int
     partition_epoch: int
@@ -48,17 +48,17 @@ class PendingIsr:
 
     @property
     def isr(self) -> frozenset[int]:
-        """The ISR that is still in force."""
+        """The committed ISR, which still holds."""
         return self.last_committed.isr
 
     @property
     def maximal_isr(self) -> frozenset[int]:
-        """Everyone who is, or is about to be, in sync."""
+        """All members of the committed and of the proposed ISR."""
         return self.last_committed.isr | self.proposed_isr
 
     @property
     def is_inflight(self) -> bool:
-        """A change is under way; no other may start."""
+        """Always True: no other change may start."""
         return True
 
 

@@ -1,6 +1,6 @@
-"""What a leader knows of its followers and decides about the ISR; part of `kafka.cluster.Partition`.
+"""The followers of a partition at its leader, and the ISR; part of `kafka.cluster.Partition`.
 
-It proposes who joins and who leaves; the partition sends the proposals to the controller.
+It decides which followers should join or leave the ISR; the partition sends that to the controller.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ STATE_IS_OLD = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     }
 )
-"""Refusals of a proposed ISR after which only new metadata helps."""
+"""Refusals that mean that the leader's metadata is old: it waits for newer metadata."""
 
 
 class MetadataView(Protocol):
-    """What a partition asks the broker's metadata."""
+    """The questions of a partition to the broker's metadata."""
 
     def is_isr_eligible(self, broker_id: int, stored_epoch: int | None) -> bool:
-        """Whether the broker is alive, unfenced and in the epoch in which it last fetched."""
+        """Whether the broker is active, in the epoch in which it last fetched."""
 
     def is_alive(self, broker_id: int) -> bool:
         """Whether the broker is registered and unfenced."""
 
     def is_stale_epoch(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the broker lives and has registered anew since `broker_epoch` (-1: unknown)."""
+        """Whether the broker has registered again since `broker_epoch` (-1: unknown)."""
 
 
 class LeaderReplicas:
-    """The followers of one partition, as its leader sees them, and the ISR."""
+    """The followers of one partition, as their leader knows them, and the ISR."""
 
     __slots__ = ("_broker_id", "_clock", "_lag_time_max_ms", "_metadata", "followers", "isr_state")
 
@@ -61,7 +61,7 @@ class LeaderReplicas:
         self._metadata = metadata
 
     def assign(self, replicas: Iterable[int], isr: Iterable[int]) -> None:
-        """Keep a `Replica` for each of the followers, and take the ISR that the controller set."""
+        """Keep one `Replica` for each follower, and set the ISR of the controller."""
         followers = {replica for replica in replicas if replica != self._broker_id}
         for removed in self.followers.keys() - followers:
             del self.followers[removed]
@@ -70,19 +70,24 @@ class LeaderReplicas:
         self.isr_state = CommittedIsr(frozenset(isr))
 
     def clear(self) -> None:
-        """Forget everything: this broker follows now."""
+        """Forget everything, because this broker is now a follower."""
         self.followers.clear()
         self.isr_state = CommittedIsr(frozenset())
 
     def start_epoch(self, leader_end_offset: int, is_new_leader: bool) -> None:
-        """Start a leader epoch: members of the ISR get a full lag time, the others none."""
+        """Start a leader epoch: members of the ISR count as caught up now, the others as never."""
         now_ms = self._clock.now_ms()
         for follower in self.followers.values():
             is_in_sync = follower.broker_id in self.isr_state.isr
-            follower.reset(now_ms, leader_end_offset, is_new_leader, is_in_sync)
+            follower.reset(
+                now_ms=now_ms,
+                leader_end_offset=leader_end_offset,
+                is_new_leader=is_new_leader,
+                is_in_sync=is_in_sync,
+            )
 
     def high_watermark_candidate(self, leader_end_offset: int) -> int:
-        """Return the smallest LEO of the maximal ISR and of caught-up followers about to join it."""
+        """Return the smallest log end of the maximal ISR and of the caught-up followers outside it."""
         candidate = leader_end_offset
         maximal_isr = self.isr_state.maximal_isr
         for follower in self.followers.values():
@@ -99,12 +104,12 @@ class LeaderReplicas:
         ) and self._metadata.is_isr_eligible(follower.broker_id, follower.broker_epoch)
 
     def check_broker_epoch(self, follower_id: int, broker_epoch: int) -> None:
-        """Refuse a fetch from a follower's former life with NOT_LEADER_OR_FOLLOWER (KIP-903)."""
+        """Raise NOT_LEADER_OR_FOLLOWER for a fetch of a follower's previous epoch (KIP-903)."""
         if self._metadata.is_stale_epoch(follower_id, broker_epoch):
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def low_watermark(self, leader_start_offset: int) -> int:
-        """Return the smallest log start offset of the living replicas."""
+        """Return the smallest log start offset of the live replicas."""
         low = leader_start_offset
         for follower in self.followers.values():
             if follower.log_start_offset < low and self._metadata.is_alive(follower.broker_id):
@@ -112,7 +117,7 @@ class LeaderReplicas:
         return low
 
     def may_join_isr(self, follower: Replica, high_watermark: int, epoch_start_offset: int) -> bool:
-        """Whether the follower has the HW and this leader epoch's start, and no change is under way."""
+        """Whether the follower has reached the high watermark and this epoch's start, and is eligible."""
         return (
             not self.isr_state.is_inflight
             and follower.broker_id not in self.isr_state.isr
@@ -137,7 +142,7 @@ class LeaderReplicas:
     def propose(
         self, isr: frozenset[int], leader_epoch: int, partition_epoch: int
     ) -> PendingIsr | None:
-        """Make the change pending and return it; None if another one is under way."""
+        """Make the change pending and return it; None if another one is in flight."""
         committed = self.isr_state
         if isinstance(committed, PendingIsr):
             return None
@@ -147,10 +152,10 @@ class LeaderReplicas:
         return pending
 
     def refuse(self, proposed: PendingIsr, error_code: ErrorCode) -> bool:
-        """Take the controller's refusal; True if the same change should be sent again.
+        """Handle a refusal by the controller; return whether to send the same change again.
 
-        After a refusal that says "your state is old" the pending state stays until new metadata
-        arrives, so that the maximal ISR goes on counting.
+        After a refusal in `STATE_IS_OLD` the state stays pending until new metadata arrives, so that
+        the high watermark keeps using the maximal ISR.
         """
         if self.isr_state is not proposed:
             return False

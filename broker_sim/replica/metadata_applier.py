@@ -1,4 +1,4 @@
-"""Brings the hosted partitions in line with new metadata; mirrors `ReplicaManager.applyDelta`."""
+"""Applies new metadata to the hosted partitions; mirrors `ReplicaManager.applyDelta`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["MetadataApplier", "PartitionStore"]
 
 
 class PartitionStore(Protocol):
-    """Makes partitions with their logs, and throws logs away."""
+    """Opens partitions with their logs, and deletes logs."""
 
     def open_partition(self, topic_partition: TopicPartition, topic: TopicState) -> Partition:
-        """Return the partition on its log, which may have survived a restart."""
+        """Return the partition with its log, which may be there since before a restart."""
 
     def delete_log(self, topic_partition: TopicPartition) -> None:
-        """Throw the log away."""
+        """Delete the partition's log."""
 
 
 class MetadataApplier:
-    """Turns changes of metadata into leaders, followers and deletions on one broker."""
+    """Makes partitions leaders or followers and deletes them, as the metadata of one broker says."""
 
     def __init__(
         self,

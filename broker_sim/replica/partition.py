@@ -1,10 +1,10 @@
-"""One replica of a partition on one broker: leader or follower; mirrors `kafka.cluster.Partition`.
+"""A partition on one broker, which leads or follows it; mirrors `kafka.cluster.Partition`.
 
 The leader keeps a `Replica` for every follower, moves the high watermark to the smallest log end
 offset of the in-sync replicas, and asks the controller to shrink or expand the ISR.
 
-Deliberate difference: all of a broker's state lives on one scheduler, so there is no
-`leaderIsrUpdateLock`, and no future replicas (one log directory).
+Deliberate differences: all of a broker's state lives on one loop, so there is no
+`leaderIsrUpdateLock`; there is one log directory, so there are no future replicas.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ACKS_ALL = -1
 NO_EPOCH = -1
 DELETE_TO_HIGH_WATERMARK = -1
 
-# Python 3.11 takes 0.1 us to look an enum's member up, and every fetch needs these.
+# Python 3.11 takes 0.1 us to look up a member of an enum, and every fetch needs these.
 _NO_ERROR: Final = ErrorCode.NONE
 _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _LOG_END: Final = FetchIsolation.LOG_END
@@ -50,7 +50,7 @@ _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
 class Partition:
-    """A partition's state on this broker; every method runs on the broker's scheduler."""
+    """The state of a partition on this broker."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Partition:
     # -- roles ----------------------------------------------------------------------------------
 
     def make_leader(self, state: PartitionState) -> bool:
-        """Take the leader's role as the controller decided; True if it was not the leader before."""
+        """Become the leader unless `state` is old; return whether it was not the leader before."""
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_leader = not self.is_leader
@@ -105,7 +105,7 @@ class Partition:
         return is_new_leader
 
     def make_follower(self, state: PartitionState) -> bool:
-        """Take the follower's role; True if the leader epoch is new, so that fetching starts anew."""
+        """Become a follower unless `state` is old; return whether to fetch anew: a new epoch."""
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_epoch = state.leader_epoch > self.leader_epoch
@@ -119,7 +119,7 @@ class Partition:
         return is_new_epoch
 
     def reconfigure(self, config: TopicConfig) -> None:
-        """Take a changed topic configuration; a smaller min ISR may let the HW move."""
+        """Set the changed topic configuration; a smaller min ISR may move the high watermark."""
         self.config = config
         self.log.update_config(config)
         if self.is_leader and self._maybe_increment_leader_hw():
@@ -130,7 +130,7 @@ class Partition:
     def local_log(self, current_leader_epoch: int, require_leader: bool) -> PartitionLog:
         """Return the log, or raise FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER.
 
-        `current_leader_epoch` is the one that the request names; -1 means that it names none.
+        `current_leader_epoch` is that of the request; -1 means that the request has none.
         """
         if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             if current_leader_epoch < self.leader_epoch:
@@ -141,7 +141,7 @@ class Partition:
         return self.log
 
     def fetch_end_offset(self, isolation: FetchIsolation) -> int:
-        """Return the offset up to which a fetch of this isolation may read."""
+        """Return the offset up to which a fetch with this isolation may read."""
         if isolation is _LOG_END:
             return self.log.log_end_offset
         if isolation is _HIGH_WATERMARK:
@@ -152,11 +152,12 @@ class Partition:
         self,
         params: FetchParams,
         fetch: FetchPartition,
+        *,
         max_bytes: int,
         min_one_message: bool,
         update_fetch_state: bool,
     ) -> FetchPartitionData:
-        """Read for a consumer or a follower; a follower's fetch also tells how far it has come.
+        """Read for a consumer or a follower; a follower's fetch also updates its state here.
 
         Raises `ApiError` as `local_log` does, or with OFFSET_OUT_OF_RANGE.
         """
@@ -195,29 +196,29 @@ class Partition:
                 replica, fetch, leader_end_offset, params.replica_epoch
             )
         if data.first_entry_incomplete:
-            # A piece of a batch helps nobody where the next fetch may have the batch whole (KIP-74).
+            # As in Kafka, no part of a batch where the next fetch may have all of it (KIP-74).
             return FetchPartitionData(
                 _NO_ERROR, high_watermark, last_stable_offset, log_start_offset
             )
-        aborted = None
-        if params.isolation is _TXN_COMMITTED:
-            upper_bound_offset = last_stable_offset if data.size_bytes else fetch.fetch_offset
-            aborted = local_log.collect_aborted_transactions(fetch.fetch_offset, upper_bound_offset)
-        return FetchPartitionData(
+        result = FetchPartitionData(
             _NO_ERROR,
             high_watermark,
             last_stable_offset,
             log_start_offset,
             data.records,
             data.size_bytes,
-            None,
-            aborted,
         )
+        if params.isolation is _TXN_COMMITTED:
+            upper_bound_offset = last_stable_offset if data.size_bytes else fetch.fetch_offset
+            result.aborted_transactions = local_log.collect_aborted_transactions(
+                fetch.fetch_offset, upper_bound_offset
+            )
+        return result
 
     def diverging_epoch(self, fetch: FetchPartition) -> tuple[int, int] | None:
-        """Return (epoch, end offset) where the fetcher's log leaves this one, or None (KIP-595).
+        """Return the epoch and end offset where the fetcher's log diverges from this one (KIP-595).
 
-        Raises OFFSET_OUT_OF_RANGE when the epoch is older than everything known here.
+        None if it does not diverge. Raises OFFSET_OUT_OF_RANGE for an epoch that is unknown here.
         """
         local_log = self.log
         if (
@@ -244,7 +245,7 @@ class Partition:
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> tuple[LogAppendInfo, bool]:
-        """Append as leader; return what that did, and whether the high watermark moved with it.
+        """Append as leader; return the result, and whether the high watermark moved with it.
 
         Raises `ApiError`: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or the log's.
         """
@@ -260,10 +261,10 @@ class Partition:
         return info, self._maybe_increment_leader_hw()
 
     def append_records_to_follower(self, records: Sequence[bytes | memoryview]) -> None:
-        """Append what the leader sent.
+        """Append records of the leader.
 
-        An empty log takes a first batch that begins before its end: the leader's log may start in
-        the middle of a batch after a deletion of records.
+        A first batch may begin before the end of an empty log: after records were deleted, the
+        leader's log may start in the middle of a batch.
         """
         try:
             self.log.append_as_follower(records, self.leader_epoch)
@@ -276,7 +277,7 @@ class Partition:
             self.log.append_as_follower(records, self.leader_epoch)
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> tuple[bool, ErrorCode]:
-        """Return whether an acks=all append that ends before `required_offset` is done, and how."""
+        """Return whether an acks=all append up to `required_offset` is done, and the error code."""
         if not self.is_leader:
             return (False, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.log.high_watermark < required_offset:
@@ -286,7 +287,11 @@ class Partition:
         return (True, _NO_ERROR)
 
     def delete_records_on_leader(self, offset: int) -> tuple[int, int]:
-        """Move the log start; return (the offset asked for, low watermark). -1 asks for the HW."""
+        """Move the log start; return the requested offset and the low watermark.
+
+        -1 requests the high watermark. Raises `ApiError`: NOT_LEADER_OR_FOLLOWER, POLICY_VIOLATION,
+        OFFSET_OUT_OF_RANGE.
+        """
         if not self.is_leader:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if not self.config.is_deleted_by_age:
@@ -302,19 +307,19 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of the living replicas, as the leader knows them."""
+        """The smallest log start offset of the live replicas, as the leader knows them."""
         return self.replica_states.low_watermark(self.log.log_start_offset)
 
     # -- in-sync replicas and the high watermark ------------------------------------------------
 
     @property
     def isr_state(self) -> IsrState:
-        """The ISR, and a change of it that is under way."""
+        """The ISR, and a change of it that is in flight."""
         return self.replica_states.isr_state
 
     @property
     def effective_min_isr(self) -> int:
-        """`min.insync.replicas`, but never more than there are replicas."""
+        """`min.insync.replicas`, but at most the number of replicas."""
         return min(self.config.min_insync_replicas, len(self.replica_states.followers) + 1)
 
     @property
@@ -329,11 +334,11 @@ class Partition:
         previous_start_offset = replica.log_start_offset
         self.replica_states.check_broker_epoch(replica.broker_id, broker_epoch)
         replica.update_fetch_state(
-            fetch.fetch_offset,
-            fetch.log_start_offset,
-            self._clock.now_ms(),
-            leader_end_offset,
-            broker_epoch,
+            fetch_offset=fetch.fetch_offset,
+            log_start_offset=fetch.log_start_offset,
+            fetch_time_ms=self._clock.now_ms(),
+            leader_end_offset=leader_end_offset,
+            broker_epoch=broker_epoch,
         )
         start_offset = self.leader_epoch_start_offset
         if start_offset is not None and self.replica_states.may_join_isr(
@@ -345,14 +350,14 @@ class Partition:
             self._complete_delayed_requests(self.topic_partition)
 
     def _maybe_increment_leader_hw(self) -> bool:
-        """Move the HW to the smallest LEO of the ISR; it stands while the ISR is too small (KIP-966)."""
+        """Move the high watermark if the ISR allows; it stays while the ISR is too small (KIP-966)."""
         if self.is_under_min_isr:
             return False
         candidate = self.replica_states.high_watermark_candidate(self.log.log_end_offset)
         return self.log.maybe_increment_high_watermark(candidate)
 
     def maybe_shrink_isr(self) -> None:
-        """Propose to drop the followers that have not caught up for `replica.lag.time.max.ms`."""
+        """Propose to remove the followers that have not caught up for `replica.lag.time.max.ms`."""
         if not self.is_leader or self.isr_state.is_inflight:
             return
         out_of_sync = self.replica_states.out_of_sync(self.log.log_end_offset)
@@ -375,7 +380,7 @@ class Partition:
     def complete_alter_partition(
         self, proposed: PendingIsr, isr: frozenset[int], leader_epoch: int, partition_epoch: int
     ) -> None:
-        """Take the controller's answer to `proposed`; ignored when the state has moved on."""
+        """Set the ISR that the controller has accepted, unless the state has changed meanwhile."""
         if (
             self.isr_state is not proposed
             or leader_epoch != self.leader_epoch
@@ -388,5 +393,5 @@ class Partition:
             self._complete_delayed_requests(self.topic_partition)
 
     def fail_alter_partition(self, proposed: PendingIsr, error_code: ErrorCode) -> bool:
-        """Take the controller's refusal; True if the same change should be sent again."""
+        """Handle a refusal by the controller; return whether to send the same change again."""
         return self.replica_states.refuse(proposed, error_code)

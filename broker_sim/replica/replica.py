@@ -1,4 +1,4 @@
-"""What a leader knows of one follower; mirrors `kafka.cluster.Replica`."""
+"""The state of one follower at its leader; mirrors `kafka.cluster.Replica`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ UNKNOWN_OFFSET = -1
 
 
 class Replica:
-    """A follower's position as its leader has seen it in the follower's fetches.
+    """A follower's position, as the leader knows it from the follower's fetches.
 
-    A follower is *caught up* while it has all of the leader's log, or had all of it at some moment
-    within the last `replica.lag.time.max.ms`: `last_caught_up_time_ms` is that moment.
+    A follower is *caught up* if it has all of the leader's log, or had all of it at some time within
+    the last `replica.lag.time.max.ms`. `last_caught_up_time_ms` is the latest such time.
     """
 
     __slots__ = (
@@ -35,16 +35,17 @@ class Replica:
 
     def update_fetch_state(
         self,
+        *,
         fetch_offset: int,
         log_start_offset: int,
         fetch_time_ms: int,
         leader_end_offset: int,
         broker_epoch: int,
     ) -> None:
-        """Take note of a fetch from `fetch_offset` while the leader's log ended at `leader_end_offset`.
+        """Update the position after a fetch, at a time when the leader's log ended at that offset.
 
-        A fetch that starts at the end which the leader had at the fetch before it shows that the
-        follower had caught up at that earlier time.
+        A follower that fetches from where the leader's log ended at its previous fetch had caught
+        up at the time of that previous fetch.
         """
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, fetch_time_ms)
@@ -59,9 +60,9 @@ class Replica:
         self.broker_epoch = broker_epoch
 
     def reset(
-        self, now_ms: int, leader_end_offset: int, is_new_leader: bool, is_in_sync: bool
+        self, *, now_ms: int, leader_end_offset: int, is_new_leader: bool, is_in_sync: bool
     ) -> None:
-        """Start a leader epoch: members of the ISR get a full lag time, the others none."""
+        """Start a leader epoch: a member of the ISR counts as caught up now, the others never."""
         self.last_caught_up_time_ms = now_ms if is_in_sync else 0
         if is_new_leader:
             self.log_start_offset = UNKNOWN_OFFSET

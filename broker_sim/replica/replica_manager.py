@@ -1,7 +1,7 @@
-"""All partitions of one broker: append, fetch, delete records; mirrors `kafka.server.ReplicaManager`.
+"""The partitions of one broker: append, fetch, delete records; mirrors `kafka.server.ReplicaManager`.
 
-What cannot be answered at once becomes a delayed operation in one of the purgatories, watched under
-its partitions; appends, follower fetches and changes of role try those operations again.
+A request that cannot be answered at once becomes a delayed operation in one of the purgatories,
+watched under its partitions. Appends, follower fetches and new roles try these operations again.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from broker_sim.replica.purgatories import Purgatories
     from broker_sim.runtime.action_queue import ActionQueue
 
-    FetchRespond = Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None]
-    ProduceRespond = Callable[[dict[TopicPartition, ProducePartitionStatus]], None]
-    DeleteRecordsRespond = Callable[[dict[TopicPartition, DeleteRecordsPartitionStatus]], None]
+    FetchCallback = Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None]
+    ProduceCallback = Callable[[dict[TopicPartition, ProducePartitionStatus]], None]
+    DeleteRecordsCallback = Callable[[dict[TopicPartition, DeleteRecordsPartitionStatus]], None]
 
 __all__ = ["ReplicaManager"]
 
@@ -43,11 +43,11 @@ EXPECTED_APPEND_ERRORS = frozenset(
         ErrorCode.CORRUPT_MESSAGE,
     }
 )
-"""Errors that Kafka answers without the log start offset."""
+"""Errors that Kafka returns without the log start offset."""
 
 
 class ReplicaManager:
-    """The partitions hosted on a broker and the requests that work on them."""
+    """The partitions that a broker hosts, and the requests that read and write them."""
 
     def __init__(
         self,
@@ -63,10 +63,14 @@ class ReplicaManager:
     # -- look-up --------------------------------------------------------------------------------
 
     def get_partition_or_error(self, topic_partition: TopicPartition) -> Partition | ErrorCode:
-        """Return the hosted partition; NOT_LEADER_OR_FOLLOWER if it is elsewhere, else unknown."""
+        """Return the hosted partition, or the error code if there is none.
+
+        NOT_LEADER_OR_FOLLOWER if other brokers host it, UNKNOWN_TOPIC_OR_PARTITION if none does.
+        """
         partition = self.partitions.get(topic_partition)
-        if partition is not None:
-            return partition
+        return self._error_without_partition(topic_partition) if partition is None else partition
+
+    def _error_without_partition(self, topic_partition: TopicPartition) -> ErrorCode:
         if self._is_known(topic_partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -75,9 +79,7 @@ class ReplicaManager:
         """Return the hosted partition, or raise `ApiError` with the reason."""
         partition = self.partitions.get(topic_partition)
         if partition is None:
-            error_code = self.get_partition_or_error(topic_partition)
-            assert isinstance(error_code, ErrorCode)
-            raise ApiError(error_code)
+            raise ApiError(self._error_without_partition(topic_partition))
         return partition
 
     def leader_partitions(self) -> list[Partition]:
@@ -88,17 +90,18 @@ class ReplicaManager:
 
     def append_records(
         self,
+        entries: Mapping[TopicPartition, bytes | memoryview],
+        response_callback: ProduceCallback,
+        *,
         timeout_ms: int,
         required_acks: int,
-        entries: Mapping[TopicPartition, bytes | memoryview],
-        respond: ProduceRespond,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         client_id: str | None = None,
     ) -> None:
-        """Append to the leaders here and answer as `required_acks` (0, 1, -1) asks.
+        """Append to the partitions that this broker leads; answer as `required_acks` (0, 1, -1) says.
 
-        With -1 the answer waits for the in-sync replicas or the timeout, unless every partition
-        failed at once.
+        With -1 the callback waits for the in-sync replicas or the timeout, unless every append
+        failed. Otherwise it is called before this returns.
         """
         statuses: dict[TopicPartition, ProducePartitionStatus] = {}
         appended = 0
@@ -113,10 +116,10 @@ class ReplicaManager:
                     partial(self._complete_after_append, topic_partition, hw_increased)
                 )
         if required_acks == ACKS_ALL and appended:
-            operation = DelayedProduce(timeout_ms, statuses, self, respond, client_id)
+            operation = DelayedProduce(timeout_ms, statuses, self, response_callback, client_id)
             self.purgatories.produce.try_complete_else_watch(operation, list(statuses))
         else:
-            respond(statuses)
+            response_callback(statuses)
 
     def _append_to_local_log(
         self,
@@ -125,7 +128,7 @@ class ReplicaManager:
         required_acks: int,
         origin: AppendOrigin,
     ) -> tuple[ProducePartitionStatus, bool | None]:
-        """Return the outcome, and whether the high watermark moved: None for a failure."""
+        """Return the result, and whether the high watermark moved; None for a failure."""
         try:
             partition = self.get_partition(topic_partition)
             info, hw_increased = partition.append_records_to_leader(records, required_acks, origin)
@@ -143,7 +146,7 @@ class ReplicaManager:
     def _failed_append(
         self, topic_partition: TopicPartition, error: ApiError
     ) -> ProducePartitionStatus:
-        """Tell an append's failure as Kafka does: with more details the less expected it is."""
+        """Return the status of a failed append; Kafka adds the log start only to unexpected errors."""
         status = ProducePartitionStatus(error.error_code)
         partition = self.partitions.get(topic_partition)
         if error.error_code not in EXPECTED_APPEND_ERRORS and partition and partition.is_leader:
@@ -154,14 +157,14 @@ class ReplicaManager:
         return status
 
     def _complete_after_append(self, topic_partition: TopicPartition, hw_increased: bool) -> None:
-        """Try what an append can complete: fetches, and with a new high watermark everything."""
+        """Try the fetches; after a new high watermark, everything that waits for the partition."""
         if hw_increased:
             self.purgatories.check_and_complete_all(topic_partition)
         else:
             self.purgatories.fetch.check_and_complete(topic_partition)
 
     def complete_delayed_requests(self, topic_partition: TopicPartition) -> None:
-        """Try everything that waits for the partition, once the running handler has returned."""
+        """Try everything that waits for the partition, after the running handler has returned."""
         self._actions.add(partial(self.purgatories.check_and_complete_all, topic_partition))
 
     # -- fetch ----------------------------------------------------------------------------------
@@ -170,31 +173,35 @@ class ReplicaManager:
         self,
         params: FetchParams,
         infos: Sequence[tuple[TopicPartition, FetchPartition]],
-        respond: FetchRespond,
+        response_callback: FetchCallback,
     ) -> None:
-        """Read for a consumer or follower; answers now, or when `DelayedFetch` says so.
+        """Read for a consumer or a follower; the callback is called now or by a `DelayedFetch`.
 
-        Now: no wait asked for, no partitions, `min_bytes` there, an error, or a diverging epoch.
+        Now, if there is no wait, no partition, an error, a diverging epoch, or enough bytes.
         """
         results = self.read_from_log(params, infos, update_fetch_state=True)
         if params.is_from_follower:
-            # As in Kafka, who waits for this follower's acknowledgement is answered before the
-            # follower's fetch is parked.
+            # As in Kafka, produces that wait for this follower are answered before its fetch waits.
             self._actions.try_complete_actions()
         bytes_readable = 0
-        must_tell = False
+        must_respond = False
         for _, data in results:
             bytes_readable += data.size_bytes
             if data.error_code or data.diverging_epoch is not None:
-                must_tell = True
-        if must_tell or params.max_wait_ms <= 0 or not infos or bytes_readable >= params.min_bytes:
-            respond(results)
+                must_respond = True
+        if (
+            must_respond
+            or params.max_wait_ms <= 0
+            or not infos
+            or bytes_readable >= params.min_bytes
+        ):
+            response_callback(results)
             return
         operation = DelayedFetch(
             params,
             infos,
             self,
-            lambda: respond(self.read_from_log(params, infos, update_fetch_state=False)),
+            lambda: response_callback(self.read_from_log(params, infos, update_fetch_state=False)),
         )
         self.purgatories.fetch.try_complete_else_watch(operation, [key for key, _ in infos])
 
@@ -205,53 +212,41 @@ class ReplicaManager:
         *,
         update_fetch_state: bool,
     ) -> list[tuple[TopicPartition, FetchPartitionData]]:
-        """Read all partitions in turn within `max_bytes`; the first data comes whole (KIP-74)."""
+        """Read the partitions in order, up to `max_bytes`; the first batch comes whole (KIP-74)."""
         limit_bytes = params.max_bytes
         min_one_message = True
         results: list[tuple[TopicPartition, FetchPartitionData]] = []
         for topic_partition, fetch in infos:
-            data = self._read(
-                topic_partition, params, fetch, limit_bytes, min_one_message, update_fetch_state
-            )
+            try:
+                partition = self.get_partition(topic_partition)
+                if fetch.topic_id not in (partition.topic_id, NO_TOPIC_ID):
+                    raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)  # noqa: TRY301 - as any other
+                data = partition.fetch_records(
+                    params,
+                    fetch,
+                    max_bytes=min(fetch.max_bytes, limit_bytes),
+                    min_one_message=min_one_message,
+                    update_fetch_state=update_fetch_state,
+                )
+            except ApiError as error:
+                data = FetchPartitionData.failed(error.error_code)
             if data.size_bytes:
                 min_one_message = False
-            limit_bytes = max(0, limit_bytes - data.size_bytes)
+                limit_bytes = max(0, limit_bytes - data.size_bytes)
             results.append((topic_partition, data))
         return results
-
-    def _read(
-        self,
-        topic_partition: TopicPartition,
-        params: FetchParams,
-        fetch: FetchPartition,
-        limit_bytes: int,
-        min_one_message: bool,
-        update_fetch_state: bool,
-    ) -> FetchPartitionData:
-        try:
-            partition = self.get_partition(topic_partition)
-            if fetch.topic_id not in (partition.topic_id, NO_TOPIC_ID):
-                return FetchPartitionData.failed(ErrorCode.INCONSISTENT_TOPIC_ID)
-            return partition.fetch_records(
-                params,
-                fetch,
-                min(fetch.max_bytes, limit_bytes),
-                min_one_message,
-                update_fetch_state,
-            )
-        except ApiError as error:
-            return FetchPartitionData.failed(error.error_code)
 
     # -- delete records -------------------------------------------------------------------------
 
     def delete_records(
         self,
-        timeout_ms: int,
         offsets: Mapping[TopicPartition, int],
-        respond: DeleteRecordsRespond,
+        response_callback: DeleteRecordsCallback,
+        *,
+        timeout_ms: int,
         client_id: str | None = None,
     ) -> None:
-        """Move log starts forward; answers once all living replicas did, or at the timeout."""
+        """Move log starts forward; answer once all live replicas did, or at the timeout."""
         statuses: dict[TopicPartition, DeleteRecordsPartitionStatus] = {}
         for topic_partition, offset in offsets.items():
             try:
@@ -264,19 +259,19 @@ class ReplicaManager:
                     ErrorCode.NONE, requested, low_watermark
                 )
         if all(status.is_satisfied for status in statuses.values()):
-            respond(statuses)
+            response_callback(statuses)
             return
-        operation = DelayedDeleteRecords(timeout_ms, statuses, self, respond, client_id)
+        operation = DelayedDeleteRecords(timeout_ms, statuses, self, response_callback, client_id)
         self.purgatories.delete_records.try_complete_else_watch(operation, list(statuses))
 
     # -- upkeep ---------------------------------------------------------------------------------
 
     def maybe_shrink_isr(self) -> None:
-        """Propose to drop lagging followers; called every half `replica.lag.time.max.ms`."""
+        """Propose to remove lagging followers; called every half `replica.lag.time.max.ms`."""
         for partition in self.leader_partitions():
             partition.maybe_shrink_isr()
 
     def checkpoint_high_watermarks(self) -> None:
-        """Keep the high watermarks where a killed broker finds them again."""
+        """Checkpoint the high watermarks; a broker that was killed continues from there."""
         for partition in self.partitions.values():
             partition.log.checkpoint_high_watermark()

@@ -40,7 +40,7 @@ def handle_delete_records(
         respond(_build_response(statuses | refused))
 
     context.broker.replica_manager.delete_records(
-        request.timeout_ms, offsets, on_deleted, client_id=context.client_id
+        offsets, on_deleted, timeout_ms=request.timeout_ms, client_id=context.client_id
     )
 
 

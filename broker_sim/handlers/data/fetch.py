@@ -106,12 +106,12 @@ def _partitions_to_fetch(
                 unknown.append((topic, partition.partition))
                 continue
             infos[TopicPartition(name, partition.partition)] = FetchPartition(
-                partition.fetch_offset,
-                partition.partition_max_bytes,
-                topic.topic_id,
-                partition.log_start_offset,
-                partition.current_leader_epoch,
-                partition.last_fetched_epoch,
+                fetch_offset=partition.fetch_offset,
+                max_bytes=partition.partition_max_bytes,
+                topic_id=topic.topic_id,
+                log_start_offset=partition.log_start_offset,
+                current_leader_epoch=partition.current_leader_epoch,
+                last_fetched_epoch=partition.last_fetched_epoch,
             )
     return infos, unknown
 
@@ -133,10 +133,10 @@ def _fetch_params(
     else:
         isolation = FetchIsolation.HIGH_WATERMARK
     return FetchParams(
-        request.max_wait_ms,
-        min(request.min_bytes, max_bytes),
-        max_bytes,
-        isolation,
+        max_wait_ms=request.max_wait_ms,
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        isolation=isolation,
         replica_id=replica_id,
         replica_epoch=replica_epoch,
         has_client_metadata=version >= RACK_VERSION,

@@ -60,7 +60,11 @@ def handle_produce(
 
     if entries:
         context.broker.replica_manager.append_records(
-            request.timeout_ms, request.acks, entries, on_appended, client_id=context.client_id
+            entries,
+            on_appended,
+            timeout_ms=request.timeout_ms,
+            required_acks=request.acks,
+            client_id=context.client_id,
         )
     else:
         on_appended({})

@@ -203,8 +203,10 @@ def test_case_f_a_truncated_log_ends_the_wait_of_a_fetch_beyond_its_end(bench):
     results = []
     manager = bench.cluster.nodes.brokers[1].replica_manager
     manager.fetch_messages(
-        FetchParams(60_000, 1, 1_000_000, FetchIsolation.LOG_END),
-        [(TopicPartition("topic", 0), FetchPartition(3, 1_000))],
+        FetchParams(
+            max_wait_ms=60_000, min_bytes=1, max_bytes=1_000_000, isolation=FetchIsolation.LOG_END
+        ),
+        [(TopicPartition("topic", 0), FetchPartition(fetch_offset=3, max_bytes=1_000))],
         results.extend,
     )
     assert results == []

@@ -30,9 +30,9 @@ class ScriptedLeader:
         ((_, fetch),) = self.fetches[-1][0]
         return fetch.fetch_offset
 
-    def answer(self, *data, number=-1):
+    def answer(self, *data, number=-1, **fields):
         infos, on_response, _ = self.fetches[number]
-        on_response([(infos[0][0], FetchPartitionData(*data))])
+        on_response([(infos[0][0], FetchPartitionData(*data, **fields))])
 
 
 @pytest.fixture
@@ -140,6 +140,6 @@ def test_out_of_range_before_the_leaders_start_begins_anew_there(bench, leader, 
 
 
 def test_a_diverging_epoch_truncates_to_where_the_leader_left(bench, leader, follower):
-    leader.answer(ErrorCode.NONE, 1, 1, 0, (), 0, (0, 1))
+    leader.answer(ErrorCode.NONE, 1, 1, 0, diverging_epoch=(0, 1))
     assert bench.partition(FOLLOWER).log.log_end_offset == 1
     assert leader.fetch_offset == 1

@@ -16,10 +16,10 @@ def fetch_as(bench):
         results = []
         bench.cluster.nodes.brokers[LEADER].replica_server.serve_fetch(
             FetchParams(
-                0,
-                1,
-                1_000_000,
-                FetchIsolation.LOG_END,
+                max_wait_ms=0,
+                min_bytes=1,
+                max_bytes=1_000_000,
+                isolation=FetchIsolation.LOG_END,
                 replica_id=replica_id,
                 replica_epoch=replica_epoch,
             ),
@@ -27,8 +27,8 @@ def fetch_as(bench):
                 (
                     bench.partition().topic_partition,
                     FetchPartition(
-                        offset,
-                        1_000,
+                        fetch_offset=offset,
+                        max_bytes=1_000,
                         log_start_offset=log_start_offset,
                         current_leader_epoch=leader_epoch,
                     ),
