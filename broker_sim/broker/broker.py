@@ -144,7 +144,27 @@ class Broker:
         self._tasks = [
             PeriodicTask(self.process, period_ms, work) for period_ms, work in periodic_work
         ]
-        self.lifecycle.start(self.controller, lambda: self.image.version)
+        self.lifecycle.start(
+            self.controller, lambda: self.image.version, self._logs.clean_shutdown_epoch
+        )
+
+    def shutdown(self, on_stopped: Callable[[], object]) -> None:
+        """Stop in good order, as on SIGTERM, and call `on_stopped()`; mirrors `BrokerServer.shutdown`.
+
+        The broker serves on until the controller has moved its leaderships away. What is parked
+        then gets no answer.
+        """
+
+        def stop() -> None:
+            self._logs.shutdown(self.lifecycle.broker_epoch)
+            self.die()
+            on_stopped()
+
+        if self.config.controlled_shutdown_enable:
+            self._applier.begin_controlled_shutdown()
+            self.lifecycle.begin_controlled_shutdown(stop)
+        else:
+            stop()
 
     def die(self) -> None:
         """Stop everything at once, as SIGKILL does: nothing that is parked gets an answer."""

@@ -1,15 +1,27 @@
-"""Registration and heartbeats; mirrors ``kafka.server.BrokerLifecycleManager``.
+"""Registration, heartbeats and controlled shutdown; mirrors `BrokerLifecycleManager` of Kafka 4.3.
 
-A broker starts fenced. Its first heartbeat after it has caught up with the metadata unfences it;
-if its heartbeats stay away for ``broker.session.timeout.ms``, the controller fences it again.
+A broker registers, which leaves it fenced, and then sends heartbeats. The first one after it has
+caught up with the metadata unfences it. If no heartbeat reaches the controller for
+`broker.session.timeout.ms`, the controller fences it again.
+
+One request to the controller is under way at a time. The next one follows
+
+- at once after the registration, or when the metadata that a starting broker waits for arrives
+- 50 ms after the first answer in a controlled shutdown
+- `broker.heartbeat.interval.ms` after every other answer, errors included
+
+Deliberate differences: the state RECOVERY is left out, because a broker has nothing to do between
+catching up and being unfenced, so it never asks to stay fenced; and a starting broker waits for the
+metadata instead of asking every 10 ms.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.runtime.process import PeriodicTask
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     import random
@@ -20,13 +32,29 @@ if TYPE_CHECKING:
     from broker_sim.controller.requests import HeartbeatReply
     from broker_sim.handlers import ControllerChannel
     from broker_sim.metadata import MetadataImage
-    from broker_sim.runtime.process import Process
+    from broker_sim.runtime.process import Handle, Process
 
-__all__ = ["BrokerLifecycle"]
+__all__ = ["CONTROLLED_SHUTDOWN_TIMEOUT_MS", "BrokerLifecycle", "LifecycleState"]
+
+log = get_logger(__name__)
+
+CONTROLLED_SHUTDOWN_TIMEOUT_MS: Final = 300_000
+"""After so long a broker stops without the controller's permission; fixed in Kafka too."""
+FIRST_SHUTDOWN_INTERVAL_MS: Final = 50
+
+
+class LifecycleState(Enum):
+    """How far a broker is in its life; mirrors `org.apache.kafka.metadata.BrokerState`."""
+
+    NOT_RUNNING = "not running"
+    STARTING = "starting"
+    RUNNING = "running"
+    PENDING_CONTROLLED_SHUTDOWN = "pending controlled shutdown"
+    SHUTTING_DOWN = "shutting down"
 
 
 class BrokerLifecycle:
-    """Keeps one broker known to the controller."""
+    """Keeps one broker known to the controller, from its registration to its shutdown."""
 
     def __init__(
         self,
@@ -37,52 +65,129 @@ class BrokerLifecycle:
         rng: random.Random,
     ) -> None:
         self.broker_epoch = -1
+        self.state = LifecycleState.NOT_RUNNING
         self._broker_id = broker_id
         self._config = config
         self._process = process
         self._address = address
         self._incarnation_id = rng.randbytes(16)
+        self._request_in_flight = False
+        self._next_at_once = False
+        self._next_request: Handle | None = None
+        self._has_shutdown_reply = False
+        self._shutdown_timeout: Handle | None = None
+        self._on_shutdown: Callable[[], object] | None = None
 
-    def start(self, controller: ControllerChannel, image_version: Callable[[], int]) -> None:
-        """Register, then send a heartbeat at once and every ``broker.heartbeat.interval.ms``."""
+    def start(
+        self,
+        controller: ControllerChannel,
+        image_version: Callable[[], int],
+        previous_broker_epoch: int = -1,
+    ) -> None:
+        """Register and begin to send heartbeats.
+
+        `previous_broker_epoch` is that of the broker's last clean shutdown, -1 if there was none.
+        """
         self._controller = controller
         self._image_version = image_version
+        self._previous_broker_epoch = previous_broker_epoch
+        self.state = LifecycleState.STARTING
+        self._communicate()
+
+    def on_image(self, image: MetadataImage) -> None:
+        """Ask to be unfenced when the metadata that a starting broker waits for has come."""
+        broker = image.brokers.get(self._broker_id)
+        if (
+            self.state is LifecycleState.STARTING
+            and broker is not None
+            and broker.epoch == self.broker_epoch
+            and broker.fenced
+        ):
+            self._communicate()
+
+    def begin_controlled_shutdown(self, on_done: Callable[[], object]) -> None:
+        """Ask the controller to move this broker's leaderships to other brokers.
+
+        `on_done()`, which ends the process, is called when the broker may stop: with the controller's
+        permission, or `CONTROLLED_SHUTDOWN_TIMEOUT_MS` later. A broker that was never unfenced may
+        stop at once.
+        """
+        assert self._on_shutdown is None, "a broker shuts down once"
+        self._on_shutdown = on_done
+        if self.state is not LifecycleState.RUNNING:
+            self._shut_down()
+            return
+        self.state = LifecycleState.PENDING_CONTROLLED_SHUTDOWN
+        self._shutdown_timeout = self._process.call_later(
+            CONTROLLED_SHUTDOWN_TIMEOUT_MS, self._on_shutdown_timeout
+        )
+        self._communicate()
+
+    def _on_shutdown_timeout(self) -> None:
+        log.warning("controlled_shutdown_timed_out", broker=self._broker_id)
+        self._shut_down()
+
+    def _shut_down(self) -> None:
+        self.state = LifecycleState.SHUTTING_DOWN
+        for handle in (self._next_request, self._shutdown_timeout):
+            if handle is not None:
+                handle.cancel()
+        assert self._on_shutdown is not None
+        self._on_shutdown()
+
+    # -- one request at a time ------------------------------------------------------------------
+
+    def _communicate(self) -> None:
+        """Send the next request now, or right after the answer to the one under way."""
+        if self._request_in_flight:
+            self._next_at_once = True
+            return
+        if self._next_request is not None:
+            self._next_request.cancel()
+            self._next_request = None
+        self._request_in_flight = True
+        if self.broker_epoch < 0:
+            self._register()
+        else:
+            self._send_heartbeat()
+
+    def _communicate_later(self, delay_ms: int) -> None:
+        if self._next_at_once:
+            self._next_at_once = False
+            self._communicate()
+        else:
+            self._next_request = self._process.call_later(delay_ms, self._communicate)
+
+    def _register(self) -> None:
         host, port = self._address
 
         def register(active: Controller) -> int | ErrorCode:
             try:
                 return active.register_broker(
-                    self._broker_id, host, port, self._config.broker_rack, self._incarnation_id
+                    self._broker_id,
+                    host=host,
+                    port=port,
+                    rack=self._config.broker_rack,
+                    incarnation_id=self._incarnation_id,
+                    previous_broker_epoch=self._previous_broker_epoch,
                 )
             except ApiError as error:
                 return error.error_code
 
-        def on_registered(broker_epoch: int | ErrorCode) -> None:
-            if isinstance(broker_epoch, ErrorCode):
-                # The broker's last life is not over for the controller yet (its session runs on).
-                self._process.call_later(
-                    self._config.broker_heartbeat_interval_ms,
-                    self.start,
-                    controller,
-                    image_version,
-                )
-                return
-            self.broker_epoch = broker_epoch
-            self._send_heartbeat()
-            PeriodicTask(
-                self._process, self._config.broker_heartbeat_interval_ms, self._send_heartbeat
-            )
+        self._controller.call(register, self._on_registration_reply)
 
-        controller.call(register, on_registered)
-
-    def on_image(self, image: MetadataImage) -> None:
-        """Ask at once to be unfenced when the metadata that was waited for has come."""
-        broker = image.brokers.get(self._broker_id)
-        if broker is not None and broker.epoch == self.broker_epoch and broker.fenced:
-            self._send_heartbeat()
+    def _on_registration_reply(self, broker_epoch: int | ErrorCode) -> None:
+        self._request_in_flight = False
+        if isinstance(broker_epoch, ErrorCode):
+            # The session of the broker's last life has not ended yet.
+            self._communicate_later(self._config.broker_heartbeat_interval_ms)
+            return
+        self.broker_epoch = broker_epoch
+        self._communicate()
 
     def _send_heartbeat(self) -> None:
         epoch, version = self.broker_epoch, self._image_version()
+        wants_shutdown = self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN
 
         def beat(active: Controller) -> HeartbeatReply | ErrorCode:
             try:
@@ -90,10 +195,26 @@ class BrokerLifecycle:
                     self._broker_id,
                     epoch,
                     wants_fence=False,
-                    wants_shutdown=False,
+                    wants_shutdown=wants_shutdown,
                     current_metadata_version=version,
                 )
             except ApiError as error:
                 return error.error_code
 
-        self._controller.call(beat, lambda _: None)
+        self._controller.call(beat, self._on_heartbeat_reply)
+
+    def _on_heartbeat_reply(self, reply: HeartbeatReply | ErrorCode) -> None:
+        self._request_in_flight = False
+        delay_ms = self._config.broker_heartbeat_interval_ms
+        if not isinstance(reply, ErrorCode):
+            if self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
+                if reply.should_shutdown:
+                    self._shut_down()
+                    return
+                # The other brokers have not caught up yet; most often they have soon.
+                if not self._has_shutdown_reply:
+                    self._has_shutdown_reply = True
+                    delay_ms = FIRST_SHUTDOWN_INTERVAL_MS
+            elif not reply.is_fenced:
+                self.state = LifecycleState.RUNNING
+        self._communicate_later(delay_ms)

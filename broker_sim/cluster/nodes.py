@@ -45,6 +45,7 @@ class Node:
         "clients_cut_off",
         "config",
         "logs",
+        "on_stopped",
         "process",
     )
 
@@ -58,6 +59,8 @@ class Node:
         self.process: Process | None = None
         self.broker: Broker | None = None
         self.clients_cut_off = False
+        self.on_stopped: Callable[[], object] | None = None
+        """What `Nodes.stop` was asked to call; None unless the broker is shutting down."""
 
     @property
     def state(self) -> ProcessState:
@@ -162,16 +165,38 @@ class Nodes:
             raise WrongStateError(f"broker {broker_id} is {node.state.value}, not paused")
         node.process.resume()
 
+    def stop(self, broker_id: int, on_stopped: Callable[[], object] = lambda: None) -> None:
+        """Begin a controlled shutdown (SIGTERM); its logs survive.
+
+        `on_stopped()` is called when the process has ended, by the shutdown or by a `kill` before
+        that. A paused broker would not notice, so it is refused with `WrongStateError`, as a dead
+        one and one that is shutting down already.
+        """
+        node = self.node(broker_id)
+        if node.broker is None or node.state is not ProcessState.RUNNING:
+            raise WrongStateError(f"broker {broker_id} is {node.state.value}, not running")
+        if node.on_stopped is not None:
+            raise WrongStateError(f"broker {broker_id} is shutting down already")
+        node.on_stopped = on_stopped
+        node.broker.shutdown(lambda: self._remove(node))
+
     def kill(self, broker_id: int) -> None:
-        """End the broker's process without a word (SIGKILL); its logs stay."""
+        """Kill the broker process (SIGKILL). Its logs survive."""
         node = self.node(broker_id)
         if node.broker is None or node.state is ProcessState.DEAD:
             raise WrongStateError(f"broker {broker_id} is dead already")
         node.broker.die()
+        self._remove(node)
+
+    def _remove(self, node: Node) -> None:
+        """Take a broker off whose process has ended."""
         node.broker = None
         node.process = None
-        del self.brokers[broker_id]
-        self.links.detach(broker_id)
+        del self.brokers[node.broker_id]
+        self.links.detach(node.broker_id)
+        on_stopped, node.on_stopped = node.on_stopped, None
+        if on_stopped is not None:
+            on_stopped()
 
     def isolate(self, broker_id: int, drop: bool = True) -> None:
         """Cut a broker off from all other nodes, not from its clients; ``drop=False`` mends it."""

@@ -92,6 +92,7 @@ class Controller:
     def register_broker(
         self,
         broker_id: int,
+        *,
         host: str,
         port: int,
         rack: str | None,
@@ -127,6 +128,7 @@ class Controller:
         self,
         broker_id: int,
         broker_epoch: int,
+        *,
         wants_fence: bool,
         wants_shutdown: bool,
         current_metadata_version: int,

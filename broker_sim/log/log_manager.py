@@ -1,7 +1,8 @@
 """The logs of one broker: its disk; mirrors ``kafka.log.LogManager``.
 
 It outlives the broker's process: a restarted broker finds its logs here again, as it would in its
-log directory after SIGKILL, with the high watermarks of the last checkpoint.
+log directory: after SIGKILL with the high watermarks of the last checkpoint, after a clean shutdown
+with the last ones.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class LogManager:
         self._clock = clock
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._logs: dict[TopicPartition, tuple[bytes, PartitionLog]] = {}
+        self.clean_shutdown_epoch = -1
+        """The epoch of the broker that last called `shutdown`, -1 if none has (KIP-966)."""
 
     def get_or_create(
         self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig
@@ -59,8 +62,14 @@ class LogManager:
             if not is_hosted(topic_partition, topic_id):
                 self.delete(topic_partition)
 
+    def shutdown(self, broker_epoch: int) -> None:
+        """Close every log, and keep the epoch as Kafka's file `.kafka_cleanshutdown` does."""
+        for _, log in self._logs.values():
+            log.close()
+        self.clean_shutdown_epoch = broker_epoch
+
     def recover(self) -> None:
-        """Begin a new life after a kill: what was only in memory is lost or built anew."""
+        """Begin a new life: what was only in memory is lost or built anew."""
         for _, log in self._logs.values():
             log.recover()
 

@@ -44,6 +44,11 @@ class MetadataApplier:
         self._fetchers = fetchers
         self._store = store
         self._topic_config = topic_config
+        self._in_controlled_shutdown = False
+
+    def begin_controlled_shutdown(self) -> None:
+        """From now on, stop to follow partitions whose ISR the controller takes this broker out of."""
+        self._in_controlled_shutdown = True
 
     def apply(self, changes: ImageChanges, image: MetadataImage) -> None:
         """Apply deletions first, then leaders before followers, then configurations."""
@@ -85,10 +90,12 @@ class MetadataApplier:
         self, key: TopicPartition, topic: TopicState, state: PartitionState, image: MetadataImage
     ) -> None:
         partition = self._get_or_open(key, topic)
-        if not partition.make_follower(state):
+        is_new_epoch = partition.make_follower(state)
+        stops = self._in_controlled_shutdown and self._broker_id not in state.isr
+        if not is_new_epoch and not stops:
             return
         self._fetchers.unfollow(key)
-        if image.alive_broker(state.leader) is not None:
+        if not stops and image.alive_broker(state.leader) is not None:
             self._fetchers.follow(partition)
         self._replica_manager.purgatories.check_and_complete_not_leader(key)
 

@@ -43,16 +43,25 @@ class ControlledCluster:
         incarnation = self.incarnations.get(broker_id, 0) + new_incarnation
         previous = self.epochs.get(broker_id, -1) if clean else -1
         epoch = self.controller.register_broker(
-            broker_id, "127.0.0.1", 9000 + broker_id, rack, _uuid(broker_id, incarnation), previous
+            broker_id,
+            host="127.0.0.1",
+            port=9000 + broker_id,
+            rack=rack,
+            incarnation_id=_uuid(broker_id, incarnation),
+            previous_broker_epoch=previous,
         )
         self.incarnations[broker_id] = incarnation
         self.epochs[broker_id] = epoch
         return epoch
 
-    def heartbeat(self, broker_id, *, fence=False, shutdown=False, version=None):
+    def heartbeat(self, broker_id, *, epoch=None, fence=False, shutdown=False, version=None):
         version = self.image.version if version is None else version
         return self.controller.broker_heartbeat(
-            broker_id, self.epochs[broker_id], fence, shutdown, version
+            broker_id,
+            self.epochs[broker_id] if epoch is None else epoch,
+            wants_fence=fence,
+            wants_shutdown=shutdown,
+            current_metadata_version=version,
         )
 
     def start(self, *broker_ids, rack=None):

@@ -55,9 +55,9 @@ def test_an_old_epoch_is_stale_and_an_unknown_broker_too(cluster):
     old = cluster.epochs[1]
     assert cluster.register(1) > old
     with raises(ErrorCode.STALE_BROKER_EPOCH):
-        cluster.controller.broker_heartbeat(1, old, False, False, 0)
+        cluster.heartbeat(1, epoch=old)
     with raises(ErrorCode.STALE_BROKER_EPOCH):
-        cluster.controller.broker_heartbeat(9, 1, False, False, 0)
+        cluster.heartbeat(9, epoch=1)
     with raises(ErrorCode.STALE_BROKER_EPOCH):
         cluster.controller.alter_partition(1, old, [])
     with raises(ErrorCode.STALE_BROKER_EPOCH):

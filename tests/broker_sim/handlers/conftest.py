@@ -96,7 +96,11 @@ class BrokerOne:
         """Start a broker, or start it again after `kill`."""
         incarnation = self._epochs.get(broker_id, 0) + 1
         self._epochs[broker_id] = self.active.register_broker(
-            broker_id, "127.0.0.1", 9000 + broker_id, None, incarnation.to_bytes(16, "big")
+            broker_id,
+            host="127.0.0.1",
+            port=9000 + broker_id,
+            rack=None,
+            incarnation_id=incarnation.to_bytes(16, "big"),
         )
         self._heartbeat(broker_id)
 
@@ -149,7 +153,11 @@ class BrokerOne:
 
     def _heartbeat(self, broker_id):
         self.active.broker_heartbeat(
-            broker_id, self._epochs[broker_id], False, False, self.active.image.version
+            broker_id,
+            self._epochs[broker_id],
+            wants_fence=False,
+            wants_shutdown=False,
+            current_metadata_version=self.active.image.version,
         )
 
     def _hear(self, image):
