@@ -222,6 +222,18 @@ class Controller:
         self._commit(delta)
         return outcomes
 
+    def transfer_leadership(self, topic_partition: TopicPartition, leader: int) -> None:
+        """Let an in-sync replica lead the partition; its leader epoch grows by one.
+
+        Kafka has no such request; the change is that of an election. With
+        ``auto.leader.rebalance.enable`` the preferred replica leads again at the next check, within
+        300 s. Raises ApiError with UNKNOWN_TOPIC_OR_PARTITION, or with
+        ELIGIBLE_LEADERS_NOT_AVAILABLE when ``leader`` is no replica, not alive, or not in the ISR.
+        """
+        delta = MetadataDelta(self.image)
+        self._replication.transfer_leadership(delta, topic_partition, leader)
+        self._commit(delta)
+
     def incremental_alter_configs(
         self,
         changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]],

@@ -28,7 +28,7 @@ from broker_sim.metadata import NO_LEADER, PartitionState
 class Election(Enum):
     """Who is preferred when a leader is elected."""
 
-    PREFERRED = "the preferred replica if it is in the ISR, else as ONLINE"
+    PREFERRED = "`preferred_leader` if it is in the ISR, else as ONLINE"
     ONLINE = "the present leader, else the first replica in the ISR"
     UNCLEAN = "as ONLINE, else any live replica"
 
@@ -46,6 +46,8 @@ class PartitionChangeBuilder:
     min_isr: int
     elr_enabled: bool
     election: Election = Election.ONLINE
+    preferred_leader: int | None = None
+    """Who leads after an election PREFERRED if possible; None is the first replica, as in Kafka."""
     target_isr: tuple[int, ...] | None = None
     target_replicas: tuple[int, ...] | None = None
     target_adding: tuple[int, ...] | None = None
@@ -130,7 +132,8 @@ class PartitionChangeBuilder:
         present = self.partition.leader
         favourites = (present, *target.replicas)
         if self.election is Election.PREFERRED:
-            favourites = (target.replicas[0], *favourites)
+            preferred = self.preferred_leader
+            favourites = (target.replicas[0] if preferred is None else preferred, *favourites)
         for replica in favourites:
             if can_lead(replica):
                 return replica, False

@@ -23,7 +23,7 @@ from broker_sim.controller.requests import (
     PartitionAlteration,
     PartitionOutcome,
 )
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import BrokerState, MetadataDelta, PartitionState, TopicState
 from broker_sim.metadata.topic_partition import TopicPartition
 
@@ -140,6 +140,32 @@ class ReplicationControlManager:
             return [o for o in outcomes if o.outcome is not _NOT_NEEDED]
         return outcomes
 
+    def transfer_leadership(
+        self, delta: MetadataDelta, topic_partition: TopicPartition, leader: int
+    ) -> None:
+        """Let ``leader`` lead the partition; nothing changes when it does already.
+
+        Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION, or ELIGIBLE_LEADERS_NOT_AVAILABLE when it
+        cannot lead.
+        """
+        topic, partition = _existing_partition(delta, topic_partition)
+        reason = None
+        if leader not in partition.replicas:
+            reason = f"is not one of its replicas {list(partition.replicas)}"
+        elif not is_active(delta, leader):
+            reason = "is fenced or in controlled shutdown"
+        elif leader not in partition.isr:
+            reason = f"is not in its ISR {list(partition.isr)}"
+        if reason is not None:
+            raise ApiError(
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+                f"Broker {leader} cannot lead {topic_partition}: it {reason}.",
+            )
+        builder = self.change_builder(delta, topic, partition)
+        builder.election = Election.PREFERRED
+        builder.preferred_leader = leader
+        self._put_built(delta, topic, topic_partition.partition, builder)
+
     def maybe_balance_leaders(self, delta: MetadataDelta) -> bool:
         """Give leadership back to preferred replicas; True when there may be more to do."""
         elections = 0
@@ -224,13 +250,10 @@ class ReplicationControlManager:
     def _elect_leader(
         self, delta: MetadataDelta, election_type: ElectionType, wanted: TopicPartition
     ) -> Outcome:
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        topic = delta.topic(wanted.topic)
-        if topic is None:
-            return Outcome(unknown, f"No such topic as {wanted.topic}")
-        partition = topic.partition(wanted.partition)
-        if partition is None:
-            return Outcome(unknown, f"No such partition as {wanted}")
+        try:
+            topic, partition = _existing_partition(delta, wanted)
+        except ApiError as error:
+            return Outcome(error.error_code, error.error_message)
         preferred = election_type is ElectionType.PREFERRED
         if partition.leader == partition.preferred_replica if preferred else partition.has_leader:
             return _NOT_NEEDED
@@ -239,6 +262,20 @@ class ReplicationControlManager:
         if not self._put_built(delta, topic, wanted.partition, builder):
             return _NOT_AVAILABLE[election_type]
         return Outcome()
+
+
+def _existing_partition(
+    delta: MetadataDelta, wanted: TopicPartition
+) -> tuple[TopicState, PartitionState]:
+    """Return the partition with its topic. Raises ApiError with UNKNOWN_TOPIC_OR_PARTITION."""
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topic = delta.topic(wanted.topic)
+    if topic is None:
+        raise ApiError(unknown, f"No such topic as {wanted.topic}")
+    partition = topic.partition(wanted.partition)
+    if partition is None:
+        raise ApiError(unknown, f"No such partition as {wanted}")
+    return topic, partition
 
 
 def _refused(change: PartitionAlteration, error_code: ErrorCode) -> AlterPartitionResult:

@@ -12,7 +12,7 @@ from broker_sim.controller import (
     PartitionAlteration,
     Reassignment,
 )
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 
 T0 = TopicPartition("t", 0)
@@ -158,6 +158,89 @@ class TestElectLeaders:
             ("t", 0, ErrorCode.NONE),
             ("u", 0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
         ]
+
+
+class TestTransferLeadership:
+    def refused(self, cluster, topic_partition, leader):
+        before = cluster.image
+        with pytest.raises(ApiError) as caught:
+            cluster.controller.transfer_leadership(topic_partition, leader)
+        assert cluster.image is before
+        return caught.value.error_code, str(caught.value)
+
+    def test_in_sync_replica_leads_in_the_next_leader_epoch(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        before = cluster.partition("t")
+        cluster.controller.transfer_leadership(T0, 3)
+        after = cluster.partition("t")
+        assert (after.leader, after.leader_epoch) == (3, before.leader_epoch + 1)
+        assert after.partition_epoch == before.partition_epoch + 1
+        assert (after.isr, after.replicas) == (before.isr, before.replicas)
+
+    def test_other_partitions_stay_as_they_are(self, cluster):
+        cluster.create("t", (1, 2, 3), (1, 2, 3))
+        before = cluster.partition("t", 1)
+        cluster.controller.transfer_leadership(T0, 2)
+        assert cluster.partition("t", 1) is before
+
+    def test_leader_that_leads_already_changes_nothing(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        before = cluster.image
+        cluster.controller.transfer_leadership(T0, 1)
+        assert cluster.image is before
+
+    @pytest.mark.parametrize("unknown", [TopicPartition("t", 1), TopicPartition("x", 0)])
+    def test_unknown_partition_is_refused(self, cluster, unknown):
+        cluster.create("t", (1,))
+        code, text = self.refused(cluster, unknown, 1)
+        assert code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert unknown.topic in text
+
+    def test_broker_without_a_replica_is_refused(self, cluster):
+        cluster.create("t", (1, 2))
+        assert self.refused(cluster, T0, 3) == (
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            "Broker 3 cannot lead t-0: it is not one of its replicas [1, 2].",
+        )
+
+    def test_replica_behind_is_refused(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        cluster.alter("t", (1, 3))
+        assert self.refused(cluster, T0, 2) == (
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            "Broker 2 cannot lead t-0: it is not in its ISR [1, 3].",
+        )
+
+    def test_dead_broker_is_refused(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        cluster.kill(2)
+        code, text = self.refused(cluster, T0, 2)
+        assert code is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        assert "fenced or in controlled shutdown" in text
+
+    def test_dead_last_in_sync_replica_is_refused_without_elr(self, make_cluster):
+        cluster = make_cluster(elr=False).start(1, 2)
+        cluster.create("t", (1, 2))
+        cluster.alter("t", (1,))
+        cluster.kill(1)
+        assert cluster.partition("t").isr == (1,)
+        code, _ = self.refused(cluster, T0, 1)
+        assert code is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+    def test_broker_in_controlled_shutdown_is_refused(self, cluster):
+        cluster.create("t", (1, 2, 3), (2, 1, 3))
+        cluster.heartbeat(2, shutdown=True)
+        code, text = self.refused(cluster, T0, 2)
+        assert code is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        assert "fenced or in controlled shutdown" in text
+
+    def test_preferred_replica_leads_again_at_the_next_balance(self, cluster):
+        cluster.create("t", (1, 2, 3))
+        cluster.controller.transfer_leadership(T0, 3)
+        cluster.pass_time(299_500 - cluster.clock.now_ms(), alive=(1, 2, 3))
+        assert cluster.partition("t").leader == 3
+        cluster.pass_time(500, alive=(1, 2, 3))
+        assert cluster.partition("t").leader == 1
 
 
 class TestByItself:

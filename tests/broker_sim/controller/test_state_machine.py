@@ -16,6 +16,7 @@ from hypothesis.stateful import (
 from broker_sim.controller import CreatableTopic, ElectionType, Reassignment
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import changes_between
+from broker_sim.metadata.topic_partition import TopicPartition
 
 BROKERS = st.integers(1, 4)
 TOPICS = st.sampled_from(["a", "b"])
@@ -123,6 +124,18 @@ class ControllerMachine(RuleBasedStateMachine):
     @rule(election_type=st.sampled_from(ElectionType))
     def elect(self, election_type):
         self.cluster.controller.elect_leaders(election_type, None)
+
+    @rule(name=TOPICS, number=st.integers(0, 2), leader=BROKERS)
+    def transfer_leadership(self, name, number, leader):
+        before, image = self._partition(name, number), self.cluster.image
+        in_sync = before is not None and leader in before.isr
+        can_lead = in_sync and leader in image.brokers and image.brokers[leader].is_active
+        if can_lead:
+            self.cluster.controller.transfer_leadership(TopicPartition(name, number), leader)
+            assert self._partition(name, number).leader == leader
+        else:
+            with pytest.raises(ApiError):
+                self.cluster.controller.transfer_leadership(TopicPartition(name, number), leader)
 
     @rule(
         name=TOPICS,
