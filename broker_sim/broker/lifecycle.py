@@ -194,7 +194,6 @@ class BrokerLifecycle:
                 return active.broker_heartbeat(
                     self._broker_id,
                     epoch,
-                    wants_fence=False,
                     wants_shutdown=wants_shutdown,
                     current_metadata_version=version,
                 )

@@ -135,26 +135,33 @@ def _replica_figures(broker: Broker) -> dict[str, int]:
 
 
 def _controller_families(nodes: Nodes) -> Iterator[Family]:
-    image = nodes.controller.image
-    partitions = [p for topic in image.topics.values() for p in topic.partitions]
-    fenced = sum(broker.fenced for broker in image.brokers.values())
+    status = nodes.controller.describe()
     figures = {
-        "activebrokercount": (
-            "Registered brokers that are not fenced.",
-            len(image.brokers) - fenced,
-        ),
-        "fencedbrokercount": ("Registered brokers that are fenced.", fenced),
-        "globaltopiccount": ("Topics.", len(image.topics)),
-        "globalpartitioncount": ("Partitions of all topics.", len(partitions)),
+        "activebrokercount": ("Registered brokers, not fenced.", status.active_broker_count),
+        "fencedbrokercount": ("Registered brokers that are fenced.", status.fenced_broker_count),
+        "globaltopiccount": ("Topics.", status.global_topic_count),
+        "globalpartitioncount": ("Partitions of all topics.", status.global_partition_count),
         "offlinepartitionscount": (
             "Partitions without a leader.",
-            sum(partition.leader < 0 for partition in partitions),
+            status.offline_partition_count,
+        ),
+        "preferredreplicaimbalancecount": (
+            "Partitions that their preferred replica does not lead.",
+            status.preferred_replica_imbalance_count,
         ),
     }
     for name, (text, value) in figures.items():
         family = _gauge(f"{CONTROLLER}_{name}", text)
         family.add_metric((), value)
         yield family
+    heartbeats = _gauge(
+        f"{CONTROLLER}_timesincelastheartbeatms",
+        "Time since the last heartbeat of a broker whose session lasts.",
+        "broker",
+    )
+    for broker_id, age_ms in status.time_since_last_heartbeat_ms.items():
+        heartbeats.add_metric((str(broker_id),), age_ms)
+    yield heartbeats
     states = _gauge(
         "broker_sim_broker_state", "1 for the state that a broker is in.", "state", "broker"
     )

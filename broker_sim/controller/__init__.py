@@ -3,7 +3,6 @@
 from broker_sim.controller.controller import (
     DEFAULT_FEATURES,
     ELR_FEATURE,
-    PRODUCER_IDS_BLOCK_SIZE,
     Controller,
 )
 from broker_sim.controller.requests import (
@@ -26,15 +25,13 @@ from broker_sim.controller.requests import (
     ProducerIdsBlock,
     Reassignment,
 )
-from broker_sim.controller.status import BrokerStatus, ControllerStatus
+from broker_sim.controller.status import ControllerStatus
 
 __all__ = [
     "DEFAULT_FEATURES",
     "ELR_FEATURE",
-    "PRODUCER_IDS_BLOCK_SIZE",
     "AlterOp",
     "AlterPartitionResult",
-    "BrokerStatus",
     "ConfigAlteration",
     "ConfigResource",
     "ConfigResourceType",

@@ -39,7 +39,7 @@ from broker_sim.controller.requests import (
     ProducerIdsBlock,
     Reassignment,
 )
-from broker_sim.controller.status import BrokerStatus, ControllerStatus, controller_status
+from broker_sim.controller.status import ControllerStatus, controller_status
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
@@ -117,23 +117,15 @@ class Controller:
         self._commit(delta)
         return broker.epoch
 
-    def unregister_broker(self, broker_id: int) -> None:
-        """Forget a broker for good. Raises ApiError with BROKER_ID_NOT_REGISTERED."""
-        delta = MetadataDelta(self.image)
-        self._cluster.unregister(delta, broker_id)
-        self._replication.handle_broker_unregistered(delta, broker_id)
-        self._commit(delta)
-
     def broker_heartbeat(
         self,
         broker_id: int,
         broker_epoch: int,
         *,
-        wants_fence: bool,
         wants_shutdown: bool,
         current_metadata_version: int,
     ) -> HeartbeatReply:
-        """Hear from a broker, whose session is renewed; fence, unfence or let it stop.
+        """Renew the broker's session; unfence the broker or let it stop if it is time.
 
         Raises ApiError with STALE_BROKER_EPOCH when it is not the broker's present epoch.
         """
@@ -143,7 +135,9 @@ class Controller:
         broker = delta.brokers[broker_id]
         caught_up = self._cluster.is_caught_up(broker_id, current_metadata_version)
         current = self._cluster.current_state(broker)
-        state = self._next_state(delta, broker, current, caught_up, wants_fence, wants_shutdown)
+        state = self._next_state(
+            delta, broker, current, caught_up=caught_up, wants_shutdown=wants_shutdown
+        )
         if state is not current:
             if state is BrokerControlState.UNFENCED:
                 self._replication.handle_broker_unfenced(delta, broker)
@@ -152,10 +146,14 @@ class Controller:
             else:
                 self._replication.handle_broker_fenced(delta, broker)
         version = delta.base.version if delta.is_empty else delta.base.version + 1
-        self._cluster.touch(broker_id, current_metadata_version, state, version)
+        self._cluster.touch(
+            broker_id, metadata_version=current_metadata_version, state=state, version=version
+        )
         self._commit(delta)
-        fenced = state in {BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW}
-        return HeartbeatReply(caught_up, fenced, state is BrokerControlState.SHUTDOWN_NOW)
+        stops = state is BrokerControlState.SHUTDOWN_NOW
+        return HeartbeatReply(
+            is_fenced=stops or state is BrokerControlState.FENCED, should_shutdown=stops
+        )
 
     def tick(self) -> None:
         """Do what is due: fence brokers whose session is over, balance and elect leaders."""
@@ -292,48 +290,42 @@ class Controller:
         return block
 
     def describe(self) -> ControllerStatus:
-        """Return counts over the cluster and each broker's session."""
+        """Return counts over the cluster and the age of each broker's last heartbeat."""
         now_ms = self._clock.now_ms()
-        brokers = []
-        for broker in sorted(self.image.brokers.values(), key=lambda b: b.broker_id):
-            contact_ms = self._cluster.last_contact_ms(broker)
-            brokers.append(
-                BrokerStatus(
-                    broker.broker_id,
-                    broker.epoch,
-                    broker.fenced,
-                    broker.in_controlled_shutdown,
-                    None if contact_ms is None else now_ms - contact_ms,
-                )
-            )
-        return controller_status(self.image, tuple(brokers))
+        contacts_ms = {
+            broker.broker_id: self._cluster.last_contact_ms(broker)
+            for broker in self.image.brokers.values()
+        }
+        return controller_status(
+            self.image,
+            {
+                broker_id: now_ms - contact_ms
+                for broker_id, contact_ms in sorted(contacts_ms.items())
+                if contact_ms is not None
+            },
+        )
 
     def _next_state(
         self,
         delta: MetadataDelta,
         broker: BrokerState,
         current: BrokerControlState,
+        *,
         caught_up: bool,
-        wants_fence: bool,
         wants_shutdown: bool,
     ) -> BrokerControlState:
-        """Mirror ``BrokerHeartbeatManager.calculateNextBrokerState``."""
-        if current is BrokerControlState.FENCED:
+        """Mirror `BrokerHeartbeatManager.calculateNextBrokerState`; nobody asks to be fenced here."""
+        states = BrokerControlState
+        if current is states.FENCED:
             if wants_shutdown:
-                return BrokerControlState.SHUTDOWN_NOW
-            may_unfence = caught_up and not wants_fence
-            return BrokerControlState.UNFENCED if may_unfence else current
-        leads = wants_shutdown or current is BrokerControlState.CONTROLLED_SHUTDOWN
-        leads = leads and self._replication.has_leaderships(delta, broker.broker_id)
-        if current is BrokerControlState.CONTROLLED_SHUTDOWN:
-            done = not leads and self._cluster.may_shut_down(delta, broker.broker_id)
-            return BrokerControlState.SHUTDOWN_NOW if done else current
-        if wants_fence:
-            return BrokerControlState.SHUTDOWN_NOW if wants_shutdown else BrokerControlState.FENCED
-        if wants_shutdown:
-            return (
-                BrokerControlState.CONTROLLED_SHUTDOWN if leads else BrokerControlState.SHUTDOWN_NOW
-            )
+                return states.SHUTDOWN_NOW
+            return states.UNFENCED if caught_up else current
+        if current is states.UNFENCED and not wants_shutdown:
+            return current
+        if self._replication.has_leaderships(delta, broker.broker_id):
+            return states.CONTROLLED_SHUTDOWN
+        if current is states.UNFENCED or self._cluster.may_shut_down(delta, broker.broker_id):
+            return states.SHUTDOWN_NOW
         return current
 
     def _periodic_tasks(self, config: BrokerConfig) -> PeriodicTasks:

@@ -108,10 +108,6 @@ class ReplicationControlManager:
         else:
             self._remove_from_isrs(delta, broker_id)
 
-    def handle_broker_unregistered(self, delta: MetadataDelta, broker_id: int) -> None:
-        """Take a broker that is gone for good out of every ISR."""
-        self._remove_from_isrs(delta, broker_id)
-
     def has_leaderships(self, delta: MetadataDelta, broker_id: int) -> bool:
         """Tell whether the broker leads any partition."""
         return any(True for _ in _partitions(delta, lambda p: p.leader == broker_id))
@@ -235,7 +231,7 @@ class ReplicationControlManager:
         builder = self.change_builder(delta, topic, partition)
         builder.election = self.automatic_election(delta, topic)
         builder.target_isr = tuple(member.broker_id for member in change.new_isr)
-        builder.target_recovering = change.recovering
+        builder.target_recovering = False
         state = builder.build()
         if state is None:
             return AlterPartitionResult(
@@ -306,7 +302,6 @@ def _what_is_wrong(
         len(set(new_isr)) < len(new_isr)
         or not set(new_isr) <= set(partition.replicas)
         or partition.leader not in new_isr
-        or (change.recovering and (len(new_isr) > 1 or not partition.recovering))
     ):
         error = ErrorCode.INVALID_REQUEST
     elif not all(_is_eligible(delta, member) for member in change.new_isr):

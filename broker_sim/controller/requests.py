@@ -52,9 +52,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReply:
-    """The controller's word to a broker; mirrors ``BrokerHeartbeatReply``."""
+    """The controller's answer to a heartbeat; mirrors `BrokerHeartbeatReply`."""
 
-    is_caught_up: bool
     is_fenced: bool
     should_shutdown: bool
 
@@ -113,14 +112,13 @@ class IsrMember:
 
 @dataclass(frozen=True, slots=True)
 class PartitionAlteration:
-    """A new ISR, or the end of recovery, as proposed by the leader of a partition."""
+    """A new ISR as proposed by the leader of a partition; it ends a recovery as well."""
 
     topic_id: bytes
     partition: int
     leader_epoch: int
     partition_epoch: int
     new_isr: Sequence[IsrMember]
-    recovering: bool = False
 
 
 @dataclass(frozen=True, slots=True)

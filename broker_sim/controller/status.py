@@ -1,50 +1,40 @@
-"""The controller's view of the cluster at one moment, for people and metrics.
+"""The controller's view of the cluster at one moment, for metrics.
 
-Mirrors ``ControllerMetadataMetrics`` (the same counts) and the time since the last heartbeat of
-``QuorumControllerMetrics``.
+Mirrors `ControllerMetadataMetrics` (the same counts) and `TimeSinceLastHeartbeatMs` of
+`QuorumControllerMetrics`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker_sim.metadata import MetadataImage
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerStatus:
-    """One broker; the time since its last heartbeat is None when its session is over."""
-
-    broker_id: int
-    broker_epoch: int
-    fenced: bool
-    in_controlled_shutdown: bool
-    time_since_last_heartbeat_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class ControllerStatus:
-    """Counts over the whole cluster, and each broker by id."""
+    """Counts over the whole cluster; heartbeats only of brokers whose session lasts, by broker id."""
 
-    metadata_version: int
     active_broker_count: int
     fenced_broker_count: int
     global_topic_count: int
     global_partition_count: int
     offline_partition_count: int
     preferred_replica_imbalance_count: int
-    brokers: tuple[BrokerStatus, ...]
+    time_since_last_heartbeat_ms: Mapping[int, int]
 
 
-def controller_status(image: MetadataImage, brokers: tuple[BrokerStatus, ...]) -> ControllerStatus:
+def controller_status(
+    image: MetadataImage, time_since_last_heartbeat_ms: Mapping[int, int]
+) -> ControllerStatus:
     """Count what the image shows. A partition without a leader is imbalanced too, as in Kafka."""
     partitions = [state for _, state in image.each_partition()]
-    fenced = sum(broker.fenced for broker in brokers)
+    fenced = sum(broker.fenced for broker in image.brokers.values())
     return ControllerStatus(
-        metadata_version=image.version,
-        active_broker_count=len(brokers) - fenced,
+        active_broker_count=len(image.brokers) - fenced,
         fenced_broker_count=fenced,
         global_topic_count=len(image.topics),
         global_partition_count=len(partitions),
         offline_partition_count=sum(not p.has_leader for p in partitions),
         preferred_replica_imbalance_count=sum(p.leader != p.preferred_replica for p in partitions),
-        brokers=brokers,
+        time_since_last_heartbeat_ms=time_since_last_heartbeat_ms,
     )

@@ -81,12 +81,6 @@ class MetadataDelta:
             self._brokers = dict(self.base.brokers)
         self._brokers[broker.broker_id] = broker
 
-    def remove_broker(self, broker_id: int) -> None:
-        """Forget the broker. Raises KeyError when it is unknown."""
-        if self._brokers is None:
-            self._brokers = dict(self.base.brokers)
-        del self._brokers[broker_id]
-
     def set_topic(self, topic: TopicState) -> None:
         """Create the topic or replace all of it."""
         topics, names = self._writable_topics()

@@ -123,6 +123,8 @@ def test_metrics_have_kafka_s_names(ask, cluster, parked_fetch):
     assert values[f"kafka_server_replicamanager_underreplicatedpartitions{label}"] == "0.0"
     assert values[f"kafka_server_replicamanager_isrshrinks_total{label}"] == "0.0"
     assert values["kafka_controller_kafkacontroller_activebrokercount"] == "3.0"
+    assert values["kafka_controller_kafkacontroller_preferredreplicaimbalancecount"] == "0.0"
+    assert f"kafka_controller_kafkacontroller_timesincelastheartbeatms{label}" in values
     types = [line for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(types) == len(set(types))
 

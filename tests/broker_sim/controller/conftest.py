@@ -54,12 +54,11 @@ class ControlledCluster:
         self.epochs[broker_id] = epoch
         return epoch
 
-    def heartbeat(self, broker_id, *, epoch=None, fence=False, shutdown=False, version=None):
+    def heartbeat(self, broker_id, *, epoch=None, shutdown=False, version=None):
         version = self.image.version if version is None else version
         return self.controller.broker_heartbeat(
             broker_id,
             self.epochs[broker_id] if epoch is None else epoch,
-            wants_fence=fence,
             wants_shutdown=shutdown,
             current_metadata_version=version,
         )
@@ -96,7 +95,7 @@ class ControlledCluster:
     def partition(self, name, number=0):
         return self.image.partition(TopicPartition(name, number))
 
-    def alter(self, name, isr, *, leader=None, recovering=False, number=0, **epochs):
+    def alter(self, name, isr, *, leader=None, number=0, **epochs):
         """Propose an ISR as the leader does, with present epochs unless told otherwise."""
         state = self.partition(name, number)
         leader = state.leader if leader is None else leader
@@ -106,7 +105,6 @@ class ControlledCluster:
             leader_epoch=epochs.get("leader_epoch", state.leader_epoch),
             partition_epoch=epochs.get("partition_epoch", state.partition_epoch),
             new_isr=[m if isinstance(m, IsrMember) else IsrMember(m) for m in isr],
-            recovering=recovering,
         )
         (result,) = self.controller.alter_partition(leader, self.epochs[leader], [change])
         return result

@@ -47,7 +47,6 @@ class TestAlterPartition:
             ({"isr": (1, 1)}, ErrorCode.INVALID_REQUEST),
             ({"isr": ()}, ErrorCode.INVALID_REQUEST),
             ({"isr": (2,)}, ErrorCode.INVALID_REQUEST),
-            ({"isr": (1,), "recovering": True}, ErrorCode.INVALID_REQUEST),
             ({"isr": (1, IsrMember(2, 999))}, ErrorCode.INELIGIBLE_REPLICA),
         ],
     )
@@ -90,9 +89,7 @@ class TestAlterPartition:
         cluster.kill(1)
         cluster.start(1)
         assert cluster.partition("t").recovering
-        assert cluster.alter("t", (1,), recovering=True).state.recovering
         assert not cluster.alter("t", (1,)).state.recovering
-        assert cluster.alter("t", (1,), recovering=True).error_code is ErrorCode.INVALID_REQUEST
 
 
 class TestElectLeaders:

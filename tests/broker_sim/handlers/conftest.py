@@ -155,7 +155,6 @@ class BrokerOne:
         self.active.broker_heartbeat(
             broker_id,
             self._epochs[broker_id],
-            wants_fence=False,
             wants_shutdown=False,
             current_metadata_version=self.active.image.version,
         )
