@@ -75,7 +75,9 @@ class Broker:
             self.purgatories, self._actions, self.metadata.is_known
         )
         self.replica_server = ReplicaServer(self.replica_manager, self._actions)
-        self.lifecycle = BrokerLifecycle(broker_id, config, process, address, environment.random)
+        self.lifecycle = BrokerLifecycle(
+            broker_id, config, process, address=address, rng=environment.random
+        )
         self.controller = ControllerLink(
             broker_id, environment.links, environment.controller, self._broker_epoch
         )

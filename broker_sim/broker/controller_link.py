@@ -39,7 +39,7 @@ class ControllerLink:
     def call(
         self, verb: Callable[[Controller], Result], on_result: Callable[[Result], None]
     ) -> None:
-        """Run ``verb(controller)`` at the controller and ``on_result`` back here."""
+        """Run `verb(controller)` at the controller and `on_result(result)` at this broker."""
         self._links.call(
             self._broker_id,
             CONTROLLER_ID,
@@ -53,7 +53,7 @@ class ControllerLink:
         proposals: Sequence[IsrProposal],
         on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None],
     ) -> None:
-        """Send AlterPartition; the answer comes in the order of the proposals."""
+        """Send AlterPartition; the decisions come back in the order of the proposals."""
         broker_epoch = self._broker_epoch()
         alterations = [self._alteration(proposal, broker_epoch) for proposal in proposals]
 
@@ -67,9 +67,9 @@ class ControllerLink:
                 if result.state is None
                 else IsrDecision(
                     result.error_code,
-                    frozenset(result.state.isr),
-                    result.state.leader_epoch,
-                    result.state.partition_epoch,
+                    isr=frozenset(result.state.isr),
+                    leader_epoch=result.state.leader_epoch,
+                    partition_epoch=result.state.partition_epoch,
                 )
                 for result in results
             ]
@@ -83,7 +83,7 @@ class ControllerLink:
         return PartitionAlteration(
             partition.topic_id,
             partition.topic_partition.partition,
-            pending.leader_epoch,
-            pending.partition_epoch,
-            [IsrMember(member, epoch) for member, epoch in epochs.items()],
+            leader_epoch=pending.leader_epoch,
+            partition_epoch=pending.partition_epoch,
+            new_isr=[IsrMember(member, epoch) for member, epoch in epochs.items()],
         )

@@ -61,6 +61,7 @@ class BrokerLifecycle:
         broker_id: int,
         config: BrokerConfig,
         process: Process,
+        *,
         address: tuple[str, int],
         rng: random.Random,
     ) -> None:

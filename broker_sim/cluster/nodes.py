@@ -100,7 +100,9 @@ class Nodes:
         self._controller_process = Process("controller", scheduler)
         self.links.attach(CONTROLLER_ID, self._controller_process)
         first_config = next(iter(configs.values()))
-        self.controller = Controller(scheduler.clock, rng, first_config, self._publish, cluster_id)
+        self.controller = Controller(
+            scheduler.clock, rng, first_config, publish=self._publish, cluster_id=cluster_id
+        )
         self._environment = BrokerEnvironment(
             cluster_id=cluster_id,
             links=self.links,

@@ -1,4 +1,4 @@
-"""The active KRaft controller as a plain object: no sockets, no threads, no time of its own."""
+"""The active KRaft controller as a plain object without sockets, threads or timers."""
 
 from broker_sim.controller.controller import (
     DEFAULT_FEATURES,

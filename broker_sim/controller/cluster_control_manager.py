@@ -1,14 +1,14 @@
 """The brokers of the cluster: registration, epochs, heartbeats and sessions.
 
-Mirrors ``ClusterControlManager``, ``BrokerHeartbeatManager`` and ``BrokerHeartbeatTracker`` of
+Mirrors `ClusterControlManager`, `BrokerHeartbeatManager` and `BrokerHeartbeatTracker` of
 Kafka 4.3. Deliberate differences: features, listeners beyond one, and log directories are left
 out; the version of the image stands for the offset of the metadata log.
 
 Facts that are easily missed:
 
-- A session lives from heartbeats alone. A broker that registers again under a new incarnation
-  while the session of the old one lasts is refused with DUPLICATE_BROKER_REGISTRATION, even
-  after an orderly shutdown; it has to try again until the session is over.
+- Only heartbeats renew a session, registrations do not. A broker that registers under a new
+  incarnation is refused with DUPLICATE_BROKER_REGISTRATION while the session of the old one lasts,
+  even after a controlled shutdown; it has to retry until that session has ended.
 - A registration under the same incarnation keeps the broker's epoch and its state.
 """
 
@@ -26,17 +26,17 @@ _NO_ACTIVE_BROKER: Final = 1 << 63
 
 
 class BrokerControlState(Enum):
-    """Where a broker stands; mirrors the enum of the same name."""
+    """The state of a broker for the controller; mirrors the enum of the same name."""
 
-    FENCED = "takes no part"
-    UNFENCED = "takes part"
-    CONTROLLED_SHUTDOWN = "hands over its leaderships"
+    FENCED = "in no ISR, leads nothing"
+    UNFENCED = "may be in ISRs and lead"
+    CONTROLLED_SHUTDOWN = "its leaderships move to other brokers"
     SHUTDOWN_NOW = "may stop"
 
 
 @dataclass(slots=True)
 class _Heartbeats:
-    """What the heartbeats of one incarnation told."""
+    """What is known from the heartbeats of one incarnation; versions are those of images."""
 
     registered_at_version: int
     metadata_version: int = -1
@@ -44,7 +44,7 @@ class _Heartbeats:
 
 
 class ClusterControlManager:
-    """Keeps what the image does not show of the brokers. Belongs to the controller's thread."""
+    """Keeps the state of brokers that the image does not show. Belongs to the controller's thread."""
 
     def __init__(self, clock: Clock, session_timeout_ms: int) -> None:
         self._clock = clock
@@ -53,9 +53,9 @@ class ClusterControlManager:
         self._contact_ms: dict[tuple[int, int], int] = {}
 
     def register(self, delta: MetadataDelta, broker: BrokerState) -> BrokerState:
-        """Write the registration and return it with its epoch.
+        """Write the registration into `delta` and return it with its epoch.
 
-        Only the address, the rack and the incarnation of ``broker`` count. Raises ApiError with
+        Only the address, the rack and the incarnation of `broker` are used. Raises ApiError with
         DUPLICATE_BROKER_REGISTRATION while another incarnation has a valid session.
         """
         existing = delta.brokers.get(broker.broker_id)
@@ -96,28 +96,28 @@ class ClusterControlManager:
             )
 
     def track(self, broker_id: int, broker_epoch: int) -> None:
-        """Note a contact, which renews the session; done before anything is checked."""
+        """Renew the session; Kafka does so before it checks the heartbeat."""
         self._contact_ms[broker_id, broker_epoch] = self._clock.now_ms()
 
     def is_caught_up(self, broker_id: int, metadata_version: int) -> bool:
-        """Tell whether a broker with that image has seen its own registration."""
+        """Return whether a broker with that image knows its own registration."""
         return metadata_version >= self._heartbeats[broker_id].registered_at_version
 
     def current_state(self, broker: BrokerState) -> BrokerControlState:
-        """Return where the broker stands before its heartbeat is heard."""
+        """Return the broker's state before its heartbeat is processed."""
         if self._heartbeats[broker.broker_id].controlled_shutdown_version is not None:
             return BrokerControlState.CONTROLLED_SHUTDOWN
         return BrokerControlState.FENCED if broker.fenced else BrokerControlState.UNFENCED
 
     def may_shut_down(self, delta: MetadataDelta, broker_id: int) -> bool:
-        """Tell whether all others know that the broker leads nothing any more."""
+        """Return whether all unfenced brokers know that the broker leads nothing any more."""
         version = self._heartbeats[broker_id].controlled_shutdown_version
         return version is not None and version <= self._lowest_active_version(delta)
 
     def touch(
-        self, broker_id: int, metadata_version: int, state: BrokerControlState, version: int
+        self, broker_id: int, *, metadata_version: int, state: BrokerControlState, version: int
     ) -> None:
-        """Note the outcome of a heartbeat; ``version`` is that of the image it leads to."""
+        """Remember the result of a heartbeat; `version` is that of the image that follows it."""
         heartbeats = self._heartbeats[broker_id]
         heartbeats.metadata_version = metadata_version
         if state is not BrokerControlState.CONTROLLED_SHUTDOWN:
@@ -126,14 +126,14 @@ class ClusterControlManager:
             heartbeats.controlled_shutdown_version = version
 
     def fenced(self, broker_id: int) -> None:
-        """Note that the broker was fenced; it leaves a controlled shutdown by that."""
+        """End the controlled shutdown of a broker that was fenced."""
         self._heartbeats[broker_id].controlled_shutdown_version = None
 
     def take_expired(self, delta: MetadataDelta) -> tuple[bool, BrokerState | None]:
-        """Forget one session that is over.
+        """Forget one session that has ended.
 
-        Returns whether there was one, and the broker to fence unless a later incarnation has
-        taken its place.
+        Returns whether there was one, and the broker to fence: None if a later incarnation has
+        registered since.
         """
         now_ms = self._clock.now_ms()
         for (broker_id, epoch), contact_ms in self._contact_ms.items():
@@ -144,13 +144,13 @@ class ClusterControlManager:
         return False, None
 
     def usable_brokers(self, delta: MetadataDelta) -> Iterator[UsableBroker]:
-        """Iterate over the brokers that may get replicas, fenced ones too."""
+        """Iterate over the brokers that may get replicas, fenced ones included."""
         for broker in delta.brokers.values():
             if self._heartbeats[broker.broker_id].controlled_shutdown_version is None:
                 yield UsableBroker(broker.broker_id, broker.rack, broker.fenced)
 
     def last_contact_ms(self, broker: BrokerState) -> int | None:
-        """Return when the broker's last heartbeat was heard, None when its session is over."""
+        """Return the time of the broker's last heartbeat, None when its session has ended."""
         return self._contact_ms.get((broker.broker_id, broker.epoch))
 
     def _has_valid_session(self, broker: BrokerState) -> bool:
@@ -171,6 +171,6 @@ class ClusterControlManager:
 
 
 def is_active(delta: MetadataDelta, broker_id: int) -> bool:
-    """Tell whether the broker may be in an ISR and lead."""
+    """Return whether the broker may be in an ISR and lead."""
     broker = delta.brokers.get(broker_id)
     return broker is not None and broker.is_active

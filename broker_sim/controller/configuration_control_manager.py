@@ -1,12 +1,12 @@
-"""Configurations that are changed at run time, of topics and of brokers.
+"""Changes of the configurations of topics and brokers at run time.
 
-Mirrors ``ConfigurationControlManager``, ``ControllerConfigurationValidator`` and
-``KafkaConfigSchema`` of Kafka 4.3, and the checks of broker configurations that a broker does in
-``ConfigAdminManager`` before it forwards the request.
+Mirrors `ConfigurationControlManager`, `ControllerConfigurationValidator` and
+`KafkaConfigSchema` of Kafka 4.3, and the checks of broker configurations that a broker does in
+`ConfigAdminManager` before it forwards the request.
 
-With eligible leader replicas (KIP-966) the cluster always has a ``min.insync.replicas``: it is
-written when the cluster is made, cannot be removed or set for one broker, and changing one gives
-up the ELRs it concerns, because they were worked out with another minimum.
+With eligible leader replicas (KIP-966) the cluster always has a `min.insync.replicas`: it is
+written when the cluster is made and cannot be removed or set for one broker. A change of it empties
+the ELRs of the topics concerned, because they were computed with another minimum.
 """
 
 from collections import Counter
@@ -43,14 +43,14 @@ _MAX_VALUE_LENGTH: Final = 32_767
 
 
 class ConfigurationControlManager:
-    """Checks and applies changes of configurations; ``static`` is the controller's own file."""
+    """Checks and applies changes; `static` is the configuration that the controller started with."""
 
     def __init__(self, static: BrokerConfig, *, elr_enabled: bool) -> None:
         self._static = static
         self._elr_enabled = elr_enabled
 
     def bootstrap(self, delta: MetadataDelta) -> None:
-        """Write what a new cluster has from the start."""
+        """Write the configurations that a new cluster starts with."""
         if self._elr_enabled:
             value = str(self._static.min_insync_replicas)
             delta.set_broker_configs("", {MIN_INSYNC_REPLICAS: value})
@@ -62,7 +62,7 @@ class ConfigurationControlManager:
         return min(minimum, len(topic.partitions[0].replicas))
 
     def unclean_election_enabled(self, delta: MetadataDelta, topic: TopicState) -> bool:
-        """Tell whether a replica that may lack records may lead the topic's partitions."""
+        """Return whether a replica that may lack records may lead the topic's partitions."""
         return bool(self._effective(delta, topic, UNCLEAN_LEADER_ELECTION))
 
     def validate_topic_configs(self, configs: Mapping[str, str | None]) -> dict[str, str]:
@@ -82,7 +82,7 @@ class ConfigurationControlManager:
         delta: MetadataDelta,
         changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]],
     ) -> list[tuple[ConfigResource, Outcome]]:
-        """Apply the alterations of each resource, all or none of them; one outcome each."""
+        """Apply all alterations of a resource or none; returns one outcome per resource."""
         named = Counter(resource for resource, _ in changes)
         outcomes = []
         for resource, alterations in dict(changes).items():
@@ -101,7 +101,7 @@ class ConfigurationControlManager:
         delta: MetadataDelta,
         changes: Sequence[tuple[ConfigResource, Sequence[tuple[str, str | None]]]],
     ) -> list[tuple[ConfigResource, Outcome]]:
-        """Set exactly these configurations, as the old AlterConfigs request does."""
+        """Set these configurations and remove all others, as AlterConfigs does."""
         alterations = []
         for resource, configs in changes:
             kept = {name for name, _ in configs}
@@ -132,7 +132,7 @@ class ConfigurationControlManager:
         self._write(delta, resource, current, wanted)
 
     def _effective(self, delta: MetadataDelta, topic: TopicState, name: str) -> object:
-        """Topic over cluster over static; both names are spelled alike on every level."""
+        """Return the topic's value, else the cluster's, else the static one; all have the same name."""
         text = topic.configs.get(name)
         if text is None:
             text = delta.broker_configs.get("", {}).get(name)
@@ -149,7 +149,7 @@ class ConfigurationControlManager:
         return {} if topic is None else topic.configs
 
     def _current(self, delta: MetadataDelta, resource: ConfigResource) -> Mapping[str, str]:
-        """Return what is set now. Raises ApiError when there is no such resource."""
+        """Return the configurations set now. Raises ApiError when there is no such resource."""
         if resource.type is ConfigResourceType.BROKER:
             _check_broker_name(delta, resource.name)
         else:
@@ -190,7 +190,7 @@ class ConfigurationControlManager:
         configs[name] = value
 
     def _default_text(self, definition: ConfigDef) -> str:
-        """Return what a list is without being set, where APPEND and SUBTRACT start."""
+        """Return the default of a list, which APPEND and SUBTRACT start from."""
         owner = topic_defaults(self._static) if definition.name in TOPIC_CONFIGS else self._static
         return to_text(getattr(owner, definition.attribute)) or ""
 
@@ -214,7 +214,10 @@ class ConfigurationControlManager:
                 )
 
     def _check(self, resource_type: ConfigResourceType, configs: Mapping[str, str]) -> None:
-        """Raise ApiError when a value is not allowed: topics INVALID_CONFIG, brokers _REQUEST."""
+        """Raise ApiError for a value that is not allowed.
+
+        The code is INVALID_CONFIG for topics and INVALID_REQUEST for brokers.
+        """
         try:
             if resource_type is ConfigResourceType.TOPIC:
                 effective_topic_config(self._static, {}, configs)
@@ -252,7 +255,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _check_dynamic(configs: Mapping[str, str]) -> None:
-    """Raise ConfigError when a broker configuration can only be set in its file."""
+    """Raise ConfigError when a broker configuration can only be set at the start."""
     fixed = [
         name
         for name in configs
@@ -282,7 +285,7 @@ def _check_broker_name(delta: MetadataDelta, name: str) -> None:
 
 
 def _edited_list(op: AlterOp, present: str, change: str) -> str:
-    """Return the list with parts appended that are not in it, or with parts taken out."""
+    """Return the list after APPEND of parts that are not in it, or SUBTRACT."""
     parts = [part for part in present.split(",") if part]
     for part in change.split(","):
         if op is AlterOp.SUBTRACT:
@@ -294,7 +297,7 @@ def _edited_list(op: AlterOp, present: str, change: str) -> str:
 
 
 def _clear_elrs(delta: MetadataDelta, topic: str) -> None:
-    """Give up the eligible leaders of a topic; mirrors ``ClearElrRecord``."""
+    """Empty the ELRs of a topic; mirrors `ClearElrRecord`."""
     state = delta.topic(topic)
     assert state is not None
     for number, partition in enumerate(state.partitions):

@@ -1,8 +1,8 @@
 """The active controller of the cluster.
 
-Mirrors ``QuorumController`` of Kafka 4.3 as far as one controller that never fails goes.
-Deliberate differences: no quorum and no metadata log, each verb takes effect at once and the
-brokers get the new image through ``publish``; the image's version stands for the log's offset.
+Mirrors `QuorumController` of Kafka 4.3, as one controller that never fails. Deliberate differences:
+there is no quorum and no metadata log. Every call takes effect at once, brokers get the new image
+through `publish`, and the image's version stands for the log's offset.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ ELR_FEATURE: Final = "eligible.leader.replicas.version"
 DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
     {"metadata.version": 30, ELR_FEATURE: 1}
 )
-"""What the controller does of the features of a cluster that was formatted by Kafka 4.3."""
+"""The features of a cluster formatted by Kafka 4.3, as far as the controller has them."""
 
 PRODUCER_IDS_BLOCK_SIZE: Final = 1_000
 
@@ -59,11 +59,11 @@ _FENCE_CHECKS_PER_SESSION: Final = 8
 
 
 class Controller:
-    """Decides on brokers, topics, leaders and configurations; owns the present ``image``.
+    """Decides on brokers, topics, leaders and configurations; owns the current `image`.
 
-    All verbs are synchronous. One that changes anything derives one new image and calls
-    ``publish(image)`` once before it returns. `tick` does what is due by the clock; call it when
-    `next_deadline_ms` has come. Not thread-safe: everything on one thread.
+    All methods are synchronous. One that changes anything makes one new image and calls
+    `publish(image)` once before it returns. `tick` does what is due; call it at
+    `next_deadline_ms`. Not thread-safe.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Controller:
         clock: Clock,
         rng: Random,
         config: BrokerConfig,
+        *,
         publish: Callable[[MetadataImage], None],
         cluster_id: str,
         features: Mapping[str, int] = DEFAULT_FEATURES,
@@ -101,15 +102,24 @@ class Controller:
     ) -> int:
         """Register the broker, fenced until its heartbeats show that it has caught up.
 
-        ``previous_broker_epoch`` is the epoch of the incarnation that shut down in good order,
-        -1 when there was none; another one counts as an unclean shutdown. Returns the broker's
-        epoch. Raises ApiError with DUPLICATE_BROKER_REGISTRATION while the session of another
-        incarnation lasts; the broker tries again.
+        `previous_broker_epoch` is the epoch of the broker's last clean shutdown, -1 if there was
+        none. If the last incarnation had another epoch, it shut down uncleanly. Returns the new
+        broker epoch. Raises ApiError with DUPLICATE_BROKER_REGISTRATION while the session of
+        another incarnation lasts; the broker retries.
         """
         delta = MetadataDelta(self.image)
         existing = self.image.brokers.get(broker_id)
         broker = self._cluster.register(
-            delta, BrokerState(broker_id, host, port, rack, -1, True, False, incarnation_id)
+            delta,
+            BrokerState(
+                broker_id,
+                host=host,
+                port=port,
+                rack=rack,
+                epoch=-1,
+                fenced=True,
+                incarnation_id=incarnation_id,
+            ),
         )
         if existing is not None and existing.epoch != broker.epoch:
             clean = existing.epoch == previous_broker_epoch
@@ -125,7 +135,7 @@ class Controller:
         wants_shutdown: bool,
         current_metadata_version: int,
     ) -> HeartbeatReply:
-        """Renew the broker's session; unfence the broker or let it stop if it is time.
+        """Renew the broker's session, and unfence the broker or let it stop if it may.
 
         Raises ApiError with STALE_BROKER_EPOCH when it is not the broker's present epoch.
         """
@@ -156,19 +166,19 @@ class Controller:
         )
 
     def tick(self) -> None:
-        """Do what is due: fence brokers whose session is over, balance and elect leaders."""
+        """Do what is due: fence brokers whose session has ended, balance and elect leaders."""
         delta = MetadataDelta(self.image)
         self._tasks.run_due(delta, self._clock.now_ms())
         self._commit(delta)
 
     def next_deadline_ms(self) -> int:
-        """Return the time of the clock at which `tick` has something to do."""
+        """Return the clock's time in ms at which `tick` has something to do."""
         return self._tasks.next_run_ms()
 
     def create_topics(
         self, topics: Sequence[CreatableTopic], validate_only: bool = False
     ) -> list[CreateTopicResult]:
-        """Create topics, or only say whether they could be; one result per topic in order.
+        """Create topics, or only validate them; returns one result per topic in order.
 
         Raises ApiError with POLICY_VIOLATION when there are too many partitions in all.
         """
@@ -181,7 +191,7 @@ class Controller:
     def create_partitions(
         self, topics: Sequence[NewPartitions], validate_only: bool = False
     ) -> list[tuple[str, Outcome]]:
-        """Add partitions to topics; one outcome per topic in order."""
+        """Add partitions to topics; returns one outcome per topic in order."""
         delta = MetadataDelta(self.image)
         results = self._topics.create_partitions(delta, topics)
         if not validate_only:
@@ -189,9 +199,9 @@ class Controller:
         return results
 
     def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeleteTopicResult]:
-        """Delete topics by name (str) or id (bytes); one result per distinct key in order.
+        """Delete topics by name (str) or id (bytes); returns one result per distinct key in order.
 
-        Raises ApiError with TOPIC_DELETION_DISABLED when ``delete.topic.enable`` is false.
+        Raises ApiError with TOPIC_DELETION_DISABLED when `delete.topic.enable` is false.
         """
         delta = MetadataDelta(self.image)
         results = self._topics.delete_topics(delta, topics)
@@ -201,9 +211,9 @@ class Controller:
     def alter_partition(
         self, broker_id: int, broker_epoch: int, changes: Sequence[PartitionAlteration]
     ) -> list[AlterPartitionResult]:
-        """Apply the ISR changes that a leader proposes; one result per change in order.
+        """Apply the ISR changes that a leader proposes; returns one result per change in order.
 
-        Raises ApiError with STALE_BROKER_EPOCH, which concerns all of them.
+        Raises ApiError with STALE_BROKER_EPOCH for all of them.
         """
         delta = MetadataDelta(self.image)
         self._cluster.check_broker_epoch(delta, broker_id, broker_epoch)
@@ -214,7 +224,7 @@ class Controller:
     def elect_leaders(
         self, election_type: ElectionType, partitions: Sequence[TopicPartition] | None
     ) -> list[PartitionOutcome]:
-        """Elect leaders of the partitions, or with None of all that need it."""
+        """Elect leaders of the partitions, with None of all that need it; returns their outcomes."""
         delta = MetadataDelta(self.image)
         outcomes = self._replication.elect_leaders(delta, election_type, partitions)
         self._commit(delta)
@@ -224,9 +234,9 @@ class Controller:
         """Let an in-sync replica lead the partition; its leader epoch grows by one.
 
         Kafka has no such request; the change is that of an election. With
-        ``auto.leader.rebalance.enable`` the preferred replica leads again at the next check, within
+        `auto.leader.rebalance.enable` the preferred replica leads again at the next check, within
         300 s. Raises ApiError with UNKNOWN_TOPIC_OR_PARTITION, or with
-        ELIGIBLE_LEADERS_NOT_AVAILABLE when ``leader`` is no replica, not alive, or not in the ISR.
+        ELIGIBLE_LEADERS_NOT_AVAILABLE when `leader` is no replica, not alive, or not in the ISR.
         """
         delta = MetadataDelta(self.image)
         self._replication.transfer_leadership(delta, topic_partition, leader)
@@ -237,7 +247,7 @@ class Controller:
         changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]],
         validate_only: bool = False,
     ) -> list[tuple[ConfigResource, Outcome]]:
-        """Change configurations; each resource completely or not at all."""
+        """Apply all changes of a resource or none; returns one outcome per resource."""
         delta = MetadataDelta(self.image)
         outcomes = self._configs.incremental_alter(delta, changes)
         if not validate_only:
@@ -249,7 +259,7 @@ class Controller:
         changes: Sequence[tuple[ConfigResource, Sequence[tuple[str, str | None]]]],
         validate_only: bool = False,
     ) -> list[tuple[ConfigResource, Outcome]]:
-        """Set exactly the given configurations of each resource, as AlterConfigs does."""
+        """Set the given configurations of each resource and remove all others (AlterConfigs)."""
         delta = MetadataDelta(self.image)
         outcomes = self._configs.replace_all(delta, changes)
         if not validate_only:
@@ -261,7 +271,7 @@ class Controller:
         reassignments: Sequence[Reassignment],
         allow_replication_factor_change: bool = True,
     ) -> list[PartitionOutcome]:
-        """Start or give up reassignments; one outcome each in order."""
+        """Start or cancel reassignments; returns one outcome each in order."""
         delta = MetadataDelta(self.image)
         outcomes = self._reassignments.alter(
             delta,
@@ -274,11 +284,11 @@ class Controller:
     def list_partition_reassignments(
         self, partitions: Mapping[str, Sequence[int]] | None
     ) -> list[OngoingReassignment]:
-        """Return the reassignments under way, of all topics or of the given partitions."""
+        """Return the ongoing reassignments, with None of all topics."""
         return ongoing_reassignments(self.image, partitions)
 
     def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
-        """Give the broker its next block of producer ids; none is ever given twice.
+        """Return the broker's next block of producer ids; no id is given twice.
 
         Raises ApiError with STALE_BROKER_EPOCH.
         """

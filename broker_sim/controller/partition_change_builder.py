@@ -1,21 +1,21 @@
-"""The next state of a partition: who leads it, who is in the ISR, who may lead later.
+"""The next state of a partition: its leader, ISR, and eligible leader replicas (ELR).
 
-Mirrors ``PartitionChangeBuilder``, ``PartitionRegistration.merge`` and
-``PartitionReassignmentReplicas`` of Kafka 4.3. Deliberate differences: `build` returns the new
-state instead of a record, and the ELR is in ascending order, which is that of Kafka's hash set
-for small ids; nobody (-1) is never remembered as the last leader, as Kafka does when a
-reassignment ends while there is no leader.
+Mirrors `PartitionChangeBuilder`, `PartitionRegistration.merge` and
+`PartitionReassignmentReplicas` of Kafka 4.3. Deliberate differences: `build` returns the new
+state instead of a record; the ELR is in ascending order, which is that of Kafka's hash set for
+small ids; -1 is never kept as the last known leader, as Kafka does when a reassignment ends while
+there is no leader.
 
 The rules of KIP-966, when it is enabled:
 
-- The ISR may become empty. Whoever leaves it while fewer than ``min_isr`` remain goes to the
+- The ISR may become empty. A replica that leaves it while fewer than `min_isr` remain joins the
   ELR, and can be elected without loss as long as the ISR is empty.
-- The ELR is given up once the ISR has ``min_isr`` members again.
+- The ELR is emptied once the ISR has `min_isr` members again.
 - A replica that restarts after an unclean shutdown is taken out of ISR and ELR.
-- A partition that loses its leader remembers it as ``last_known_elr``; when nobody else is left,
-  that replica may lead again, and the partition is ``recovering``.
+- A partition that loses its leader keeps it as `last_known_elr`. With ISR and ELR empty, that
+  replica may lead again, and the partition is `recovering`.
 
-Without it, the last member of the ISR stays in it although nobody leads.
+Without KIP-966 the last member of the ISR stays in it although there is no leader.
 """
 
 from collections.abc import Callable
@@ -26,18 +26,18 @@ from broker_sim.metadata import NO_LEADER, PartitionState
 
 
 class Election(Enum):
-    """Who is preferred when a leader is elected."""
+    """Which replica an election prefers."""
 
     PREFERRED = "`preferred_leader` if it is in the ISR, else as ONLINE"
-    ONLINE = "the present leader, else the first replica in the ISR"
+    ONLINE = "the current leader, else the first replica in the ISR"
     UNCLEAN = "as ONLINE, else any live replica"
 
 
 @dataclass(slots=True)
 class PartitionChangeBuilder:
-    """Collects what shall change about ``partition``, then works out the rest.
+    """Takes the wanted changes of `partition` and computes all that follow from them.
 
-    ``is_acceptable_leader`` tells whether a broker may lead now; ``min_isr`` is the effective
+    `is_acceptable_leader(broker_id)` is whether a broker may lead now. `min_isr` is the effective
     minimum, at most the number of replicas. Used once, by one thread.
     """
 
@@ -47,7 +47,7 @@ class PartitionChangeBuilder:
     elr_enabled: bool
     election: Election = Election.ONLINE
     preferred_leader: int | None = None
-    """Who leads after an election PREFERRED if possible; None is the first replica, as in Kafka."""
+    """The replica that the election PREFERRED prefers; None is the first one, as in Kafka."""
     target_isr: tuple[int, ...] | None = None
     target_replicas: tuple[int, ...] | None = None
     target_adding: tuple[int, ...] | None = None
@@ -56,7 +56,7 @@ class PartitionChangeBuilder:
     unclean_shutdown_replica: int | None = None
 
     def build(self) -> PartitionState | None:
-        """Return the next state, its partition epoch one higher; None when nothing changes."""
+        """Return the next state with the next partition epoch; None when nothing changes."""
         old = self.partition
         target = self._with_reassignment_completed(self._targets())
         if self.elr_enabled:
@@ -65,7 +65,7 @@ class PartitionChangeBuilder:
         leader_changes = elected != old.leader
         if leader_changes:
             target = self._with_leader(target, elected, unclean=unclean)
-        # A replica that is gone must be told: its fetches carry the old leader epoch.
+        # A removed replica must stop: the new leader epoch refuses its fetches.
         replicas_leave = not set(old.replicas) <= set(target.replicas)
         bump = leader_changes or replicas_leave
         if (leader_changes and unclean) or not self.elr_enabled:
@@ -115,7 +115,7 @@ class PartitionChangeBuilder:
         return replace(target, isr=isr, replicas=replicas, adding_replicas=(), removing_replicas=())
 
     def _with_elr(self, target: PartitionState) -> PartitionState:
-        """Who leaves an ISR that is too small becomes eligible; a large one makes it needless."""
+        """Add replicas that leave a small ISR to the ELR; empty the ELR when the ISR is large."""
         if len(target.isr) >= self.min_isr:
             return replace(target, elr=())
         candidates = {*self.partition.elr, *self.partition.isr}
@@ -123,18 +123,18 @@ class PartitionChangeBuilder:
         return replace(target, elr=tuple(sorted(candidates - gone)))
 
     def _elect(self, target: PartitionState) -> tuple[int, bool]:
-        """Return who shall lead, and whether records may be lost by it."""
+        """Return the new leader, and whether the election may lose records."""
 
         def can_lead(replica: int) -> bool:
             eligible = target.isr or target.elr
             return replica in eligible and self.is_acceptable_leader(replica)
 
         present = self.partition.leader
-        favourites = (present, *target.replicas)
+        candidates = (present, *target.replicas)
         if self.election is Election.PREFERRED:
             preferred = self.preferred_leader
-            favourites = (target.replicas[0] if preferred is None else preferred, *favourites)
-        for replica in favourites:
+            candidates = (target.replicas[0] if preferred is None else preferred, *candidates)
+        for replica in candidates:
             if can_lead(replica):
                 return replica, False
         last_known = self._electable_last_known_leader(target)
@@ -147,7 +147,7 @@ class PartitionChangeBuilder:
         return NO_LEADER, False
 
     def _electable_last_known_leader(self, target: PartitionState) -> int | None:
-        """Return the last leader if nobody else is left and it is back."""
+        """Return the last leader if it is alive and nobody else is eligible."""
         known = self.partition.last_known_elr
         if not self.elr_enabled or target.isr or target.elr or len(known) != 1:
             return None
@@ -156,7 +156,7 @@ class PartitionChangeBuilder:
     @staticmethod
     def _with_leader(target: PartitionState, leader: int, *, unclean: bool) -> PartitionState:
         if unclean:
-            # Only the new leader's log counts from here on, whatever others may have had.
+            # From now on the log of the new leader counts, whatever records other replicas have.
             return replace(target, leader=leader, isr=(leader,), recovering=True)
         if leader in target.elr:
             elr = tuple(replica for replica in target.elr if replica != leader)
@@ -164,7 +164,7 @@ class PartitionChangeBuilder:
         return replace(target, leader=leader)
 
     def _last_known_leader(self, leader: int, *, bump: bool) -> tuple[int, ...]:
-        """Remember the leader when it is lost, forget it when there is one again."""
+        """Keep a leader that is lost, forget it when there is one again."""
         known = self.partition.last_known_elr
         if not self.elr_enabled or not bump:
             return known

@@ -1,8 +1,8 @@
-"""What the controller does by itself from time to time.
+"""The periodic tasks of the controller.
 
-Mirrors ``PeriodicTaskControlManager``: a task runs every period, and again after 10 ms while it
-says that there is more to do. Deliberate difference: nothing is scheduled here; the owner asks
-`next_run_ms` and calls `run_due`.
+Mirrors `PeriodicTaskControlManager`: a task runs every period, and again after 10 ms while it
+returns that there is more to do. Deliberate difference: nothing is scheduled here; the owner calls
+`run_due` at `next_run_ms`.
 """
 
 from collections.abc import Callable
@@ -25,13 +25,13 @@ class _PeriodicTask:
 
 
 class PeriodicTasks:
-    """The tasks of one controller; times are those of its clock in milliseconds."""
+    """The tasks of one controller; all times are its clock's, in milliseconds."""
 
     def __init__(self) -> None:
         self._tasks: list[_PeriodicTask] = []
 
     def register(self, work: Work, period_ms: int, now_ms: int) -> None:
-        """Run ``work`` every ``period_ms``, the first time after one period."""
+        """Run `work` every `period_ms`, the first time after one period."""
         assert period_ms > 0
         self._tasks.append(_PeriodicTask(work, period_ms, now_ms + period_ms))
 

@@ -1,9 +1,9 @@
-"""Moving replicas from broker to broker.
+"""Reassignments: replicas move from broker to broker.
 
-Mirrors the reassignments of ``ReplicationControlManager``, ``PartitionReassignmentReplicas`` and
-``PartitionReassignmentRevert`` of Kafka 4.3 (KIP-455): while one is under way a partition has
-the old and the new replicas; when the new ones are in the ISR, `PartitionChangeBuilder` drops
-the old ones. Texts of errors follow Kafka's, because clients see them.
+Mirrors the reassignments of `ReplicationControlManager`, `PartitionReassignmentReplicas` and
+`PartitionReassignmentRevert` of Kafka 4.3 (KIP-455). During a reassignment a partition has the old
+and the new replicas; when the new ones are in the ISR, `PartitionChangeBuilder` removes the old
+ones. Error messages are Kafka's, because clients see them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class ReassignmentControlManager:
         *,
         allow_replication_factor_change: bool,
     ) -> list[PartitionOutcome]:
-        """Start or give up each reassignment; one outcome each in order."""
+        """Start or cancel each reassignment; returns one outcome each in order."""
         outcomes = []
         for wanted in reassignments:
             outcome = Outcome()
@@ -106,7 +106,7 @@ class ReassignmentControlManager:
 def ongoing_reassignments(
     image: MetadataImage, wanted: Mapping[str, Sequence[int]] | None
 ) -> list[OngoingReassignment]:
-    """Return the reassignments under way, of all topics or of the wanted partitions."""
+    """Return the ongoing reassignments of the wanted partitions, with None of all topics."""
     found = []
     topics = image.topics if wanted is None else wanted
     for name in topics:
@@ -121,9 +121,9 @@ def ongoing_reassignments(
                     OngoingReassignment(
                         name,
                         number,
-                        partition.replicas,
-                        partition.adding_replicas,
-                        partition.removing_replicas,
+                        replicas=partition.replicas,
+                        adding_replicas=partition.adding_replicas,
+                        removing_replicas=partition.removing_replicas,
                     )
                 )
     return found
@@ -134,7 +134,7 @@ def _without(replicas: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, 
 
 
 def _retarget(builder: PartitionChangeBuilder, wanted: tuple[int, ...]) -> None:
-    """Ask for the wanted replicas, with those that shall go kept at the end until they may."""
+    """Target the wanted replicas; those to be removed stay at the end of the list until then."""
     present = builder.partition.replicas
     removing = tuple(sorted(set(present) - set(wanted)))
     adding = tuple(sorted(set(wanted) - set(present)))

@@ -1,12 +1,13 @@
-"""Where the replicas of new partitions go.
+"""Places the replicas of new partitions on brokers.
 
-Mirrors ``StripedReplicaPlacer`` of Kafka 4.3:
+Mirrors `StripedReplicaPlacer` of Kafka 4.3:
 
-- The first replica goes to an unfenced broker, the others to unfenced ones first.
-- Racks take turns, and within a rack its brokers, from a random start; each partition begins one
-  rack further than the one before.
-- After as many partitions as there are unfenced brokers everything is shuffled, so that the same
-  neighbours do not follow each other for ever.
+- The first replica goes to an unfenced broker; the others go to fenced ones only when a rack has
+  no unfenced one left.
+- Racks are used in turn, and within a rack its brokers, from a random start. Each partition starts
+  one rack after the one before.
+- After as many partitions as there are unfenced brokers, racks and brokers are shuffled, so that
+  not always the same brokers share partitions.
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ from broker_sim.errors import ApiError, ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class UsableBroker:
-    """A broker that may get replicas, also while it is fenced."""
+    """A broker that may get replicas."""
 
     broker_id: int
     rack: str | None
@@ -26,7 +27,7 @@ class UsableBroker:
 
 
 class _BrokerList:
-    """The brokers of one rack that are fenced, or those that are not, taken in turn."""
+    """The fenced or the unfenced brokers of one rack, used in turn."""
 
     __slots__ = ("_brokers", "_epoch", "_index", "_offset")
 
@@ -37,7 +38,7 @@ class _BrokerList:
         self._epoch = 0
 
     def next(self, epoch: int) -> int | None:
-        """Return the next broker for the partition ``epoch``, None when all had their turn."""
+        """Return the next broker for the partition `epoch`, None when all have been used."""
         if not self._brokers:
             return None
         if self._epoch != epoch:
@@ -55,7 +56,7 @@ class _BrokerList:
 
 
 class _Rack:
-    """One rack: unfenced brokers are used up before fenced ones."""
+    """One rack; all of its unfenced brokers are used before fenced ones."""
 
     __slots__ = ("fenced", "unfenced")
 
@@ -71,8 +72,8 @@ class _Rack:
 class StripedReplicaPlacer:
     """Places the partitions of one topic, one after the other.
 
-    Raises ApiError with INVALID_REPLICATION_FACTOR when nothing is unfenced or there are fewer
-    brokers than replicas. Chance comes from ``rng`` only.
+    Raises ApiError with INVALID_REPLICATION_FACTOR when no broker is unfenced or there are fewer
+    brokers than replicas.
     """
 
     def __init__(self, brokers: Iterable[UsableBroker], rng: Random) -> None:
@@ -80,7 +81,7 @@ class StripedReplicaPlacer:
         for broker in brokers:
             by_rack.setdefault(broker.rack, []).append(broker)
         self._rng = rng
-        # Brokers without a rack count as one rack, which comes first.
+        # Brokers without a rack form one rack, which comes first.
         names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
         self._racks = [_Rack(by_rack[name], rng) for name in names]
         self._num_brokers = sum(map(len, by_rack.values()))
@@ -124,7 +125,7 @@ class StripedReplicaPlacer:
         rack, skip = self._offset, first_rack
         while len(replicas) < replication_factor:
             if rack == skip:
-                skip = -1  # the leader's rack has had its first turn
+                skip = -1  # the leader was this rack's first broker
             else:
                 broker = racks[rack].next(self._epoch)
                 if broker is not None:

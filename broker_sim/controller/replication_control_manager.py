@@ -1,11 +1,11 @@
-"""Leaders and in-sync replicas: who leads what when brokers come, go, or ask for it.
+"""Leaders and in-sync replicas, changed when brokers come and go or a request asks for it.
 
-Mirrors the part of ``ReplicationControlManager`` of Kafka 4.3 that changes partitions; topics
-are made in `topic_control_manager`. Deliberate difference: instead of indexes from brokers to
-partitions it looks through all of them, because brokers come and go rarely.
+Mirrors the part of `ReplicationControlManager` of Kafka 4.3 that changes partitions; topics are
+made in `topic_control_manager`. Deliberate difference: there are no indexes from brokers to
+partitions; all partitions are searched, because brokers come and go rarely.
 
 Every method writes into the `MetadataDelta` that it is given. A broker's own state is written
-first, so that "may lead" is always a question to the delta. Belongs to the controller's thread.
+first, because the delta tells which brokers may lead. Belongs to the controller's thread.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ from broker_sim.metadata import BrokerState, MetadataDelta, PartitionState, Topi
 from broker_sim.metadata.topic_partition import TopicPartition
 
 MAX_ELECTIONS_PER_IMBALANCE: Final = 1_000
-"""Elections in one run of a periodic task."""
+"""The most elections in one run of a periodic task."""
 
 _NOT_NEEDED: Final = Outcome(
     ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
@@ -54,7 +54,7 @@ class ReplicationControlManager:
     def change_builder(
         self, delta: MetadataDelta, topic: TopicState, partition: PartitionState
     ) -> PartitionChangeBuilder:
-        """Return a builder for the partition that knows who may lead and the minimum."""
+        """Return a builder for the partition, with the brokers that may lead and the minimum ISR."""
         return PartitionChangeBuilder(
             partition,
             is_acceptable_leader=lambda broker_id: is_active(delta, broker_id),
@@ -63,14 +63,14 @@ class ReplicationControlManager:
         )
 
     def automatic_election(self, delta: MetadataDelta, topic: TopicState) -> Election:
-        """Return how the topic's leaders are elected without being asked."""
+        """Return the kind of election after a change of brokers or of the ISR."""
         unclean = self._configs.unclean_election_enabled(delta, topic)
         return Election.UNCLEAN if unclean else Election.ONLINE
 
     def put_partition(
         self, delta: MetadataDelta, topic: str, number: int, state: PartitionState
     ) -> None:
-        """Write the partition after a look at what must always hold."""
+        """Write the partition after a check of what must always hold."""
         assert state.isr or self._elr_enabled, f"{topic}-{number}: empty ISR"
         assert len(set(state.isr)) == len(state.isr), f"{topic}-{number}: {state}"
         assert set(state.isr + state.elr) <= set(state.replicas), f"{topic}-{number}: {state}"
@@ -85,7 +85,7 @@ class ReplicationControlManager:
         self._remove_from_isrs(delta, broker.broker_id)
 
     def handle_broker_unfenced(self, delta: MetadataDelta, broker: BrokerState) -> None:
-        """Let the broker take part again, and lead what has no leader."""
+        """Unfence the broker, and elect it where there is no leader."""
         delta.set_broker(replace(broker, fenced=False))
         for topic, number, partition in _partitions(delta, lambda p: not p.has_leader):
             self._update_leader_and_isr(delta, topic, number, partition)
@@ -99,9 +99,9 @@ class ReplicationControlManager:
     def handle_new_incarnation(
         self, delta: MetadataDelta, broker_id: int, *, clean_shutdown: bool
     ) -> None:
-        """Clean up after the earlier incarnation of a broker that registers again.
+        """Remove the earlier incarnation of a broker that registers again from ISRs.
 
-        After an unclean shutdown its log may have lost its end, so it is no longer eligible.
+        After an unclean shutdown it leaves the ELRs too, because its log may have lost its end.
         """
         if self._elr_enabled and not clean_shutdown:
             self._remove_from_isrs(delta, broker_id, unclean_shutdown=True)
@@ -109,13 +109,13 @@ class ReplicationControlManager:
             self._remove_from_isrs(delta, broker_id)
 
     def has_leaderships(self, delta: MetadataDelta, broker_id: int) -> bool:
-        """Tell whether the broker leads any partition."""
+        """Return whether the broker leads any partition."""
         return any(True for _ in _partitions(delta, lambda p: p.leader == broker_id))
 
     def alter_partitions(
         self, delta: MetadataDelta, broker_id: int, alterations: Sequence[PartitionAlteration]
     ) -> list[AlterPartitionResult]:
-        """Apply what a leader proposes, each alteration by itself."""
+        """Apply the alterations that a leader proposes, each by itself."""
         return [self._alter_partition(delta, broker_id, change) for change in alterations]
 
     def elect_leaders(
@@ -124,7 +124,10 @@ class ReplicationControlManager:
         election_type: ElectionType,
         partitions: Sequence[TopicPartition] | None,
     ) -> list[PartitionOutcome]:
-        """Elect as asked; with None all partitions, and only those are told that needed it."""
+        """Elect leaders of the partitions; returns their outcomes.
+
+        With None all partitions are meant, and those that needed no election are left out.
+        """
         wanted = partitions
         if wanted is None:
             wanted = [TopicPartition(t.name, number) for t, number, _ in _partitions(delta)]
@@ -139,10 +142,10 @@ class ReplicationControlManager:
     def transfer_leadership(
         self, delta: MetadataDelta, topic_partition: TopicPartition, leader: int
     ) -> None:
-        """Let ``leader`` lead the partition; nothing changes when it does already.
+        """Make `leader` lead the partition; nothing changes if it does already.
 
-        Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION, or ELIGIBLE_LEADERS_NOT_AVAILABLE when it
-        cannot lead.
+        Raises ApiError with UNKNOWN_TOPIC_OR_PARTITION, or with ELIGIBLE_LEADERS_NOT_AVAILABLE
+        when `leader` cannot lead.
         """
         topic, partition = _existing_partition(delta, topic_partition)
         reason = None
@@ -163,7 +166,7 @@ class ReplicationControlManager:
         self._put_built(delta, topic, topic_partition.partition, builder)
 
     def maybe_balance_leaders(self, delta: MetadataDelta) -> bool:
-        """Give leadership back to preferred replicas; True when there may be more to do."""
+        """Elect preferred replicas; returns whether there may be more to do."""
         elections = 0
         for topic, number, partition in _partitions(
             delta, lambda p: p.leader != p.preferred_replica
@@ -176,7 +179,10 @@ class ReplicationControlManager:
         return False
 
     def maybe_elect_unclean_leaders(self, delta: MetadataDelta) -> bool:
-        """Elect any live replica where nobody leads and the topic allows it."""
+        """Elect live replicas where there is no leader and the topic allows unclean elections.
+
+        Returns whether there may be more to do.
+        """
         elections = 0
         for topic, number, _ in _partitions(delta, lambda p: not p.has_leader):
             if self._configs.unclean_election_enabled(delta, topic):
@@ -210,7 +216,7 @@ class ReplicationControlManager:
     def _put_built(
         self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder
     ) -> bool:
-        """Write what the builder makes; False when it changes nothing."""
+        """Write the builder's next state; returns whether there is one."""
         state = builder.build()
         if state is not None:
             self.put_partition(delta, topic.name, number, state)
@@ -225,7 +231,7 @@ class ReplicationControlManager:
         partition = topic.partition(change.partition)
         if partition is None:
             return _refused(change, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        error = _what_is_wrong(delta, broker_id, partition, change)
+        error = _proposal_error(delta, broker_id, partition, change)
         if error is not ErrorCode.NONE:
             return _refused(change, error)
         builder = self.change_builder(delta, topic, partition)
@@ -239,7 +245,7 @@ class ReplicationControlManager:
             )
         self.put_partition(delta, topic.name, change.partition, state)
         if state.leader != broker_id:
-            # The last step of a reassignment took the leader itself out of the replicas.
+            # The last step of a reassignment has removed the leader itself from the replicas.
             return _refused(change, ErrorCode.NEW_LEADER_ELECTED)
         return AlterPartitionResult(change.topic_id, change.partition, ErrorCode.NONE, state)
 
@@ -278,12 +284,12 @@ def _refused(change: PartitionAlteration, error_code: ErrorCode) -> AlterPartiti
     return AlterPartitionResult(change.topic_id, change.partition, error_code)
 
 
-def _what_is_wrong(
+def _proposal_error(
     delta: MetadataDelta, broker_id: int, partition: PartitionState, change: PartitionAlteration
 ) -> ErrorCode:
-    """Return why a leader's proposal is refused, NONE if it is not.
+    """Return the error of a leader's proposal, NONE if there is none.
 
-    A leader that knows more than this controller talks to an old one: NOT_CONTROLLER.
+    NOT_CONTROLLER: the leader has newer metadata than this controller.
     """
     new_isr = [member.broker_id for member in change.new_isr]
     error = ErrorCode.NONE
@@ -310,7 +316,7 @@ def _what_is_wrong(
 
 
 def _is_eligible(delta: MetadataDelta, member: IsrMember) -> bool:
-    """Tell whether the broker may join: active, and still the incarnation the leader means."""
+    """Return whether the broker may join: active, and the incarnation that the leader means."""
     if not is_active(delta, member.broker_id):
         return False
     return member.broker_epoch in {-1, delta.brokers[member.broker_id].epoch}
@@ -319,7 +325,7 @@ def _is_eligible(delta: MetadataDelta, member: IsrMember) -> bool:
 def _partitions(
     delta: MetadataDelta, matching: Callable[[PartitionState], bool] = lambda _: True
 ) -> Iterator[tuple[TopicState, int, PartitionState]]:
-    """Iterate over the partitions that match before anything is changed by the caller."""
+    """Iterate over the partitions that match, as they are before the caller changes any."""
     for topic in delta.all_topics():
         for number, partition in enumerate(topic.partitions):
             if matching(partition):

@@ -1,4 +1,4 @@
-"""What the controller is asked for, and its answers.
+"""The requests to the controller and their results.
 
 Plain values instead of wire messages, so that the controller knows no protocol; the handlers
 translate. Names follow the fields of CreateTopics, CreatePartitions, DeleteTopics,
@@ -15,21 +15,21 @@ from broker_sim.metadata import PartitionState
 
 
 class ElectionType(IntEnum):
-    """Elections that can be asked for; mirrors ``ElectionType``."""
+    """The elections of ElectLeaders; mirrors `ElectionType`."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class ConfigResourceType(IntEnum):
-    """Kinds of things with configurations; mirrors ``ConfigResource.Type``."""
+    """What has configurations; mirrors `ConfigResource.Type`."""
 
     TOPIC = 2
     BROKER = 4
 
 
 class AlterOp(IntEnum):
-    """What to do with one configuration; mirrors ``AlterConfigOp.OpType``."""
+    """What to do with one configuration; mirrors `AlterConfigOp.OpType`."""
 
     SET = 0
     DELETE = 1
@@ -39,14 +39,14 @@ class AlterOp(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one item of a request ended."""
+    """The result of one item of a request."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether it was done."""
+        """Whether there was no error."""
         return self.error_code is ErrorCode.NONE
 
 
@@ -62,8 +62,8 @@ class HeartbeatReply:
 class CreatableTopic:
     """A topic to create; -1 asks for the default.
 
-    ``assignments`` pairs partition numbers with replicas, in the order given, so that a number
-    that comes twice can be told.
+    `assignments` are pairs of a partition number and its replicas, in the order of the request, so
+    that a number given twice is noticed.
     """
 
     name: str
@@ -75,7 +75,7 @@ class CreatableTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopicResult:
-    """How the creation of one topic ended; the numbers are -1 when it failed."""
+    """The result of the creation of one topic; the numbers are -1 when it failed."""
 
     name: str
     outcome: Outcome
@@ -86,7 +86,7 @@ class CreateTopicResult:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """A topic's wanted number of partitions, and where the new ones shall be, if given."""
+    """A topic's wanted number of partitions, and the replicas of the new ones, if given."""
 
     name: str
     count: int
@@ -95,7 +95,7 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicResult:
-    """How the deletion of one topic ended; name or id may be unknown."""
+    """The result of the deletion of one topic; name or id may be unknown."""
 
     name: str | None
     topic_id: bytes
@@ -123,7 +123,7 @@ class PartitionAlteration:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionResult:
-    """What became of a proposal; ``state`` is the partition as it is now, None on an error."""
+    """The result of a proposal; `state` is the partition after it, None on an error."""
 
     topic_id: bytes
     partition: int
@@ -133,7 +133,7 @@ class AlterPartitionResult:
 
 @dataclass(frozen=True, slots=True)
 class PartitionOutcome:
-    """How an election or a reassignment of one partition ended."""
+    """The result of an election or a reassignment of one partition."""
 
     topic: str
     partition: int
@@ -142,7 +142,7 @@ class PartitionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
-    """Whose configuration: a topic by name, a broker by its id as text, ``""`` all brokers."""
+    """A topic by its name, a broker by its id as text, or with an empty name all brokers."""
 
     type: ConfigResourceType
     name: str
@@ -159,7 +159,7 @@ class ConfigAlteration:
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """The wanted replicas of a partition; None gives up the one under way."""
+    """The wanted replicas of a partition; None cancels its ongoing reassignment."""
 
     topic: str
     partition: int
@@ -168,7 +168,7 @@ class Reassignment:
 
 @dataclass(frozen=True, slots=True)
 class OngoingReassignment:
-    """A reassignment under way."""
+    """An ongoing reassignment."""
 
     topic: str
     partition: int
@@ -179,7 +179,7 @@ class OngoingReassignment:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsBlock:
-    """Producer ids for one broker to give out: ``size`` from ``first_producer_id`` on."""
+    """The producer ids from `first_producer_id` on, `size` of them, for one broker to give out."""
 
     first_producer_id: int
     size: int

@@ -12,7 +12,7 @@ from broker_sim.metadata import MetadataImage
 
 @dataclass(frozen=True, slots=True)
 class ControllerStatus:
-    """Counts over the whole cluster; heartbeats only of brokers whose session lasts, by broker id."""
+    """Counts over the cluster, and the heartbeats of brokers whose session lasts, by broker id."""
 
     active_broker_count: int
     fenced_broker_count: int

@@ -1,10 +1,10 @@
-"""Topics and their partitions: created, grown and deleted.
+"""Creates and deletes topics, and adds partitions to them.
 
-Mirrors the part of ``ReplicationControlManager`` of Kafka 4.3 that makes topics, and
-``ControllerApis.deleteTopics``. Deliberate differences: no policies, no quotas; answers to
+Mirrors the part of `ReplicationControlManager` of Kafka 4.3 that makes topics, and
+`ControllerApis.deleteTopics`. Deliberate differences: no policies, no quotas; answers to
 DeleteTopics come in the order of the request instead of shuffled.
 
-Texts of errors follow Kafka's, because clients see them.
+Error messages are Kafka's, because clients see them.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ _UNKNOWN_TOPIC_OR_PARTITION: Final = "This server does not host this topic-parti
 
 
 class TopicControlManager:
-    """Makes and deletes topics. Belongs to the controller's thread."""
+    """Creates, extends and deletes topics. Belongs to the controller's thread."""
 
     def __init__(
         self,
@@ -57,9 +57,9 @@ class TopicControlManager:
     def create_topics(
         self, delta: MetadataDelta, topics: Sequence[CreatableTopic]
     ) -> list[CreateTopicResult]:
-        """Create each topic that can be created; one result per name.
+        """Create each topic that can be created; returns one result per name.
 
-        Raises ApiError with POLICY_VIOLATION when they are too many partitions together.
+        Raises ApiError with POLICY_VIOLATION when they have too many partitions together.
         """
         if sum(map(self._asked_partitions, topics)) > MAX_PARTITIONS_PER_REQUEST:
             raise ApiError(
@@ -82,9 +82,9 @@ class TopicControlManager:
                 CreateTopicResult(
                     topic.name,
                     Outcome(),
-                    state.topic_id,
-                    len(state.partitions),
-                    len(state.partitions[0].replicas),
+                    topic_id=state.topic_id,
+                    num_partitions=len(state.partitions),
+                    replication_factor=len(state.partitions[0].replicas),
                 )
             )
         return results
@@ -92,7 +92,7 @@ class TopicControlManager:
     def create_partitions(
         self, delta: MetadataDelta, topics: Sequence[NewPartitions]
     ) -> list[tuple[str, Outcome]]:
-        """Add partitions to each topic that can have more; one outcome per name."""
+        """Add partitions to each topic that can have more; returns one outcome per name."""
         names = Counter(topic.name for topic in topics)
         results = []
         for wanted in {topic.name: topic for topic in topics}.values():
@@ -247,7 +247,7 @@ def validate_manual_assignment(
 ) -> None:
     """Raise ApiError with INVALID_REPLICA_ASSIGNMENT unless brokers exist and are distinct.
 
-    With ``replication_factor`` the number of replicas must be that, as in earlier partitions.
+    `replication_factor` is the number of replicas of earlier partitions, None if there are none.
     """
     reason = None
     if not replicas:

@@ -34,7 +34,11 @@ class OneBroker:
         self.scheduler = VirtualScheduler()
         self.config = BrokerConfig.from_mapping({})
         self.controller = Controller(
-            self.scheduler.clock, Random(1), self.config, self._publish, "cluster"
+            self.scheduler.clock,
+            Random(1),
+            self.config,
+            publish=self._publish,
+            cluster_id="cluster",
         )
         self.links = Links(self.scheduler)
         self.links.attach(CONTROLLER_ID, Process("controller", self.scheduler))
@@ -42,6 +46,7 @@ class OneBroker:
         self.dies_when_stopped = True
         self._held = []
         self._epochs = {}
+        self._rng = Random(2)
         self._tick()
         self.make_broker()
 
@@ -50,7 +55,7 @@ class OneBroker:
         self.process = Process("broker-1", self.scheduler)
         self.links.attach(BROKER, self.process)
         self.lifecycle = BrokerLifecycle(
-            BROKER, self.config, self.process, ("127.0.0.1", 9_001), Random()
+            BROKER, self.config, self.process, address=("127.0.0.1", 9_001), rng=self._rng
         )
         self.image_version = -1
         self.stopped_at_ms = None

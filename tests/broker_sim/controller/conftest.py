@@ -1,4 +1,4 @@
-"""A controller with a clock that the test moves, and brokers that say what the test says."""
+"""A controller with a clock that the test moves, and brokers whose requests the test sends."""
 
 from random import Random
 
@@ -18,7 +18,7 @@ from purgatory import VirtualClock
 
 
 class ControlledCluster:
-    """Brokers send heartbeats only when told, or while time passes as ``alive``."""
+    """Brokers send heartbeats only when told, or while time passes as `alive`."""
 
     def __init__(self, configs=None, *, seed=1, elr=True):
         self.clock = VirtualClock()
@@ -28,9 +28,9 @@ class ControlledCluster:
             self.clock,
             Random(seed),
             BrokerConfig.from_mapping(configs or {}),
-            self.images.append,
-            "cluster",
-            features,
+            publish=self.images.append,
+            cluster_id="cluster",
+            features=features,
         )
         self.epochs = {}
         self.incarnations = {}
@@ -96,7 +96,7 @@ class ControlledCluster:
         return self.image.partition(TopicPartition(name, number))
 
     def alter(self, name, isr, *, leader=None, number=0, **epochs):
-        """Propose an ISR as the leader does, with present epochs unless told otherwise."""
+        """Propose an ISR as the leader does, with the current epochs unless given."""
         state = self.partition(name, number)
         leader = state.leader if leader is None else leader
         change = PartitionAlteration(

@@ -43,13 +43,13 @@ def random_partition(rng, *, elr_enabled):
         replicas,
         isr,
         leader,
-        rng.randint(0, 9),
-        rng.randint(0, 9),
-        elr,
-        known,
-        rng.random() < 0.2,
-        adding,
-        removing,
+        leader_epoch=rng.randint(0, 9),
+        partition_epoch=rng.randint(0, 9),
+        elr=elr,
+        last_known_elr=known,
+        recovering=rng.random() < 0.2,
+        adding_replicas=adding,
+        removing_replicas=removing,
     )
 
 
@@ -158,7 +158,7 @@ def class_path():
         give_up(str(unavailable))
 
 
-def test_kafka_comes_to_the_same_next_state(class_path):
+def test_kafka_builds_the_same_next_state(class_path):
     seed = int(os.environ.get("BROKER_SIM_SEED", random.SystemRandom().randrange(2**32)))
     rng = random.Random(seed)
     cases = [random_case(rng) for _ in range(CASES)]

@@ -32,7 +32,7 @@ def test_replicas_go_to_different_racks_while_there_are_any():
         assert len({racks[r] for r in replicas}) == 3
 
 
-def test_a_fenced_broker_never_comes_first_and_fills_up_what_is_missing():
+def test_fenced_broker_is_never_first_and_is_used_when_others_are_missing():
     usable = brokers(None, None, None, fenced=(1,))
     for replicas in place(usable, 20, 3):
         assert replicas[0] != 1
@@ -40,12 +40,12 @@ def test_a_fenced_broker_never_comes_first_and_fills_up_what_is_missing():
     assert all(1 not in replicas for replicas in place(usable, 20, 2))
 
 
-def test_the_same_neighbours_do_not_follow_each_other_for_ever():
+def test_neighbours_change_after_each_round():
     pairs = set(place(brokers(None, None, None, None), 400, 2))
     assert len(pairs) == 12
 
 
-def test_the_same_chance_gives_the_same_placement_and_another_one_differs():
+def test_placement_depends_on_the_seed_alone():
     usable = brokers("a", "b", "a", "b", None)
     assert place(usable, 50, 3, seed=5) == place(usable, 50, 3, seed=5)
     assert place(usable, 50, 3, seed=5) != place(usable, 50, 3, seed=6)
@@ -60,7 +60,7 @@ def test_the_same_chance_gives_the_same_placement_and_another_one_differs():
         (brokers(None, None), 3, "only 2 broker\\(s\\) are registered"),
     ],
 )
-def test_what_cannot_be_placed_is_an_invalid_replication_factor(usable, factor, text):
+def test_impossible_placement_is_an_invalid_replication_factor(usable, factor, text):
     with pytest.raises(ApiError, match=text) as error:
         place(usable, 1, factor)
     assert error.value.error_code is ErrorCode.INVALID_REPLICATION_FACTOR
@@ -73,7 +73,9 @@ def test_what_cannot_be_placed_is_an_invalid_replication_factor(usable, factor, 
     st.integers(1, 9),
     st.integers(0, 2**32),
 )
-def test_every_placement_is_sound(shape, partitions, factor, seed):
+def test_every_placement_has_distinct_brokers_and_an_unfenced_leader(
+    shape, partitions, factor, seed
+):
     usable = [UsableBroker(i, rack, fenced) for i, (rack, fenced) in enumerate(shape)]
     unfenced = {b.broker_id for b in usable if not b.fenced}
     if not unfenced or factor > len(usable):

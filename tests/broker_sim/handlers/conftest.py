@@ -45,7 +45,9 @@ class BrokerOne:
         self.image = MetadataImage(-1, "cluster")
         self.metadata_is_held = False
         self._held = []
-        self.active = Controller(self.clock, Random(2), self.config, self._hear, "cluster")
+        self.active = Controller(
+            self.clock, Random(2), self.config, publish=self._hear, cluster_id="cluster"
+        )
         self._hear(self.active.image)
         self._epochs = {}
         self.producer_ids = ProducerIds(
@@ -139,9 +141,9 @@ class BrokerOne:
         change = PartitionAlteration(
             self.active.image.topics[name].topic_id,
             number,
-            state.leader_epoch,
-            state.partition_epoch,
-            [IsrMember(replica) for replica in state.replicas],
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            new_isr=[IsrMember(replica) for replica in state.replicas],
         )
         (result,) = self.active.alter_partition(state.leader, self._epochs[state.leader], [change])
         assert not result.error_code, result

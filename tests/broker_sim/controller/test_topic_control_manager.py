@@ -25,7 +25,7 @@ def refusal(cluster, topic):
     return result.outcome.error_code, result.outcome.error_message
 
 
-def test_a_new_topic_is_led_by_its_first_replicas_with_all_in_sync(cluster):
+def test_new_topic_is_led_by_its_first_replicas_with_all_in_sync(cluster):
     (result,) = create(cluster, CreatableTopic("t", 6, 3))
     topic = cluster.image.topics["t"]
     assert (result.topic_id, result.num_partitions, result.replication_factor) == (
@@ -39,14 +39,14 @@ def test_a_new_topic_is_led_by_its_first_replicas_with_all_in_sync(cluster):
         assert (state.leader_epoch, state.partition_epoch) == (0, 0)
 
 
-def test_defaults_are_the_controllers(make_cluster):
+def test_defaults_come_from_the_controller(make_cluster):
     configs = {"num.partitions": "4", "default.replication.factor": "2"}
     cluster = make_cluster(configs).start(1, 2, 3)
     (result,) = create(cluster, CreatableTopic("t"))
     assert (result.num_partitions, result.replication_factor) == (4, 2)
 
 
-def test_ids_are_distinct_and_the_same_seed_gives_the_same_ones(make_cluster):
+def test_topic_ids_are_distinct_and_follow_from_the_seed(make_cluster):
     def ids(seed):
         cluster = make_cluster(seed=seed).start(1)
         return [r.topic_id for r in create(cluster, *(CreatableTopic(f"t{i}") for i in range(50)))]
@@ -57,7 +57,7 @@ def test_ids_are_distinct_and_the_same_seed_gives_the_same_ones(make_cluster):
     assert all(topic_id[0] >> 2 != 62 for topic_id in ids(3))
 
 
-def test_a_fenced_replica_is_placed_but_not_in_sync(cluster):
+def test_fenced_replica_is_placed_but_not_in_sync(cluster):
     cluster.kill(3)
     create(cluster, CreatableTopic("t", 1, 3))
     state = cluster.partition("t")
@@ -65,21 +65,21 @@ def test_a_fenced_replica_is_placed_but_not_in_sync(cluster):
     assert set(state.isr) == {1, 2}
 
 
-def test_a_broker_on_its_way_out_gets_no_new_replicas(cluster):
+def test_broker_in_controlled_shutdown_gets_no_new_replicas(cluster):
     cluster.create("t", (1, 2, 3))
     cluster.heartbeat(1, shutdown=True)
     create(cluster, CreatableTopic("u", 20, 2))
     assert all(set(state.replicas) == {2, 3} for state in cluster.image.topics["u"].partitions)
 
 
-def test_only_validating_changes_nothing(cluster):
+def test_validate_only_changes_nothing(cluster):
     before = cluster.image
     (result,) = create(cluster, CreatableTopic("t", 2, 2), validate_only=True)
     assert (result.outcome.ok, result.num_partitions) == (True, 2)
     assert cluster.image is before
 
 
-def test_one_bad_topic_does_not_hinder_the_others(cluster):
+def test_other_topics_are_created_beside_a_bad_one(cluster):
     codes = [
         r.outcome.error_code for r in create(cluster, CreatableTopic("a b"), CreatableTopic("c"))
     ]
@@ -88,7 +88,7 @@ def test_one_bad_topic_does_not_hinder_the_others(cluster):
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "ä", "x" * 250, "a/b", "a\n"])
-def test_a_bad_name_is_refused(cluster, name):
+def test_invalid_name_is_refused(cluster, name):
     code, message = refusal(cluster, CreatableTopic(name))
     assert code is ErrorCode.INVALID_TOPIC_EXCEPTION
     assert message.startswith("Topic name is invalid: ")
@@ -110,7 +110,7 @@ def test_the_metadata_topic_cannot_be_created(cluster):
     assert code is ErrorCode.INVALID_REQUEST
 
 
-def test_a_topic_exists_once(cluster):
+def test_existing_topic_is_refused(cluster):
     create(cluster, CreatableTopic("a.b"))
     assert refusal(cluster, CreatableTopic("a.b")) == (
         ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -118,7 +118,7 @@ def test_a_topic_exists_once(cluster):
     )
 
 
-def test_a_name_that_comes_twice_in_a_request_is_refused_once(cluster):
+def test_name_given_twice_is_refused_once(cluster):
     results = create(cluster, CreatableTopic("a"), CreatableTopic("b"), CreatableTopic("a"))
     assert [(r.name, r.outcome.error_code) for r in results] == [
         ("a", ErrorCode.INVALID_REQUEST),
@@ -159,7 +159,7 @@ def test_too_many_partitions_in_one_request_are_a_policy_violation(cluster):
             ),
         ),
         (
-            CreatableTopic("t", -1, 2, [(0, [1])]),
+            CreatableTopic("t", replication_factor=2, assignments=[(0, [1])]),
             ErrorCode.INVALID_REQUEST,
             (
                 "A manual partition assignment was specified, but replication factor was not set"
@@ -167,7 +167,7 @@ def test_too_many_partitions_in_one_request_are_a_policy_violation(cluster):
             ),
         ),
         (
-            CreatableTopic("t", 2, -1, [(0, [1])]),
+            CreatableTopic("t", num_partitions=2, assignments=[(0, [1])]),
             ErrorCode.INVALID_REQUEST,
             "A manual partition assignment was specified, but numPartitions was not set to -1.",
         ),
@@ -221,7 +221,7 @@ def test_too_many_partitions_in_one_request_are_a_policy_violation(cluster):
         ),
     ],
 )
-def test_a_topic_that_cannot_be_made_is_refused_as_kafka_does(cluster, topic, code, message):
+def test_impossible_topic_is_refused_with_kafkas_message(cluster, topic, code, message):
     assert refusal(cluster, topic) == (code, message)
     assert cluster.image.topics == {}
 
@@ -259,7 +259,7 @@ class TestCreatePartitions:
         results = cluster.controller.create_partitions(list(topics), **options)
         return [outcome for _, outcome in results]
 
-    def test_new_ones_come_after_the_old_ones_with_as_many_replicas(self, cluster):
+    def test_new_partitions_follow_the_old_ones_with_as_many_replicas(self, cluster):
         cluster.create("t", (1, 2))
         old = cluster.partition("t")
         (outcome,) = self.grow(cluster, NewPartitions("t", 4))
@@ -268,7 +268,7 @@ class TestCreatePartitions:
         assert states[0] is old
         assert [len(state.replicas) for state in states] == [2, 2, 2, 2]
 
-    def test_they_may_be_assigned(self, cluster):
+    def test_new_partitions_may_be_assigned(self, cluster):
         cluster.create("t", (1, 2))
         (outcome,) = self.grow(cluster, NewPartitions("t", 3, [(2, 3), (3, 1)]))
         assert outcome.ok
@@ -300,17 +300,17 @@ class TestCreatePartitions:
             (NewPartitions("t", 10_003), ErrorCode.POLICY_VIOLATION, "Excessively large number"),
         ],
     )
-    def test_what_cannot_be_is_refused(self, cluster, wanted, code, message):
+    def test_invalid_request_is_refused(self, cluster, wanted, code, message):
         cluster.create("t", (1, 2), (2, 1))
         (outcome,) = self.grow(cluster, wanted)
         assert outcome.error_code is code
         assert outcome.error_message.startswith(message)
 
-    def test_of_an_unknown_topic_no_words_are_lost(self, cluster):
+    def test_unknown_topic_is_refused_without_a_message(self, cluster):
         (outcome,) = self.grow(cluster, NewPartitions("x", 4))
         assert outcome == Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def test_only_validating_changes_nothing(self, cluster):
+    def test_validate_only_changes_nothing(self, cluster):
         cluster.create("t", (1, 2))
         before = cluster.image
         assert self.grow(cluster, NewPartitions("t", 9), validate_only=True)[0].ok
@@ -323,7 +323,7 @@ class TestDeleteTopics:
             (r.name, r.outcome.error_code) for r in cluster.controller.delete_topics(list(keys))
         ]
 
-    def test_by_name_and_by_id(self, cluster):
+    def test_topics_are_deleted_by_name_and_by_id(self, cluster):
         cluster.create("a", (1,))
         topic_id = cluster.create("b", (1,))
         cluster.create("c", (1,))
@@ -340,23 +340,23 @@ class TestDeleteTopics:
         assert cluster.create("a", (1,)) != first
         assert cluster.image.topics["a"].configs == {}
 
-    def test_the_unknown_is_told_by_what_was_asked(self, cluster):
+    def test_unknown_topic_is_named_as_in_the_request(self, cluster):
         assert self.codes(cluster, "x", b"x" * 16, bytes(16)) == [
             ("x", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             (None, ErrorCode.UNKNOWN_TOPIC_ID),
             (None, ErrorCode.INVALID_REQUEST),
         ]
 
-    def test_asking_twice_deletes_nothing(self, cluster):
+    def test_topic_named_twice_is_not_deleted(self, cluster):
         cluster.create("a", (1,))
         assert self.codes(cluster, "a", "a") == [("a", ErrorCode.INVALID_REQUEST)]
         assert "a" in cluster.image.topics
 
-    def test_a_name_beside_its_own_id_is_refused(self, cluster):
+    def test_name_beside_its_own_id_is_refused(self, cluster):
         topic_id = cluster.create("a", (1,))
         assert ("a", ErrorCode.INVALID_REQUEST) in self.codes(cluster, "a", topic_id)
 
-    def test_it_can_be_switched_off(self, make_cluster):
+    def test_delete_topic_enable_switches_deletion_off(self, make_cluster):
         cluster = make_cluster({"delete.topic.enable": "false"}).start(1)
         cluster.create("a", (1,))
         with raises(ErrorCode.TOPIC_DELETION_DISABLED):

@@ -35,24 +35,24 @@ def topic_configs(cluster):
     return cluster.image.topics["t"].configs
 
 
-def test_a_topics_configs_are_set_and_deleted_one_by_one(cluster):
+def test_configs_of_a_topic_are_set_and_deleted_one_by_one(cluster):
     assert alter(cluster, T, put("segment.ms", "7"), delete("retention.ms")).ok
     assert topic_configs(cluster) == {"segment.ms": "7"}
 
 
-def test_only_validating_changes_nothing(cluster):
+def test_validate_only_changes_nothing(cluster):
     before = cluster.image
     assert alter(cluster, T, put("segment.ms", "7"), validate_only=True).ok
     assert cluster.image is before
 
 
-def test_what_stays_the_same_makes_no_image(cluster):
+def test_setting_the_same_values_makes_no_image(cluster):
     before = cluster.image
     assert alter(cluster, T, put("retention.ms", "5"), delete("segment.ms")).ok
     assert cluster.image is before
 
 
-def test_one_bad_value_refuses_the_whole_resource_and_no_other(cluster):
+def test_bad_value_refuses_its_whole_resource_and_no_other(cluster):
     cluster.create("u", (1,))
     u = ConfigResource(ConfigResourceType.TOPIC, "u")
     outcomes = cluster.controller.incremental_alter_configs(
@@ -66,7 +66,7 @@ def test_one_bad_value_refuses_the_whole_resource_and_no_other(cluster):
     assert cluster.image.topics["u"].configs == {"segment.ms": "8"}
 
 
-def test_lists_are_appended_to_and_subtracted_from_starting_at_the_default(cluster):
+def test_append_and_subtract_start_at_the_default_of_a_list(cluster):
     append = ConfigAlteration("cleanup.policy", AlterOp.APPEND, "compact,delete")
     assert alter(cluster, T, append).ok
     assert topic_configs(cluster)["cleanup.policy"] == "delete,compact"
@@ -158,7 +158,7 @@ def test_lists_are_appended_to_and_subtracted_from_starting_at_the_default(clust
         ),
     ],
 )
-def test_what_cannot_be_is_refused(cluster, resource, alterations, code, message):
+def test_invalid_change_is_refused(cluster, resource, alterations, code, message):
     before = cluster.image
     outcome = alter(cluster, resource, *alterations)
     assert outcome.error_code is code
@@ -166,7 +166,7 @@ def test_what_cannot_be_is_refused(cluster, resource, alterations, code, message
     assert cluster.image is before
 
 
-def test_a_resource_that_comes_twice_is_refused(cluster):
+def test_resource_given_twice_is_refused(cluster):
     outcomes = cluster.controller.incremental_alter_configs(
         [(T, [put("segment.ms", "7")]), (T, [put("segment.ms", "8")])]
     )
@@ -176,7 +176,7 @@ def test_a_resource_that_comes_twice_is_refused(cluster):
     assert topic_configs(cluster) == {"retention.ms": "5"}
 
 
-def test_brokers_have_configs_together_and_each(cluster):
+def test_configs_are_set_for_all_brokers_or_for_one(cluster):
     assert alter(cluster, ALL_BROKERS, put("log.retention.ms", "1")).ok
     assert alter(cluster, BROKER_1, put("log.retention.ms", "2")).ok
     assert cluster.image.dynamic_cluster_configs()["log.retention.ms"] == "1"
@@ -185,21 +185,21 @@ def test_brokers_have_configs_together_and_each(cluster):
     assert cluster.image.dynamic_broker_configs(1) == {}
 
 
-def test_the_old_request_replaces_everything(cluster):
+def test_alter_configs_removes_what_it_does_not_name(cluster):
     ((_, outcome),) = cluster.controller.alter_configs([(T, [("segment.ms", "7")])])
     assert outcome.ok
     assert topic_configs(cluster) == {"segment.ms": "7"}
 
 
 class TestMinInsyncReplicas:
-    """With eligible leader replicas the minimum is the cluster's affair."""
+    """With eligible leader replicas the minimum is set for topics or for the whole cluster."""
 
-    def test_a_new_cluster_has_the_static_minimum(self, make_cluster):
+    def test_new_cluster_has_the_static_minimum(self, make_cluster):
         cluster = make_cluster({"min.insync.replicas": "2"})
         assert cluster.image.dynamic_cluster_configs() == {"min.insync.replicas": "2"}
         assert make_cluster(elr=False).image.dynamic_cluster_configs() == {}
 
-    def test_it_cannot_be_set_for_one_broker_or_removed(self, cluster):
+    def test_minimum_cannot_be_set_for_one_broker_or_removed(self, cluster):
         for resource, alteration, message in (
             (BROKER_1, put("min.insync.replicas", "2"), "Broker-level"),
             (ALL_BROKERS, delete("min.insync.replicas"), "Cluster-level"),
@@ -208,22 +208,22 @@ class TestMinInsyncReplicas:
             assert outcome.error_code is ErrorCode.INVALID_CONFIG
             assert outcome.error_message.startswith(f"{message} min.insync.replicas cannot be")
 
-    def test_without_the_feature_it_can(self, make_cluster):
+    def test_without_elr_it_can_be_set_for_one_broker(self, make_cluster):
         cluster = make_cluster(elr=False).start(1)
         assert alter(cluster, BROKER_1, put("min.insync.replicas", "2")).ok
 
-    def test_the_clusters_minimum_is_in_effect_at_once(self, cluster):
+    def test_cluster_minimum_is_effective_at_once(self, cluster):
         assert alter(cluster, ALL_BROKERS, put("min.insync.replicas", "3")).ok
         cluster.alter("t", (1, 2))
         assert cluster.partition("t").elr == (3,)
 
-    def test_a_topics_own_minimum_goes_before_the_clusters(self, cluster):
+    def test_topic_minimum_wins_over_the_cluster_minimum(self, cluster):
         alter(cluster, ALL_BROKERS, put("min.insync.replicas", "3"))
         alter(cluster, T, put("min.insync.replicas", "1"))
         cluster.alter("t", (1, 2))
         assert cluster.partition("t").elr == ()
 
-    def test_changing_it_gives_up_the_eligible_replicas_it_concerns(self, cluster):
+    def test_change_of_the_minimum_empties_the_elrs_concerned(self, cluster):
         alter(cluster, ALL_BROKERS, put("min.insync.replicas", "3"))
         cluster.create("u", (1, 2, 3))
         cluster.alter("t", (1, 2))

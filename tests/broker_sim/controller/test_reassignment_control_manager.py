@@ -37,7 +37,7 @@ def test_replicas_move_once_the_new_ones_are_in_sync(cluster):
     assert not state.is_reassigning
 
 
-def test_the_ongoing_ones_are_listed(cluster):
+def test_ongoing_reassignments_are_listed(cluster):
     cluster.create("t", (1, 2), (2, 1))
     cluster.create("u", (1,))
     move(cluster, 3, 2, number=1)
@@ -49,7 +49,7 @@ def test_the_ongoing_ones_are_listed(cluster):
     assert listed({"t": [0, 1, 7]}) == [ongoing]
 
 
-def test_one_can_be_given_up(cluster):
+def test_reassignment_can_be_cancelled(cluster):
     cluster.create("t", (1, 2))
     move(cluster, 3, 2)
     cluster.alter("t", (1, 2))
@@ -58,14 +58,14 @@ def test_one_can_be_given_up(cluster):
     assert (state.replicas, state.isr, state.is_reassigning) == ((2, 1), (1, 2), False)
 
 
-def test_a_smaller_set_that_is_in_sync_is_taken_at_once(cluster):
+def test_smaller_set_in_sync_is_taken_at_once(cluster):
     cluster.create("t", (1, 2, 3))
     assert move(cluster, 1, 2).ok
     state = cluster.partition("t")
     assert (state.replicas, state.isr, state.leader, state.leader_epoch) == ((1, 2), (1, 2), 1, 1)
 
 
-def test_giving_up_must_not_lose_records_unless_that_is_allowed(cluster):
+def test_cancellation_that_loses_records_needs_unclean_elections(cluster):
     for name, allowed in (("t", "false"), ("u", "true")):
         configs = {"unclean.leader.election.enable": allowed}
         cluster.create(name, (1,), configs=configs)
@@ -95,14 +95,14 @@ def test_giving_up_must_not_lose_records_unless_that_is_allowed(cluster):
         ),
     ],
 )
-def test_what_cannot_be_is_refused(cluster, replicas, options, code):
+def test_invalid_reassignment_is_refused(cluster, replicas, options, code):
     cluster.create("t", (1, 2))
     before = cluster.image
     assert move(cluster, *replicas, **options).error_code is code
     assert cluster.image is before
 
 
-def test_asking_for_the_present_replicas_changes_nothing(cluster):
+def test_reassignment_to_the_current_replicas_changes_nothing(cluster):
     cluster.create("t", (1, 2))
     before = cluster.image
     assert move(cluster, 1, 2) == Outcome()

@@ -1,4 +1,4 @@
-"""What always holds, whatever brokers, leaders, people and the clock do to the controller."""
+"""Claims that hold after any order of requests, heartbeats and passing time."""
 
 import pytest
 from hypothesis import settings
@@ -189,7 +189,7 @@ class ControllerMachine(RuleBasedStateMachine):
         return None if topic is None else topic.partition(number)
 
 
-def test_whatever_happens_partitions_and_epochs_stay_sound(make_cluster):
+def test_partitions_and_epochs_stay_sound_in_any_order_of_events(make_cluster):
     run_state_machine_as_test(
         lambda: ControllerMachine(make_cluster),
         settings=settings(max_examples=60, stateful_step_count=40, deadline=None),

@@ -14,7 +14,7 @@ def raises(code):
     assert caught.value.error_code is code
 
 
-def test_a_registered_broker_is_fenced_until_it_has_caught_up(make_cluster):
+def test_registered_broker_is_fenced_until_it_has_caught_up(make_cluster):
     cluster = make_cluster()
     epoch = cluster.register(1)
     assert epoch == cluster.image.version
@@ -24,7 +24,7 @@ def test_a_registered_broker_is_fenced_until_it_has_caught_up(make_cluster):
     assert [b.broker_id for b in cluster.image.alive_brokers()] == [1]
 
 
-def test_each_verb_that_changes_something_publishes_one_image(cluster):
+def test_request_that_changes_something_publishes_one_image(cluster):
     before = len(cluster.images)
     cluster.heartbeat(1)
     assert len(cluster.images) == before
@@ -36,7 +36,7 @@ def test_each_verb_that_changes_something_publishes_one_image(cluster):
     assert cluster.images[-1] is cluster.image
 
 
-def test_an_old_epoch_is_stale_and_an_unknown_broker_too(cluster):
+def test_old_epoch_and_unknown_broker_are_refused_as_stale(cluster):
     cluster.kill(1)
     old = cluster.epochs[1]
     assert cluster.register(1) > old
@@ -50,7 +50,7 @@ def test_an_old_epoch_is_stale_and_an_unknown_broker_too(cluster):
         cluster.controller.allocate_producer_ids(1, old)
 
 
-def test_a_second_incarnation_is_refused_while_the_session_of_the_first_lasts(cluster):
+def test_second_incarnation_is_refused_while_session_of_first_lasts(cluster):
     cluster.heartbeat(1)
     cluster.clock.advance(9_000)
     with raises(ErrorCode.DUPLICATE_BROKER_REGISTRATION):
@@ -60,26 +60,26 @@ def test_a_second_incarnation_is_refused_while_the_session_of_the_first_lasts(cl
     assert cluster.image.brokers[1].fenced
 
 
-def test_an_orderly_shutdown_does_not_end_the_session(cluster):
+def test_controlled_shutdown_does_not_end_the_session(cluster):
     assert cluster.heartbeat(1, shutdown=True).should_shutdown
     with raises(ErrorCode.DUPLICATE_BROKER_REGISTRATION):
         cluster.register(1, clean=True)
 
 
-def test_the_same_incarnation_keeps_its_epoch_and_its_state(cluster):
+def test_same_incarnation_keeps_its_epoch_and_state(cluster):
     epoch = cluster.epochs[1]
     assert cluster.register(1, new_incarnation=False) == epoch
     assert not cluster.image.brokers[1].fenced
 
 
-def test_a_new_incarnation_may_change_its_address_and_rack(cluster):
+def test_new_incarnation_may_change_its_rack(cluster):
     cluster.kill(1)
     cluster.register(1, rack="r")
     assert cluster.image.brokers[1].rack == "r"
 
 
 class TestSession:
-    def test_a_silent_broker_is_fenced_at_the_first_check_after_its_session(self, cluster):
+    def test_silent_broker_is_fenced_at_the_first_check_after_its_session(self, cluster):
         # Checks run every 9000 // 8 = 1125 ms from the start of the controller on.
         cluster.clock.advance_to(9_000)
         cluster.controller.tick()
@@ -104,15 +104,15 @@ class TestSession:
         assert alive == [2, 1, 0, 0]
         assert cluster.clock.now_ms() == 10_125 + 30 + 1_125
 
-    def test_heartbeats_keep_it_alive(self, cluster):
+    def test_heartbeats_renew_the_session(self, cluster):
         cluster.pass_time(60_000, alive=(1, 2, 3))
         assert len(cluster.image.alive_brokers()) == 3
 
-    def test_a_fenced_broker_comes_back_by_a_heartbeat(self, cluster):
+    def test_heartbeat_unfences_a_fenced_broker(self, cluster):
         cluster.kill(1)
         assert not cluster.heartbeat(1).is_fenced
 
-    def test_its_end_after_a_restart_concerns_nobody(self, cluster):
+    def test_end_of_the_session_of_an_old_incarnation_fences_nobody(self, cluster):
         cluster.clock.advance(9_001)
         cluster.register(1)
         cluster.heartbeat(1)
@@ -121,7 +121,7 @@ class TestSession:
 
 
 class TestFencing:
-    def test_a_fenced_broker_leaves_every_isr_and_leads_nothing(self, cluster):
+    def test_fenced_broker_leaves_every_isr_and_leads_nothing(self, cluster):
         cluster.create("t", (1, 2, 3), (2, 1, 3))
         cluster.create("u", (3, 2))
         cluster.kill(1)
@@ -131,7 +131,7 @@ class TestFencing:
         assert (second.leader, second.isr, second.leader_epoch) == (2, (2, 3), 0)
         assert (second.partition_epoch, third.partition_epoch) == (1, 0)
 
-    def test_the_last_in_sync_replica_leads_again_when_it_returns(self, make_cluster):
+    def test_last_in_sync_replica_leads_again_when_it_returns(self, make_cluster):
         for elr in (True, False):
             cluster = make_cluster(elr=elr).start(1, 2)
             cluster.create("t", (1, 2))
@@ -150,12 +150,12 @@ class TestFencing:
 
 
 class TestShutdown:
-    def test_a_broker_that_leads_nothing_may_stop_at_once(self, cluster):
+    def test_broker_that_leads_nothing_may_stop_at_once(self, cluster):
         reply = cluster.heartbeat(1, shutdown=True)
         assert (reply.should_shutdown, reply.is_fenced) == (True, True)
         assert cluster.image.brokers[1].fenced
 
-    def test_leaderships_move_first_and_the_others_must_know(self, cluster):
+    def test_broker_may_stop_when_all_others_know_the_new_leaders(self, cluster):
         cluster.create("t", (1, 2, 3))
         assert not cluster.heartbeat(1, shutdown=True).should_shutdown
         broker = cluster.image.brokers[1]
@@ -168,40 +168,40 @@ class TestShutdown:
         cluster.heartbeat(3)
         assert cluster.heartbeat(1, shutdown=True).should_shutdown
 
-    def test_nobody_needs_to_know_when_nobody_is_left(self, make_cluster):
+    def test_last_broker_may_stop_at_its_second_heartbeat(self, make_cluster):
         cluster = make_cluster().start(1)
         cluster.create("t", (1,))
         assert not cluster.heartbeat(1, shutdown=True).should_shutdown
         assert not cluster.partition("t").has_leader
         assert cluster.heartbeat(1, shutdown=True).should_shutdown
 
-    def test_a_broker_on_its_way_out_is_not_let_into_an_isr(self, cluster):
+    def test_broker_in_controlled_shutdown_may_not_join_an_isr(self, cluster):
         cluster.create("t", (2, 1, 3), (1, 2, 3))
         cluster.heartbeat(1, shutdown=True)
         assert cluster.alter("t", (2, 1, 3)).error_code is ErrorCode.INELIGIBLE_REPLICA
         assert cluster.partition("t").isr == (2, 3)
 
-    def test_a_fenced_broker_may_stop_at_once(self, make_cluster):
+    def test_fenced_broker_may_stop_at_once(self, make_cluster):
         cluster = make_cluster()
         cluster.register(1)
         assert cluster.heartbeat(1, shutdown=True).should_shutdown
 
 
 class TestRestart:
-    def test_after_a_clean_shutdown_the_broker_is_still_eligible(self, cluster):
+    def test_clean_shutdown_keeps_the_broker_in_the_elr(self, cluster):
         cluster.create("t", (1, 2), configs={"min.insync.replicas": "2"})
         cluster.kill(1)
         assert cluster.partition("t").elr == (1,)
         cluster.register(1, clean=True)
         assert cluster.partition("t").elr == (1,)
 
-    def test_after_an_unclean_one_it_is_not(self, cluster):
+    def test_unclean_shutdown_takes_the_broker_out_of_the_elr(self, cluster):
         cluster.create("t", (1, 2), configs={"min.insync.replicas": "2"})
         cluster.kill(1)
         cluster.register(1, clean=False)
         assert cluster.partition("t").elr == ()
 
-    def test_the_only_replica_leads_again_after_a_crash_and_has_to_recover(self, cluster):
+    def test_only_replica_leads_again_after_a_crash_and_recovers(self, cluster):
         cluster.create("t", (1,))
         cluster.kill(1)
         cluster.register(1, clean=False)
@@ -212,7 +212,7 @@ class TestRestart:
         assert (state.leader, state.isr, state.recovering) == (1, (1,), True)
 
 
-def test_producer_ids_come_in_blocks_that_never_overlap(cluster):
+def test_blocks_of_producer_ids_never_overlap(cluster):
     blocks = [cluster.controller.allocate_producer_ids(b, cluster.epochs[b]) for b in (1, 2, 1)]
     assert [(b.first_producer_id, b.size) for b in blocks] == [
         (0, 1_000),
@@ -221,7 +221,7 @@ def test_producer_ids_come_in_blocks_that_never_overlap(cluster):
     ]
 
 
-def test_the_status_counts_what_the_image_shows(cluster):
+def test_status_counts_what_the_image_shows(cluster):
     cluster.create("t", (1,), (3,))
     cluster.kill(3)
     cluster.clock.advance(250)

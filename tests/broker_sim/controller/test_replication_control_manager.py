@@ -19,7 +19,7 @@ T0 = TopicPartition("t", 0)
 
 
 class TestAlterPartition:
-    def test_the_leader_shrinks_and_grows_the_isr(self, cluster):
+    def test_leader_shrinks_and_expands_the_isr(self, cluster):
         cluster.create("t", (1, 2, 3))
         result = cluster.alter("t", (1, 2))
         assert result.error_code is ErrorCode.NONE
@@ -29,7 +29,7 @@ class TestAlterPartition:
         grown = cluster.alter("t", (1, 2, IsrMember(3, cluster.epochs[3]))).state
         assert (grown.isr, grown.leader_epoch, grown.partition_epoch) == ((1, 2, 3), 0, 2)
 
-    def test_asking_for_what_is_changes_nothing(self, cluster):
+    def test_proposal_of_the_current_isr_changes_nothing(self, cluster):
         cluster.create("t", (1, 2))
         before = cluster.image
         assert cluster.alter("t", (1, 2)).error_code is ErrorCode.NONE
@@ -50,18 +50,19 @@ class TestAlterPartition:
             ({"isr": (1, IsrMember(2, 999))}, ErrorCode.INELIGIBLE_REPLICA),
         ],
     )
-    def test_what_cannot_be_is_refused(self, cluster, proposal, code):
+    def test_invalid_proposal_is_refused(self, cluster, proposal, code):
         cluster.create("t", (1, 2, 3))
         before = cluster.image
         result = cluster.alter("t", **proposal)
         assert (result.error_code, result.state) == (code, None)
         assert cluster.image is before
 
-    def test_the_unknown_is_told(self, cluster):
+    def test_unknown_partition_is_answered_with_its_error(self, cluster):
         topic_id = cluster.create("t", (1,))
+        isr = [IsrMember(1)]
         changes = [
-            PartitionAlteration(b"x" * 16, 0, 0, 0, [IsrMember(1)]),
-            PartitionAlteration(topic_id, 1, 0, 0, [IsrMember(1)]),
+            PartitionAlteration(b"x" * 16, 0, leader_epoch=0, partition_epoch=0, new_isr=isr),
+            PartitionAlteration(topic_id, 1, leader_epoch=0, partition_epoch=0, new_isr=isr),
         ]
         results = cluster.controller.alter_partition(1, cluster.epochs[1], changes)
         assert [r.error_code for r in results] == [
@@ -69,12 +70,12 @@ class TestAlterPartition:
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ]
 
-    def test_a_fenced_broker_is_not_let_in(self, cluster):
+    def test_fenced_broker_may_not_join(self, cluster):
         cluster.create("t", (1, 2, 3))
         cluster.kill(3)
         assert cluster.alter("t", (1, 2, 3)).error_code is ErrorCode.INELIGIBLE_REPLICA
 
-    def test_an_earlier_incarnation_is_not_let_in(self, cluster):
+    def test_earlier_incarnation_may_not_join(self, cluster):
         cluster.create("t", (1, 2, 3))
         old = cluster.epochs[3]
         cluster.kill(3)
@@ -84,7 +85,7 @@ class TestAlterPartition:
         proposal = (1, 2, IsrMember(3, cluster.epochs[3]))
         assert cluster.alter("t", proposal).state.isr == (1, 2, 3)
 
-    def test_a_recovering_leader_ends_its_recovery(self, cluster):
+    def test_proposal_ends_the_recovery_of_the_leader(self, cluster):
         cluster.create("t", (1,))
         cluster.kill(1)
         cluster.start(1)
@@ -97,7 +98,7 @@ class TestElectLeaders:
         outcomes = cluster.controller.elect_leaders(election_type, partitions)
         return [(o.topic, o.partition, o.outcome.error_code) for o in outcomes]
 
-    def test_the_preferred_replica_leads_again(self, cluster):
+    def test_preferred_replica_leads_again(self, cluster):
         cluster.create("t", (1, 2, 3))
         cluster.kill(1)
         cluster.heartbeat(1)
@@ -107,7 +108,7 @@ class TestElectLeaders:
         state = cluster.partition("t")
         assert (state.leader, state.leader_epoch) == (1, 2)
 
-    def test_it_must_be_in_sync(self, cluster):
+    def test_preferred_replica_must_be_in_sync(self, cluster):
         cluster.create("t", (1, 2, 3))
         cluster.kill(1)
         cluster.heartbeat(1)
@@ -116,12 +117,12 @@ class TestElectLeaders:
         ]
 
     @pytest.mark.parametrize("election_type", list(ElectionType))
-    def test_a_partition_that_is_well_needs_none(self, cluster, election_type):
+    def test_healthy_partition_needs_no_election(self, cluster, election_type):
         cluster.create("t", (1, 2, 3))
         assert self.elect(cluster, election_type, [T0]) == [("t", 0, ErrorCode.ELECTION_NOT_NEEDED)]
 
     @pytest.mark.parametrize("election_type", list(ElectionType))
-    def test_the_unknown_is_told(self, cluster, election_type):
+    def test_unknown_partition_is_answered_with_its_error(self, cluster, election_type):
         cluster.create("t", (1,))
         unknown = [TopicPartition("t", 1), TopicPartition("x", 0)]
         assert self.elect(cluster, election_type, unknown) == [
@@ -129,7 +130,7 @@ class TestElectLeaders:
             ("x", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ]
 
-    def test_an_unclean_election_takes_who_is_there(self, cluster):
+    def test_unclean_election_takes_a_live_replica(self, cluster):
         cluster.create("t", (1, 2, 3))
         cluster.alter("t", (1,))
         cluster.kill(1)
@@ -138,14 +139,14 @@ class TestElectLeaders:
         state = cluster.partition("t")
         assert (state.leader, state.isr, state.elr, state.recovering) == (2, (2,), (), True)
 
-    def test_an_unclean_election_needs_somebody(self, cluster):
+    def test_unclean_election_needs_a_live_replica(self, cluster):
         cluster.create("t", (1,))
         cluster.kill(1)
         assert self.elect(cluster, ElectionType.UNCLEAN, [T0]) == [
             ("t", 0, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
         ]
 
-    def test_without_partitions_all_that_need_it_are_told(self, cluster):
+    def test_without_partitions_all_that_need_an_election_are_answered(self, cluster):
         cluster.create("t", (1, 2), (2, 1))
         cluster.create("u", (1, 3))
         cluster.kill(1)
@@ -240,7 +241,7 @@ class TestTransferLeadership:
         assert cluster.partition("t").leader == 1
 
 
-class TestByItself:
+class TestPeriodicElections:
     def test_leadership_returns_to_preferred_replicas_every_300_seconds(self, cluster):
         cluster.create("t", (1, 2, 3))
         cluster.kill(1)
@@ -251,7 +252,7 @@ class TestByItself:
         cluster.pass_time(500, alive=(1, 2, 3))
         assert cluster.partition("t").leader == 1
 
-    def test_unless_it_is_switched_off(self, make_cluster):
+    def test_leadership_stays_without_auto_leader_rebalance(self, make_cluster):
         cluster = make_cluster({"auto.leader.rebalance.enable": "false"}).start(1, 2)
         cluster.create("t", (1, 2))
         cluster.kill(1)
@@ -260,14 +261,14 @@ class TestByItself:
         cluster.pass_time(700_000, alive=(1, 2))
         assert cluster.partition("t").leader == 2
 
-    def test_an_unclean_leader_is_elected_at_once_where_it_is_allowed(self, cluster):
+    def test_unclean_leader_is_elected_at_once_where_it_is_allowed(self, cluster):
         cluster.create("t", (1, 2, 3), configs={"unclean.leader.election.enable": "true"})
         cluster.alter("t", (1,))
         cluster.kill(1)
         state = cluster.partition("t")
         assert (state.leader, state.isr, state.recovering) == (2, (2,), True)
 
-    def test_or_later_when_it_becomes_allowed(self, make_cluster):
+    def test_unclean_leader_is_elected_at_the_next_check_after_it_is_allowed(self, make_cluster):
         configs = {"unclean.leader.election.interval.ms": "5000"}
         cluster = make_cluster(configs).start(1, 2)
         cluster.create("t", (1, 2))
@@ -281,7 +282,7 @@ class TestByItself:
         cluster.pass_time(5_000, alive=(2,))
         assert cluster.partition("t").leader == 2
 
-    def test_the_whole_cluster_may_allow_it(self, make_cluster):
+    def test_unclean_elections_can_be_allowed_for_the_cluster(self, make_cluster):
         cluster = make_cluster({"unclean.leader.election.enable": "true"}).start(1, 2)
         cluster.create("t", (1, 2))
         cluster.alter("t", (1,))
@@ -292,7 +293,7 @@ class TestByItself:
 class TestEligibleLeaderReplicas:
     """KIP-966, on in a new cluster of Kafka 4.3."""
 
-    def test_members_that_leave_below_the_minimum_stay_eligible(self, cluster):
+    def test_members_that_leave_below_the_minimum_join_the_elr(self, cluster):
         cluster.create("t", (1, 2, 3), configs={"min.insync.replicas": "2"})
         cluster.kill(2)
         assert cluster.partition("t").elr == ()
@@ -300,7 +301,7 @@ class TestEligibleLeaderReplicas:
         state = cluster.partition("t")
         assert (state.isr, state.elr) == ((1,), (3,))
 
-    def test_one_of_them_leads_when_the_isr_is_empty(self, cluster):
+    def test_eligible_replica_leads_when_the_isr_is_empty(self, cluster):
         cluster.create("t", (1, 2, 3), configs={"min.insync.replicas": "2"})
         cluster.kill(2)
         cluster.kill(3)
@@ -316,13 +317,13 @@ class TestEligibleLeaderReplicas:
         assert not state.recovering
         assert state.last_known_elr == ()
 
-    def test_they_are_given_up_when_the_isr_is_large_enough_again(self, cluster):
+    def test_elr_is_emptied_when_the_isr_is_large_enough_again(self, cluster):
         cluster.create("t", (1, 2, 3), configs={"min.insync.replicas": "2"})
         cluster.alter("t", (1,))
         assert cluster.partition("t").elr == (2, 3)
         assert cluster.alter("t", (1, 2)).state.elr == ()
 
-    def test_a_minimum_above_the_first_partitions_replicas_counts_as_their_number(self, cluster):
+    def test_minimum_above_the_replicas_of_partition_0_counts_as_their_number(self, cluster):
         cluster.create("t", (1, 2), (2, 1), configs={"min.insync.replicas": "3"})
         wider = Reassignment("t", 1, (2, 1, 3))
         cluster.controller.alter_partition_reassignments([wider])
@@ -330,7 +331,7 @@ class TestEligibleLeaderReplicas:
         assert cluster.alter("t", (2, 1), number=1).state.elr == ()
         assert cluster.alter("t", (2,), number=1).state.elr == (1,)
 
-    def test_without_the_feature_there_are_none(self, make_cluster):
+    def test_without_the_feature_the_elr_stays_empty(self, make_cluster):
         cluster = make_cluster(elr=False).start(1, 2)
         cluster.create("t", (1, 2), configs={"min.insync.replicas": "2"})
         cluster.kill(2)
