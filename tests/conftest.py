@@ -1,10 +1,6 @@
 """Fixtures of all tests: a real Kafka, and one rule for what is missing on this machine.
 
-<<<<<<< HEAD
-Without `REQUIRE_REAL_KAFKA` a test that needs what is not there is skipped, in one line. With
-=======
 Without `REQUIRE_REAL_KAFKA` a test is skipped, in one line, when what it needs is missing. With
->>>>>>> h-integ
 `REQUIRE_REAL_KAFKA=containers` or `=jvm`, as in the checks of every change, it fails instead.
 """
 
