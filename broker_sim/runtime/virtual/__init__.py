@@ -11,11 +11,22 @@ from broker_sim.runtime.virtual.errors import (
     VirtualTimeLimitError,
 )
 from broker_sim.runtime.virtual.loop import Order, VirtualEventLoop
-from broker_sim.runtime.virtual.network import ANY, Latency, Network
-from broker_sim.runtime.virtual.ports import BoundPort
+from broker_sim.runtime.virtual.network import (
+    ANY,
+    BoundPort,
+    Latency,
+    MemoryTransport,
+    Network,
+)
 from broker_sim.runtime.virtual.run import run
+from broker_sim.runtime.virtual.stdlib import (
+    install,
+    pin_hash_seed,
+    pinned_hash_seed,
+    require_pinned_hash_seed,
+    uninstall,
+)
 from broker_sim.runtime.virtual.trace import LoopTrace
-from broker_sim.runtime.virtual.transport import MemoryTransport
 
 __all__ = [
     "ANY",
@@ -34,5 +45,10 @@ __all__ = [
     "VirtualLivelockError",
     "VirtualRunError",
     "VirtualTimeLimitError",
+    "install",
+    "pin_hash_seed",
+    "pinned_hash_seed",
+    "require_pinned_hash_seed",
     "run",
+    "uninstall",
 ]

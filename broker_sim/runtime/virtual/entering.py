@@ -22,10 +22,14 @@ class Entering:
     Another loop may be running around it: a test in real time may step a virtual loop.
     """
 
-    __slots__ = ("_collects", "_hooks", "_loop", "_outer")
+    __slots__ = ("_collects", "_hooks", "_loop", "_outer", "_own_hooks")
 
     def __init__(self, loop: VirtualEventLoop) -> None:
         self._loop = loop
+        self._own_hooks: tuple[Any, Any] = (
+            loop._asyncgen_firstiter_hook,  # type: ignore[attr-defined]
+            loop._asyncgen_finalizer_hook,  # type: ignore[attr-defined]
+        )
         self._outer: asyncio.AbstractEventLoop | None = None
         self._collects = False
         self._hooks: Any = None
@@ -39,10 +43,7 @@ class Entering:
         self._hooks = sys.get_asyncgen_hooks()
         gc.disable()
         loop._thread_id = threading.get_ident()
-        sys.set_asyncgen_hooks(
-            firstiter=loop._asyncgen_firstiter_hook,  # type: ignore[attr-defined]
-            finalizer=loop._asyncgen_finalizer_hook,  # type: ignore[attr-defined]
-        )
+        sys.set_asyncgen_hooks(*self._own_hooks)
         _set_running_loop(loop)
 
     def __exit__(self, *_: object) -> None:

@@ -14,16 +14,20 @@ import gc
 import math
 import random
 import threading
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from broker_sim.runtime.virtual.clock import NS_PER_SECOND, LoopClock, delay_to_ns
+from broker_sim.runtime.virtual.current import current_loop
 from broker_sim.runtime.virtual.entering import Entering
 from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.escapes import refuses_escapes
 from broker_sim.runtime.virtual.futures import NumberedFuture, NumberedTask, OrderedWeakSet
 from broker_sim.runtime.virtual.guards import Guards
-from broker_sim.runtime.virtual.network import Network
-from broker_sim.runtime.virtual.network_loop import NetworkLoop
+from broker_sim.runtime.virtual.network import Network, NetworkLoop
+from broker_sim.runtime.virtual.threads import Workers
 from broker_sim.runtime.virtual.timers import TimerQueue
 from broker_sim.runtime.virtual.trace import LoopTrace
 from broker_sim.runtime.virtual.waiting import label
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from asyncio import Handle, TimerHandle
     from collections import deque
     from collections.abc import Callable, Coroutine
+    from concurrent.futures import Executor
     from contextvars import Context
 
 __all__ = ["DAY_S", "Order", "VirtualEventLoop"]
@@ -92,6 +97,7 @@ class VirtualEventLoop(NetworkLoop):
         self._asyncgens = OrderedWeakSet()
         self._clock_resolution = 1e-9
         self._entering = Entering(self)
+        self._workers = Workers(self)
         self.network = Network(self)
 
     def stream(self, name: str) -> random.Random:
@@ -168,14 +174,16 @@ class VirtualEventLoop(NetworkLoop):
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Handle:
-        """Do as `call_soon`; from a thread that the loop does not know raises EscapeError."""
-        if self._thread_id in {None, threading.get_ident()}:
+        """Do as `call_soon`; from a thread that is no worker of this loop raises EscapeError."""
+        if self._thread_id in {None, threading.get_ident()} or current_loop() is self:
             return self.call_soon(callback, *args, context=context)
         error = EscapeError(
             f"thread {threading.current_thread().name!r} runs in real time and calls "
             "call_soon_threadsafe; start it with asyncio.to_thread or run_in_executor instead"
         )
-        self._guards.failure = self._guards.failure or error
+        self._guards.take_failure(
+            {"message": "a foreign thread calls the loop", "exception": error}
+        )
         raise error
 
     def sleep_blocking(self, seconds: float) -> None:
@@ -188,6 +196,39 @@ class VirtualEventLoop(NetworkLoop):
     def extend_limit(self, seconds: float) -> None:
         """Allow the run that much virtual time from now: what a program that is ended may need."""
         self._guards.extend_limit(seconds)
+
+    # -- threads ----------------------------------------------------------------------------------
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Run `func(*args)` in a thread that passes a baton with the loop, whatever the executor.
+
+        Processes raise EscapeError.
+        """
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
+        if isinstance(executor, ProcessPoolExecutor):
+            raise EscapeError("run_in_executor: a process runs in real time; use a thread")
+        return self._workers.submit(partial(func, *args))
+
+    async def shutdown_default_executor(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - asyncio's signature
+    ) -> None:
+        """Wait until all threads have ended, at the longest for `timeout` virtual seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._workers.join()
+        except TimeoutError:
+            message = f"threads of the virtual loop did not end within {timeout} s"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+    def close(self) -> None:
+        """Close the loop; threads that still wait are ended."""
+        if not self._closed:
+            self._workers.abandon()
+        super().close()
 
     # -- running from inside ----------------------------------------------------------------------
 

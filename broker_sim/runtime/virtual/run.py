@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from broker_sim.runtime.virtual.loop import VirtualEventLoop
+from broker_sim.runtime.virtual.stdlib.for_aiokafka import prepare_aiokafka
+from broker_sim.runtime.virtual.stdlib.hash_seed import require_pinned_hash_seed
+from broker_sim.runtime.virtual.stdlib.install import install
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -20,14 +23,26 @@ ENDING_S = 3_600.0
 
 
 def run(
-    main: Callable[[VirtualEventLoop], Coroutine[Any, Any, Result]], seed: int = 0, **options: Any
+    main: Callable[[VirtualEventLoop], Coroutine[Any, Any, Result]],
+    seed: int = 0,
+    *,
+    hash_seed: Literal["pinned", "any"] = "pinned",
+    **options: Any,
 ) -> Result:
     """Run `main(loop)` on a new virtual loop and return its result.
+
+    The standard library tells virtual time and seeded chance to the program (see `stdlib`), from
+    the first run of a process on for good. `hash_seed="any"` lets a run pass that another process
+    may not repeat, "pinned" raises HashSeedError.
 
     `options` are those of `VirtualEventLoop`. What the program raises is raised, and also what it
     failed to take: the error of a task or of a callback, a deadlock, a livelock, too much virtual
     time. A note says the seed, the virtual time and the last events of the trace.
     """
+    if hash_seed == "pinned":
+        require_pinned_hash_seed()
+    install()
+    prepare_aiokafka()
     with _own_garbage():
         return _run(main, seed, options)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Context
 
-    from broker_sim.runtime.virtual.network import Network
+    from broker_sim.runtime.virtual.network.network import Network
 
 __all__ = ["RETRANSMISSION_TIMEOUT_S", "End", "Pipe"]
 

@@ -16,17 +16,17 @@ from asyncio.transports import _FlowControlMixin
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.runtime.virtual.outgoing import Outgoing
-from broker_sim.runtime.virtual.ports import VirtualSocket
-from broker_sim.runtime.virtual.tls import Tls, is_tls, secure
+from broker_sim.runtime.virtual.network.outgoing import Outgoing
+from broker_sim.runtime.virtual.network.ports import VirtualSocket
+from broker_sim.runtime.virtual.network.tls import Tls, is_tls, secure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextvars import Context
 
-    from broker_sim.runtime.virtual.network import Network
-    from broker_sim.runtime.virtual.pipe import Pipe
-    from broker_sim.runtime.virtual.ports import Address
+    from broker_sim.runtime.virtual.network.network import Network
+    from broker_sim.runtime.virtual.network.pipe import Pipe
+    from broker_sim.runtime.virtual.network.ports import Address
 
 __all__ = ["MemoryTransport"]
 

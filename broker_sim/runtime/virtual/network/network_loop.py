@@ -9,13 +9,13 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.errors import EscapeError
-from broker_sim.runtime.virtual.ports import BoundPort, Listener
-from broker_sim.runtime.virtual.tls import Tls
+from broker_sim.runtime.virtual.network.ports import BoundPort, Listener
+from broker_sim.runtime.virtual.network.tls import Tls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker_sim.runtime.virtual.network import Network
+    from broker_sim.runtime.virtual.network.network import Network
 
 __all__ = ["NetworkLoop"]
 

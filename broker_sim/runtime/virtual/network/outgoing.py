@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.runtime.virtual.network import Network
-    from broker_sim.runtime.virtual.pipe import Pipe
+    from broker_sim.runtime.virtual.network.network import Network
+    from broker_sim.runtime.virtual.network.pipe import Pipe
 
 __all__ = ["Outgoing"]
 

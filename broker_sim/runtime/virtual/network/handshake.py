@@ -6,8 +6,8 @@ import errno
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from broker_sim.runtime.virtual.network import Network
-    from broker_sim.runtime.virtual.transport import MemoryTransport
+    from broker_sim.runtime.virtual.network.network import Network
+    from broker_sim.runtime.virtual.network.transport import MemoryTransport
 
 __all__ = ["CONNECT_TIMEOUT_S", "Handshake"]
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Context
 
-    from broker_sim.runtime.virtual.tls import Tls
-    from broker_sim.runtime.virtual.transport import MemoryTransport
+    from broker_sim.runtime.virtual.network.tls import Tls
+    from broker_sim.runtime.virtual.network.transport import MemoryTransport
 
 __all__ = ["ANY_ADDRESS", "LOOPBACK", "Address", "BoundPort", "Hosts", "Listener", "Ports",
            "VirtualSocket"]  # fmt: skip

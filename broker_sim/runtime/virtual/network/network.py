@@ -12,10 +12,10 @@ from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.clock import NS_PER_US
-from broker_sim.runtime.virtual.handshake import Handshake
-from broker_sim.runtime.virtual.pipe import End, Pipe
-from broker_sim.runtime.virtual.ports import ANY_ADDRESS, LOOPBACK, BoundPort, Hosts, Ports
-from broker_sim.runtime.virtual.transport import MemoryTransport
+from broker_sim.runtime.virtual.network.handshake import Handshake
+from broker_sim.runtime.virtual.network.pipe import End, Pipe
+from broker_sim.runtime.virtual.network.ports import ANY_ADDRESS, LOOPBACK, BoundPort, Hosts, Ports
+from broker_sim.runtime.virtual.network.transport import MemoryTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,50 @@
+"""Hashes of strings: the same in each process only where PYTHONHASHSEED is pinned.
+
+Sets of strings, and of tuples with strings, are iterated in the order of their hashes. A process
+takes its hash seed when it starts, so it can only be pinned for the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from broker_sim.runtime.virtual.errors import HashSeedError
+
+__all__ = ["pin_hash_seed", "pinned_hash_seed", "require_pinned_hash_seed"]
+
+VARIABLE = "PYTHONHASHSEED"
+
+
+def pinned_hash_seed() -> int | None:
+    """Return the hash seed that this process was started with; None if chance gave it one."""
+    value = os.environ.get(VARIABLE, "")
+    if not value.isdecimal() or sys.flags.ignore_environment:
+        return None
+    return int(value)
+
+
+def require_pinned_hash_seed(expected: int | None = None) -> int:
+    """Return the hash seed; HashSeedError, one line, if it is not pinned or not the expected one."""
+    seed = pinned_hash_seed()
+    wanted = 0 if expected is None else expected
+    if seed is None or expected not in {None, seed}:
+        has = "is not pinned" if seed is None else f"is {seed}"
+        raise HashSeedError(
+            f"{VARIABLE} {has}, so this process iterates sets of strings in an order of its own: "
+            f"run it with {VARIABLE}={wanted}"
+        )
+    return seed
+
+
+def pin_hash_seed(seed: int = 0) -> None:
+    """Return if the hash seed is pinned, to whatever; else start this program anew with it pinned."""
+    if pinned_hash_seed() is None:
+        _start_anew({**os.environ, VARIABLE: str(seed)})
+
+
+def _start_anew(environment: dict[str, str]) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, sys.orig_argv, environment)  # noqa: S606 - the very same program

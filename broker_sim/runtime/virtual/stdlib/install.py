@@ -1,0 +1,84 @@
+"""Puts the functions of this room into the standard library, and takes them out again.
+
+They look at who calls them, so they may stay for good. A module that says `from time import monotonic`
+gets them only if it is imported afterwards: install before the program is imported.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import random
+import time
+import uuid
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.runtime.virtual.current import current_worker
+from broker_sim.runtime.virtual.stdlib import chance, datetimes, times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["install", "uninstall"]
+
+_real_result = concurrent.futures.Future.result
+_real_exception = concurrent.futures.Future.exception
+
+
+def _result(self: concurrent.futures.Future[Any], timeout: float | None = None) -> Any:
+    worker = current_worker()
+    if worker is not None:
+        worker.wait_for(self, timeout)
+        timeout = 0
+    return _real_result(self, timeout)
+
+
+def _exception(
+    self: concurrent.futures.Future[Any], timeout: float | None = None
+) -> BaseException | None:
+    worker = current_worker()
+    if worker is not None:
+        worker.wait_for(self, timeout)
+        timeout = 0
+    return _real_exception(self, timeout)
+
+
+_ATTRIBUTES: list[tuple[Any, dict[str, Any]]] = [
+    (time, times.REPLACEMENTS),
+    (random, chance.RANDOM_REPLACEMENTS),
+    (os, chance.OS_REPLACEMENTS),
+    (uuid, chance.UUID_REPLACEMENTS),
+    (random.Random, {"seed": chance.seed_of_random}),
+    (concurrent.futures.Future, {"result": _result, "exception": _exception}),
+]
+_undo: list[Callable[[], object]] = []
+"""What takes the replacements out again; empty while none is in."""
+
+
+def install() -> None:
+    """Put the replacements in. Idempotent."""
+    if _undo:
+        return
+    for owner, replacements in _ATTRIBUTES:
+        for name, replacement in replacements.items():
+            _put(owner, name, replacement)
+    for name, member in datetimes.REPLACEMENTS.items():
+        before = datetimes.replace_member(datetime, name, member)
+        _undo.append(partial(datetimes.replace_member, datetime, name, before))
+
+
+def _put(owner: Any, name: str, replacement: Any) -> None:
+    real = getattr(owner, name)
+    replacement.__name__ = getattr(real, "__name__", name)
+    replacement.__qualname__ = getattr(real, "__qualname__", name)
+    replacement.__doc__ = real.__doc__
+    setattr(owner, name, replacement)
+    _undo.append(partial(setattr, owner, name, real))
+
+
+def uninstall() -> None:
+    """Take the replacements out. Idempotent; modules that took a name of them keep it."""
+    while _undo:
+        _undo.pop()()

@@ -1,0 +1,123 @@
+"""The functions of `time`: virtual in the code of a virtual loop, real everywhere else."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.runtime.virtual.clock import NS_PER_SECOND
+from broker_sim.runtime.virtual.current import current_loop, current_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.runtime.virtual.loop import VirtualEventLoop
+
+__all__ = ["REPLACEMENTS"]
+
+
+def _now_ns(loop: VirtualEventLoop) -> int:
+    return loop.clock.now_ns
+
+
+def _wall_ns(loop: VirtualEventLoop) -> int:
+    return loop.clock.wall_clock_ns()
+
+
+def _clock(
+    name: str, read_ns: Callable[[VirtualEventLoop], int], *, in_seconds: bool
+) -> Callable[[], Any]:
+    """Return a clock of `time`, in seconds or nanoseconds."""
+    real = getattr(time, name)
+
+    def clock() -> float:
+        loop = current_loop()
+        if loop is None:
+            reading: float = real()
+            return reading
+        return read_ns(loop) / NS_PER_SECOND if in_seconds else read_ns(loop)
+
+    return clock
+
+
+def _clock_by_id(name: str, *, in_seconds: bool) -> Callable[[int], Any]:
+    """Return `clock_gettime` or `clock_gettime_ns`; clocks of the processor stay real."""
+    real = getattr(time, name)
+    wall_clocks = {getattr(time, "CLOCK_REALTIME", None), getattr(time, "CLOCK_TAI", None)}
+    names = ("CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
+    clocks = {getattr(time, name, None) for name in names}
+
+    def clock_gettime(clk_id: int, /) -> float:
+        loop = current_loop()
+        if loop is None or clk_id not in clocks | wall_clocks:
+            reading: float = real(clk_id)
+            return reading
+        now_ns = _wall_ns(loop) if clk_id in wall_clocks else _now_ns(loop)
+        return now_ns / NS_PER_SECOND if in_seconds else now_ns
+
+    return clock_gettime
+
+
+def _show_seconds(name: str) -> Callable[..., Any]:
+    """Return a function that shows a given time, or without one the present."""
+    real = getattr(time, name)
+
+    def show(seconds: float | None = None, /) -> Any:
+        loop = current_loop()
+        if loop is not None and seconds is None:
+            seconds = _wall_ns(loop) / NS_PER_SECOND
+        return real(seconds)
+
+    return show
+
+
+def _show_fields(name: str) -> Callable[..., Any]:
+    """Return a function whose last argument is a time in fields, or without one the present."""
+    real = getattr(time, name)
+    count = 2 if name == "strftime" else 1
+
+    def show(*args: Any) -> Any:
+        loop = current_loop()
+        if loop is not None and len(args) < count:
+            args = (*args, _real_localtime(_wall_ns(loop) / NS_PER_SECOND))
+        return real(*args)
+
+    return show
+
+
+def _sleep(seconds: float, /) -> None:
+    """Wait: in a thread of a virtual loop that thread, in a coroutine the whole loop."""
+    loop = current_loop()
+    if loop is None:
+        _real_sleep(seconds)
+        return
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    worker = current_worker()
+    if worker is None:
+        loop.sleep_blocking(seconds)
+    else:
+        worker.sleep(seconds)
+
+
+_real_sleep = time.sleep
+_real_localtime = time.localtime
+
+REPLACEMENTS: dict[str, Callable[..., Any]] = {
+    "time": _clock("time", _wall_ns, in_seconds=True),
+    "time_ns": _clock("time_ns", _wall_ns, in_seconds=False),
+    "monotonic": _clock("monotonic", _now_ns, in_seconds=True),
+    "monotonic_ns": _clock("monotonic_ns", _now_ns, in_seconds=False),
+    "perf_counter": _clock("perf_counter", _now_ns, in_seconds=True),
+    "perf_counter_ns": _clock("perf_counter_ns", _now_ns, in_seconds=False),
+    "sleep": _sleep,
+    "gmtime": _show_seconds("gmtime"),
+    "localtime": _show_seconds("localtime"),
+    "ctime": _show_seconds("ctime"),
+    "asctime": _show_fields("asctime"),
+    "strftime": _show_fields("strftime"),
+}
+"""By their names in `time`. How much processor time was used stays real."""
+if hasattr(time, "clock_gettime"):
+    REPLACEMENTS["clock_gettime"] = _clock_by_id("clock_gettime", in_seconds=True)
+    REPLACEMENTS["clock_gettime_ns"] = _clock_by_id("clock_gettime_ns", in_seconds=False)

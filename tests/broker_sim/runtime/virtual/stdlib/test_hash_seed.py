@@ -1,0 +1,86 @@
+"""A run repeats in another process, if the hashes of strings are pinned there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from broker_sim.runtime.virtual import HashSeedError
+from broker_sim.runtime.virtual.stdlib import pinned_hash_seed, require_pinned_hash_seed
+
+PROGRAM = """
+import asyncio, random, uuid
+from broker_sim.runtime.virtual import run
+
+async def main(loop):
+    loop.network.latency_ms = (0.1, 20)
+    words = {f"word {number}" for number in range(50)}
+
+    async def echo(reader, writer):
+        while line := await reader.readline():
+            await asyncio.sleep(random.random())
+            writer.write(line)
+        writer.close()
+
+    async def client(word):
+        reader, writer = await asyncio.open_connection("127.0.0.1", 7)
+        writer.write(f"{word} {uuid.uuid4()}\\n".encode())
+        loop.trace.record((await reader.readline()).decode().strip())
+        writer.close()
+
+    async with await asyncio.start_server(echo, "127.0.0.1", 7):
+        async with asyncio.TaskGroup() as group:
+            for word in words:
+                group.create_task(client(word), name=word)
+        await asyncio.to_thread(sum, [1])
+        await asyncio.sleep(1)
+    print(loop.trace.digest(), loop.steps, loop.time())
+
+run(main, 5, order="seeded", trace_steps=True)
+"""
+
+
+def start(program: str, hash_seed: str | None) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED"}
+    if hash_seed is not None:
+        environment["PYTHONHASHSEED"] = hash_seed
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_same_seed_gives_the_same_trace_in_another_process():
+    outputs = [start(PROGRAM, "0").stdout for _ in range(2)]
+    assert outputs[0] == outputs[1] != ""
+    assert start(PROGRAM, "1").stdout not in {"", outputs[0]}
+
+
+@pytest.mark.parametrize("hash_seed", [None, "random"])
+def test_hashes_that_are_not_pinned_are_refused_in_one_line(hash_seed):
+    done = start(PROGRAM, hash_seed)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert "PYTHONHASHSEED is not pinned" in last
+    assert last.endswith("run it with PYTHONHASHSEED=0")
+
+
+def test_program_can_start_itself_anew_with_pinned_hashes():
+    program = (
+        f"from broker_sim.runtime.virtual.stdlib import pin_hash_seed\npin_hash_seed()\n{PROGRAM}"
+    )
+    assert start(program, None).stdout == start(program, "0").stdout != ""
+
+
+def test_hash_seed_of_another_run_is_asked_for(monkeypatch):
+    monkeypatch.setenv("PYTHONHASHSEED", "3")
+    assert pinned_hash_seed() == require_pinned_hash_seed() == require_pinned_hash_seed(3) == 3
+    with pytest.raises(HashSeedError, match=r"is 3.* run it with PYTHONHASHSEED=4"):
+        require_pinned_hash_seed(4)

@@ -1,0 +1,213 @@
+"""Threads of a virtual loop: they wait in virtual time, and never run beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import random
+import threading
+import time
+
+import pytest
+
+from broker_sim.runtime.virtual import EscapeError, VirtualDeadlockError, threads
+
+
+def test_two_sleeping_threads_end_together(run):
+    async def main():
+        loop = asyncio.get_running_loop()
+        order = []
+
+        def work(name):
+            order.append((name, "begins", time.monotonic()))
+            time.sleep(5)
+            order.append((name, "ends", time.monotonic()))
+            return name
+
+        results = await asyncio.gather(
+            asyncio.to_thread(work, "a"), asyncio.to_thread(work, "b"), asyncio.sleep(3, "c")
+        )
+        return results, order, loop.time()
+
+    order = [("a", "begins", 0), ("b", "begins", 0), ("a", "ends", 5), ("b", "ends", 5)]
+    assert run(main) == (["a", "b", "c"], order, 5)
+
+
+def test_thread_waits_for_a_coroutine_of_the_loop(run):
+    async def main():
+        loop = asyncio.get_running_loop()
+
+        async def answer():
+            await asyncio.sleep(2)
+            return 42
+
+        def work():
+            pending = asyncio.run_coroutine_threadsafe(answer(), loop)
+            return pending.result(timeout=10), pending.exception()
+
+        return await asyncio.to_thread(work), loop.time()
+
+    assert run(main) == ((42, None), 2)
+
+
+def test_timeout_of_a_result_is_in_virtual_time(run):
+    async def main():
+        loop = asyncio.get_running_loop()
+
+        def work():
+            pending = asyncio.run_coroutine_threadsafe(asyncio.sleep(3600), loop)
+            try:
+                pending.result(timeout=7)
+            except TimeoutError:
+                return time.monotonic()
+            finally:
+                pending.cancel()
+
+        return await asyncio.to_thread(work), loop.time()
+
+    assert run(main) == (7, 7)
+
+
+def test_error_in_a_thread_reaches_who_awaits_it(run):
+    async def main():
+        def fails():
+            raise ValueError("in the thread")
+
+        with pytest.raises(ValueError, match="in the thread"):
+            await asyncio.to_thread(fails)
+
+    run(main)
+
+
+def test_any_executor_of_threads_becomes_threads_in_virtual_time(run):
+    async def main():
+        loop = asyncio.get_running_loop()
+        with concurrent.futures.ThreadPoolExecutor(1) as executor:
+            await asyncio.gather(
+                loop.run_in_executor(executor, time.sleep, 5),
+                loop.run_in_executor(None, time.sleep, 4),
+            )
+        with (
+            concurrent.futures.ProcessPoolExecutor(1) as executor,
+            pytest.raises(EscapeError, match="a process runs in real time"),
+        ):
+            loop.run_in_executor(executor, time.sleep, 5)
+        return loop.time()
+
+    assert run(main) == 5
+
+
+def test_threads_take_turns_in_the_same_order_in_each_run(run):
+    async def main():
+        order = []
+
+        def work(name):
+            for _ in range(10):
+                order.append((name, time.monotonic(), random.random()))
+                time.sleep(random.choice([0.1, 0.2]))
+
+        await asyncio.gather(*(asyncio.to_thread(work, name) for name in range(5)))
+        return order
+
+    assert run(main, seed=1) == run(main, seed=1)
+    assert run(main, seed=1) != run(main, seed=2)
+
+
+def test_nothing_runs_beside_a_thread(run):
+    async def main():
+        running = []
+
+        def work():
+            running.append(1)
+            total = sum(range(20_000))
+            assert running == [1]
+            running.clear()
+            return total
+
+        async def turn():
+            for _ in range(100):
+                assert running == []
+                await asyncio.sleep(0)
+
+        await asyncio.gather(turn(), *(asyncio.to_thread(work) for _ in range(20)))
+
+    run(main)
+
+
+def test_cancelled_before_its_turn_a_thread_never_starts(run):
+    async def main():
+        started = []
+        task = asyncio.get_running_loop().run_in_executor(None, started.append, 1)
+        task.cancel()
+        await asyncio.sleep(1)
+        return started
+
+    assert run(main) == []
+
+
+def test_cancelled_while_it_sleeps_a_thread_ends_all_the_same(run):
+    async def main():
+        ended = []
+
+        def work():
+            time.sleep(10)
+            ended.append(time.monotonic())
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.to_thread(work), 1)
+        assert ended == []
+        return ended
+
+    # The end of a program waits for its threads, as asyncio.run does.
+    assert run(main) == [10]
+    assert run.loop.time() == 10
+
+
+def test_thread_that_outlives_the_end_by_minutes_is_warned_of(run):
+    async def main():
+        loop = asyncio.get_running_loop()
+        pending = loop.run_in_executor(None, time.sleep, 100)
+        with pytest.warns(RuntimeWarning, match="did not end within 5 s"):
+            await loop.shutdown_default_executor(5)
+        await pending
+
+    run(main)
+
+
+def test_thread_that_blocks_in_real_time_is_named(run, monkeypatch):
+    monkeypatch.setattr(threads, "PATIENCE_S", 0.05)
+    released = threading.Event()
+
+    async def main():
+        def blocks():
+            released.wait()
+
+        await asyncio.to_thread(blocks)
+
+    try:
+        with pytest.raises(EscapeError, match=r"(?s)virtual-worker-\d+ blocks .* in blocks"):
+            run(main)
+    finally:
+        released.set()
+
+
+def test_thread_that_waits_for_what_never_comes_is_a_deadlock_and_is_ended(run):
+    cleaned = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+
+        def work():
+            cleaned.append(threading.current_thread())
+            try:
+                concurrent.futures.Future().result()
+            finally:
+                cleaned.append("cleaned")
+
+        await loop.run_in_executor(None, work)
+
+    with pytest.raises(VirtualDeadlockError):
+        run(main)
+    assert cleaned[1] == "cleaned"
+    cleaned[0].join(10)
+    assert not cleaned[0].is_alive()
