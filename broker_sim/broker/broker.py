@@ -15,7 +15,6 @@ from broker_sim.broker.lifecycle import BrokerLifecycle
 from broker_sim.broker.partition_store import LocalPartitionStore
 from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.replica_server import ReplicaServer
-from broker_sim.handlers import ApiTable
 from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
 from broker_sim.replica import (
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Broker"]
 
-API_TABLE = ApiTable()
 ELECT_LEADER_PURGE_INTERVAL = 1000
 """Kafka's default for purgatories that no configuration names."""
 
@@ -85,7 +83,7 @@ class Broker:
         self.alter_partition = AlterPartitionManager(process, self._send_isr_changes)
         self._applier = self._make_applier(environment)
         self._dispatcher = RequestDispatcher(
-            self, API_TABLE, process, self._actions, environment.faults
+            self, environment.api_table, environment.faults, self._actions, process.call_later
         )
         self._tasks: list[PeriodicTask] = []
 

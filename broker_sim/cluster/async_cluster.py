@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from broker_sim.broker.broker import Broker
-    from broker_sim.handlers.faults.fault_injector import Fault
+    from broker_sim.handlers.faults import Fault, InjectedFault
     from broker_sim.runtime.process import Process
     from broker_sim.trace.trace import Trace
 
@@ -243,18 +243,15 @@ class AsyncCluster:
         server = self._servers[broker_id]
         (server.hold_clients if cut_off else server.release_clients)()
 
-    def inject(self, fault: Fault) -> int:
-        """Let a fault hit clients' requests from now on; returns the number to `heal` it by."""
-        if fault.broker_id is not None:
-            self.nodes.node(fault.broker_id)
-        return self.nodes.faults.add(fault)
+    def inject(self, fault: Fault) -> InjectedFault:
+        """Let a fault hit clients' requests from now on; returns a handle to it."""
+        if fault.broker is not None:
+            self.nodes.node(fault.broker)
+        return self.nodes.faults.inject(fault)
 
     def heal(self, fault_id: int | None = None) -> None:
-        """End one injected fault, or all of them; KeyError if there is none of that number."""
-        if fault_id is None:
-            self.nodes.faults.clear()
-        else:
-            self.nodes.faults.remove(fault_id)
+        """End one injected fault, or all of them; LookupError if there is none of that number."""
+        self.nodes.faults.heal(fault_id)
 
     def create_topic(
         self,

@@ -16,7 +16,7 @@ from broker_sim.cluster.async_cluster import NOT_RUNNING, AsyncCluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from broker_sim.handlers.faults.fault_injector import Fault
+    from broker_sim.handlers.faults import Fault, InjectedFault
 
 __all__ = ["AsyncCluster", "Cluster", "new_event_loop"]
 
@@ -125,12 +125,12 @@ class Cluster:
         """Undo `disconnect_clients`."""
         self._do(self._cluster.reconnect_clients, broker_id)
 
-    def inject(self, fault: Fault) -> int:
-        """Let a fault hit clients' requests from now on; returns the number to `heal` it by."""
+    def inject(self, fault: Fault) -> InjectedFault:
+        """Let a fault hit clients' requests from now on; returns a handle to it."""
         return self._do(self._cluster.inject, fault)
 
     def heal(self, fault_id: int | None = None) -> None:
-        """End one injected fault, or all of them; KeyError if there is none of that number."""
+        """End one injected fault, or all of them; LookupError if there is none of that number."""
         self._do(self._cluster.heal, fault_id)
 
     def create_topic(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment, PurgatoryFactory
 from broker_sim.controller import Controller
-from broker_sim.handlers.faults.fault_injector import FaultInjector
+from broker_sim.handlers import ApiTable
+from broker_sim.handlers.faults import FaultInjector
 from broker_sim.log import LogManager
 from broker_sim.runtime.links import CONTROLLER_ID, LinkFault, Links
 from broker_sim.runtime.process import Handle, Process, ProcessState
@@ -105,6 +106,7 @@ class Nodes:
             brokers=self.brokers,
             random=rng,
             make_purgatory=make_purgatory,
+            api_table=ApiTable(),
             faults=self.faults,
             on_image=on_image,
         )

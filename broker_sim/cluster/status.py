@@ -9,7 +9,6 @@ from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from broker_sim.cluster.nodes import Nodes
-    from broker_sim.handlers.faults.fault_injector import Fault
 
 __all__ = ["cluster_status", "purgatory_status"]
 
@@ -37,7 +36,7 @@ def cluster_status(nodes: Nodes) -> dict[str, Any]:
             {"from": source, "to": target, "drop": fault.drop, "delay_ms": fault.delay_ms}
             for (source, target), fault in nodes.links.faults.items()
         ],
-        "faults": [_fault_status(*item) for item in nodes.faults.faults().items()],
+        "faults": [injected.to_json() for injected in nodes.faults.injected],
         "topics": [
             {
                 "name": topic.name,
@@ -48,20 +47,6 @@ def cluster_status(nodes: Nodes) -> dict[str, Any]:
             }
             for topic in image.topics.values()
         ],
-    }
-
-
-def _fault_status(fault_id: int, fault: Fault) -> dict[str, Any]:
-    return {
-        "id": fault_id,
-        "api": fault.api.name,
-        "broker": fault.broker_id,
-        "topic": fault.topic,
-        "partition": fault.partition,
-        "error": fault.error_code.name if fault.error_code else None,
-        "lose": None if fault.lose is None else fault.lose.value,
-        "delay_ms": fault.delay_ms,
-        "count": fault.remaining,
     }
 
 

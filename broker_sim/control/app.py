@@ -13,8 +13,8 @@ from aiohttp import web
 from broker_sim.cluster.nodes import UnknownBrokerError, WrongStateError
 from broker_sim.control.bodies import BadRequestError, Body, parse_body
 from broker_sim.control.metrics import CONTENT_TYPE, MetricsUnavailableError, metrics_text
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.handlers.faults.fault_injector import Fault, Loss, parse_api
+from broker_sim.errors import ApiError
+from broker_sim.handlers.faults import Fault
 
 if TYPE_CHECKING:
     import socket
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 BROKER_DEFAULT = -1
-LOSSES = tuple(loss.value for loss in Loss)
 STATUS_OF_ERROR: dict[type[Exception], int] = {
     BadRequestError: 400,
     ApiError: 400,
@@ -152,46 +151,31 @@ class _Control:
 
         Answers with the fault as /status shows it.
         """
-        fault_id = self._cluster.inject(_fault(await _body(request)))
-        return web.json_response(_row_of(self._cluster.status()["faults"], fault_id))
+        injected = self._cluster.inject(_fault(await _body(request)))
+        return web.json_response(injected.to_json())
 
     async def heal(self, request: web.Request) -> web.Response:
         """DELETE /inject/{id}, or /inject for all: answers with the faults that stay."""
         text = request.match_info.get("id")
         try:
             self._cluster.heal(None if text is None else int(text))
-        except (KeyError, ValueError):
+        except (LookupError, ValueError):
             raise web.HTTPNotFound(reason=f"there is no fault {text}") from None
         return web.json_response({"faults": self._cluster.status()["faults"]})
 
 
 def _fault(body: Body) -> Fault:
-    api, error, lose = (
-        body.take("api", str),
-        body.take("error", str, ""),
-        body.take("lose", str, ""),
-    )
-    broker_id, topic = body.take_optional("broker", int), body.take_optional("topic", str)
-    partition, delay_ms = body.take_optional("partition", int), body.take("delay_ms", int, 0)
-    remaining = body.take_optional("count", int)
+    fields: dict[str, Any] = {"api": body.take("api", str)}
+    for name in ("topic", "error", "lose"):
+        fields[name] = body.take_optional(name, str)
+    for name in ("broker", "partition", "count"):
+        fields[name] = body.take_optional(name, int)
+    fields["delay_ms"] = body.take("delay_ms", int, 0)
     body.end()
-    if lose not in {"", *LOSSES}:
-        raise BadRequestError(f"'lose' must be {' or '.join(LOSSES)}, not {lose!r}")
-    if error and error not in ErrorCode.__members__:
-        raise BadRequestError(f"there is no error {error!r}; one is NOT_LEADER_OR_FOLLOWER")
     try:
-        return Fault(
-            api=parse_api(api),
-            broker_id=broker_id,
-            topic=topic,
-            partition=partition,
-            error_code=ErrorCode[error or "NONE"],
-            lose=Loss(lose) if lose else None,
-            delay_ms=delay_ms,
-            remaining=remaining,
-        )
-    except ValueError as error_of_fault:
-        raise BadRequestError(str(error_of_fault)) from error_of_fault
+        return Fault(**fields)
+    except ValueError as error:
+        raise BadRequestError(str(error)) from error
 
 
 async def _body(request: web.Request) -> Body:
