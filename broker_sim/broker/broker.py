@@ -87,7 +87,7 @@ class Broker:
         self.alter_partition = AlterPartitionManager(process, self._send_isr_changes)
         self._applier = self._make_applier(environment)
         self._dispatcher = RequestDispatcher(
-            self, environment.api_table, process, self._actions, environment.faults
+            self, environment.api_table, environment.faults, self._actions, process.call_later
         )
         self._tasks: list[PeriodicTask] = []
 

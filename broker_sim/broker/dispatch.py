@@ -16,12 +16,14 @@ from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.headers import RequestHeader, decode_request_header, encode_response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
-    from broker_sim.handlers.context import Handler
-    from broker_sim.handlers.faults.fault_injector import FaultInjector
+    from broker_sim.handlers.context import Respond
+    from broker_sim.handlers.faults import FaultInjector
     from broker_sim.network import SendResponse
+    from broker_sim.protocol.message import BytesLike
     from broker_sim.runtime.action_queue import ActionQueue
-    from broker_sim.runtime.process import Process
 
 __all__ = ["RequestDispatcher"]
 
@@ -33,15 +35,15 @@ class RequestDispatcher:
         self,
         broker: BrokerServices,
         api_table: ApiTable,
-        process: Process,
-        actions: ActionQueue,
         faults: FaultInjector,
+        actions: ActionQueue,
+        call_later: Callable[..., object],
     ) -> None:
         self._broker = broker
         self._api_table = api_table
-        self._process = process
-        self._actions = actions
         self._faults = faults
+        self._actions = actions
+        self._call_later = call_later
 
     def dispatch(
         self, frame: memoryview, connection: ClientConnection, send_response: SendResponse
@@ -68,10 +70,14 @@ class RequestDispatcher:
                 else encode_response(api_key, api_version, correlation_id, message)
             )
 
-        self._admit(api.handler)(request, context, respond)
-        self._actions.try_complete_actions()
+        try:
+            admitted = self._admit(request, context, respond)
+            if admitted is not None:
+                api.handler(request, context, admitted)
+        finally:
+            self._actions.try_complete_actions()
 
-    def _encode_unsupported_version(self, header: RequestHeader) -> Any:
+    def _encode_unsupported_version(self, header: RequestHeader) -> list[BytesLike]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
         if header.api_key is not ApiKey.API_VERSIONS:
             raise ProtocolError(
@@ -81,7 +87,15 @@ class RequestDispatcher:
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, 0, header.correlation_id, response)
 
-    def _admit(self, handler: Handler) -> Handler:
-        if self._faults:
-            return self._faults.intercept(handler, self._process.call_later)
-        return handler
+    def _admit(self, request: Any, context: RequestContext, respond: Respond) -> Respond | None:
+        """Return what the handler responds with, or None for a request that ends at this gate.
+
+        Authentication, authorisation and quotas belong here; today it holds injected faults only.
+        """
+        if not self._faults.injected:
+            return respond
+        faults = self._faults.hit(request, context)
+        if faults is None:
+            return respond
+        context.faults = faults
+        return faults.admit(context, respond, self._call_later)

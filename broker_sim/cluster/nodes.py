@@ -12,7 +12,7 @@ from broker_sim.broker.environment import BrokerEnvironment, PurgatoryFactory
 from broker_sim.controller import Controller, initial_features
 from broker_sim.errors import ApiError, UnknownBrokerError, WrongStateError
 from broker_sim.handlers import ApiTable
-from broker_sim.handlers.faults.fault_injector import FaultInjector
+from broker_sim.handlers.faults import FaultInjector
 from broker_sim.log import LogManager
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links

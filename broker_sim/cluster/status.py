@@ -14,6 +14,7 @@ from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from broker_sim.cluster.nodes import Nodes
+    from broker_sim.handlers.faults import InjectedFault
     from purgatory import ParkedOperation
 
 __all__ = ["BrokerStatus", "ClusterStatus", "FaultStatus", "LinkStatus", "PartitionStatus",
@@ -229,7 +230,7 @@ def cluster_status(nodes: Nodes) -> ClusterStatus:
             LinkStatus(source, target, fault.drop, fault.delay_ms)
             for (source, target), fault in nodes.links.faults.items()
         ),
-        faults=tuple(_fault_status(*item) for item in nodes.faults.faults().items()),
+        faults=tuple(map(_fault_status, nodes.faults.injected)),
         topics=tuple(_topic_status(nodes, name) for name in nodes.controller.image.topics),
     )
 
@@ -247,18 +248,19 @@ def _broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
     )
 
 
-def _fault_status(fault_id: int, fault: Any) -> FaultStatus:
+def _fault_status(injected: InjectedFault) -> FaultStatus:
+    fault = injected.fault
     return FaultStatus(
-        fault_id,
+        injected.id,
         fault.api.name,
-        fault.broker_id,
+        fault.broker,
         fault.topic,
         fault.partition,
-        fault.error_code.name if fault.error_code else None,
+        None if fault.error is None else fault.error.name,
         None if fault.lose is None else fault.lose.value,
         fault.delay_ms,
-        fault.remaining,
-        0,
+        injected.remaining,
+        injected.hits,
     )
 
 

@@ -123,7 +123,7 @@ def _arguments(verb: Verb[..., Any], path: Mapping[str, str], body: Body) -> dic
 
 def _fault(body: Body) -> Fault:
     fields = inspect.signature(Fault).parameters
-    values = {name: body.take_any(name) for name in fields}
+    values: dict[str, Any] = {name: body.take_any(name) for name in fields}
     body.end()
     try:
         return Fault(**{name: value for name, value in values.items() if value is not None})

@@ -125,6 +125,10 @@ class ApiTable:
             return None
         return spec
 
+    def get(self, api_key: ApiKey) -> ApiSpec | None:
+        """Return the API if it is served in any version."""
+        return self._specs.get(api_key)
+
     def unsupported_version(self, error_code: ErrorCode) -> messages.ApiVersionsResponse:
         """Return what answers an ApiVersions request of an unknown version: how to ask again."""
         return build_api_versions([self._specs[ApiKey.API_VERSIONS].advertised], error_code)

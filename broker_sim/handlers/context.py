@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.config import BrokerConfig
+    from broker_sim.errors import ErrorCode
     from broker_sim.handlers.controller_channel import ControllerChannel
     from broker_sim.metadata import MetadataImage
     from broker_sim.protocol.api_keys import ApiKey
@@ -23,13 +24,19 @@ if TYPE_CHECKING:
     Respond = Callable[[Any], None]
     Handler = Callable[[Any, "RequestContext", Respond], None]
 
-__all__ = ["BrokerServices", "ClientConnection", "ProducerIdSource", "RequestContext"]
+__all__ = [
+    "BrokerServices",
+    "ClientConnection",
+    "InjectedErrors",
+    "ProducerIdSource",
+    "RequestContext",
+]
 
 
 class RequestContext:
     """What is known of one request, apart from its body; mirrors Kafka's `RequestContext`."""
 
-    __slots__ = ("api_key", "api_version", "broker", "client_id", "connection")
+    __slots__ = ("api_key", "api_version", "broker", "client_id", "connection", "faults")
 
     def __init__(
         self,
@@ -44,6 +51,8 @@ class RequestContext:
         self.api_key = api_key
         self.api_version = api_version
         self.client_id = client_id
+        self.faults: InjectedErrors | None = None
+        """The injected faults that hit this request; asked where the answer is made."""
 
 
 class ClientConnection(Protocol):
@@ -51,6 +60,13 @@ class ClientConnection(Protocol):
 
     def close(self, reason: str = "") -> None:
         """Close the connection; `reason` is logged if there is one."""
+
+
+class InjectedErrors(Protocol):
+    """The injected errors of one request."""
+
+    def error_for(self, topic: str, partition: int = -1) -> ErrorCode:
+        """Return the error that answers this partition, or this topic; NONE without one."""
 
 
 class ProducerIdSource(Protocol):

@@ -1,10 +1,19 @@
-"""DeleteRecords (key 21), versions 0-2; mirrors ``KafkaApis.handleDeleteRecordsRequest``."""
+"""DeleteRecords (key 21), versions 0-2; mirrors `KafkaApis.handleDeleteRecordsRequest`.
+
+Behaviour:
+* answers when every living replica has moved its log start, or at the timeout
+* offset -1 stands for the high watermark
+* records of internal topics, and of topics that are only compacted, are not deleted
+
+Version notes: 2 is flexible.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.injected_error import raise_injected_error
 from broker_sim.metadata.topic_name import is_internal_topic
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
@@ -23,16 +32,16 @@ def handle_delete_records(
     context: RequestContext,
     respond: Callable[[messages.DeleteRecordsResponse], None],
 ) -> None:
-    """Delete up to the offsets asked for; answer when every living replica has, or at the timeout."""
+    """Delete the records before the offsets asked for."""
     offsets: dict[TopicPartition, int] = {}
     refused: dict[TopicPartition, DeleteRecordsPartitionStatus] = {}
     for topic in request.topics:
         for partition in topic.partitions:
             key = TopicPartition(topic.name, partition.partition_index)
-            if context.broker.image.partition(key) is None:
-                refused[key] = DeleteRecordsPartitionStatus(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            elif is_internal_topic(topic.name):
-                refused[key] = DeleteRecordsPartitionStatus(ErrorCode.INVALID_TOPIC_EXCEPTION)
+            try:
+                _check(context, key)
+            except ApiError as error:
+                refused[key] = DeleteRecordsPartitionStatus(error.error_code)
             else:
                 offsets[key] = partition.offset
 
@@ -42,6 +51,15 @@ def handle_delete_records(
     context.broker.replica_manager.delete_records(
         offsets, on_deleted, timeout_ms=request.timeout_ms, client_id=context.client_id
     )
+
+
+def _check(context: RequestContext, key: TopicPartition) -> None:
+    """Raise ApiError for a partition whose records a client cannot delete."""
+    raise_injected_error(context, key.topic, key.partition)
+    if context.broker.image.partition(key) is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if is_internal_topic(key.topic):
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
 def _build_response(

@@ -1,16 +1,24 @@
-"""ListOffsets (key 2), versions 1-11; mirrors ``ReplicaManager.fetchOffset``.
+"""ListOffsets (key 2), versions 1-11; mirrors `ReplicaManager.fetchOffset`.
 
-Version notes: 2 brings the isolation level, 4 leader epochs, 7 the maximum timestamp (-3),
-8 the earliest local offset (-4), 9 the latest tiered offset (-5; nothing is tiered here), 10 a
-timeout for remote storage, 11 the earliest offset that is not uploaded yet (-6).
+Behaviour:
+* a consumer sees no offset beyond the high watermark or, reading committed, the last stable offset
+* a new leader whose high watermark is behind its epoch's start says OFFSET_NOT_AVAILABLE (KIP-207)
+* a partition that is asked for twice is answered once, with INVALID_REQUEST
+
+Version notes: 2 brings the isolation level, 4 leader epochs, 7 the maximum timestamp (-3), 8 the
+earliest local offset (-4), 9 the latest tiered offset (-5), 10 a timeout for remote storage, 11 the
+earliest offset that is not uploaded yet (-6).
+
+Left out: remote storage. -4 is answered as -2, -5 and -6 with no offset.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.injected_error import raise_injected_error
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 
@@ -44,9 +52,13 @@ ISOLATION_LEVELS = (READ_UNCOMMITTED, READ_COMMITTED)
 CONSUMER_REPLICA_ID = -1
 DEBUG_REPLICA_ID = -2
 
-Found = tuple[int, int, int]
-"""Timestamp, offset and leader epoch; -1 where there is none."""
-NOT_FOUND: Found = (-1, -1, -1)
+
+class _Found(NamedTuple):
+    """An offset of a log; -1 stands for what there is not."""
+
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
 
 
 def handle_list_offsets(
@@ -54,7 +66,7 @@ def handle_list_offsets(
     context: RequestContext,
     respond: Callable[[messages.ListOffsetsResponse], None],
 ) -> None:
-    """Look up one offset for each partition asked for; what is asked twice is answered once."""
+    """Look up one offset for each partition."""
     response = messages.ListOffsetsResponse
     asked = [
         (TopicPartition(topic.name, partition.partition_index), partition)
@@ -66,14 +78,15 @@ def handle_list_offsets(
     for key, partition in asked:
         answer = response.ListOffsetsPartitionResponse(partition_index=key.partition)
         try:
+            raise_injected_error(context, key.topic, key.partition)
             _check(request, partition, context.api_version, counts[key])
             found = _look_up(context.broker, request, key, partition)
         except ApiError as error:
             answer.error_code = error.error_code
         else:
-            answer.timestamp, answer.offset, leader_epoch = found
+            answer.timestamp, answer.offset = found.timestamp, found.offset
             if context.api_version >= LEADER_EPOCH_VERSION:
-                answer.leader_epoch = leader_epoch
+                answer.leader_epoch = found.leader_epoch
         answers.setdefault(key.topic, {})[key.partition] = answer
     topics = [
         response.ListOffsetsTopicResponse(name, list(partitions.values()))
@@ -88,7 +101,7 @@ def _check(
     version: int,
     count: int,
 ) -> None:
-    """Raise `ApiError` for a question that no log can answer."""
+    """Raise ApiError for a question that no log can answer; `count` is how often it is asked."""
     if request.isolation_level not in ISOLATION_LEVELS:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if count > 1:
@@ -102,10 +115,12 @@ def _look_up(
     request: messages.ListOffsetsRequest,
     key: TopicPartition,
     asked: messages.ListOffsetsRequest.ListOffsetsPartition,
-) -> Found:
+) -> _Found:
+    """Return the offset that the log has for the timestamp. Raises ApiError."""
     partition = broker.replica_manager.get_partition(key)
-    only_leader = request.replica_id != DEBUG_REPLICA_ID
-    log = partition.local_log(asked.current_leader_epoch, only_leader)
+    log = partition.local_log(
+        asked.current_leader_epoch, require_leader=request.replica_id != DEBUG_REPLICA_ID
+    )
     is_client = request.replica_id == CONSUMER_REPLICA_ID
     if not is_client:
         last_fetchable = log.log_end_offset
@@ -115,21 +130,21 @@ def _look_up(
         last_fetchable = log.high_watermark
     if asked.timestamp == LATEST_TIMESTAMP:
         _check_high_watermark(partition, is_client)
-        return (-1, last_fetchable, partition.leader_epoch)
+        return _Found(offset=last_fetchable, leader_epoch=partition.leader_epoch)
     if asked.timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         epoch = log.leader_epoch_cache.epoch_for_offset(log.log_start_offset)
-        return (-1, log.log_start_offset, -1 if epoch is None else epoch)
+        return _Found(offset=log.log_start_offset, leader_epoch=-1 if epoch is None else epoch)
     if asked.timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
-        return NOT_FOUND
+        return _Found()
     found = log.fetch_offset_by_timestamp(asked.timestamp)
     if found is None or found.offset >= last_fetchable:
         _check_high_watermark(partition, is_client)
-        return NOT_FOUND
-    return (found.timestamp, found.offset, found.leader_epoch)
+        return _Found()
+    return _Found(found.timestamp, found.offset, found.leader_epoch)
 
 
 def _check_high_watermark(partition: Partition, is_client: bool) -> None:
-    """Raise OFFSET_NOT_AVAILABLE while a new leader's HW is behind its epoch's start (KIP-207)."""
+    """Raise ApiError while a new leader's high watermark is behind its epoch's start (KIP-207)."""
     start_offset = partition.leader_epoch_start_offset
     if is_client and start_offset is not None and start_offset > partition.log.high_watermark:
         raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)

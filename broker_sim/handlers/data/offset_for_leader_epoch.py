@@ -1,10 +1,20 @@
-"""OffsetForLeaderEpoch (key 23), versions 2-4; mirrors ``ReplicaManager.lastOffsetForLeaderEpoch``."""
+"""OffsetForLeaderEpoch (key 23), versions 2-4; mirrors `ReplicaManager.lastOffsetForLeaderEpoch`.
+
+Behaviour:
+* answers with the largest epoch up to the one asked for, and with the offset at which it ends
+* epoch and offset are -1 where the leader knows no such epoch
+* only the leader answers; FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH tell a client with another
+  current epoch
+
+Version notes: 3 adds the replica id, 4 is flexible.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
+from broker_sim.handlers.support.injected_error import raise_injected_error
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 
@@ -30,6 +40,7 @@ def handle_offset_for_leader_epoch(
             answer = messages.OffsetForLeaderEpochResponse.EpochEndOffset(partition=asked.partition)
             result.partitions.append(answer)
             try:
+                raise_injected_error(context, topic.topic, asked.partition)
                 partition = context.broker.replica_manager.get_partition(
                     TopicPartition(topic.topic, asked.partition)
                 )

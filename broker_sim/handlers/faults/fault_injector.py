@@ -1,212 +1,138 @@
-"""Faults that are injected into clients' requests: errors, delays, lost requests and answers.
+"""The faults that are injected into one cluster, and which of them hit a request.
 
-Kafka has no counterpart. A fault stands before the handler of an API, so it hits whatever comes over
-a socket; the brokers' own fetches and heartbeats do not pass here, see `Links` for those.
-
-An error is answered in place of the handler's work: nothing is appended, nothing is read. Where an
-API answers for partitions one by one, only those that the fault names get the error, and the handler
-works on the others.
+Kafka has no counterpart. The gate of `RequestDispatcher` asks for the faults that hit a request and
+loses or delays the whole of it. Handlers ask for errors where they make the answer, topic by topic or
+partition by partition (`context.faults.error_for`). Only clients are hit; for what brokers send to
+each other there are `Links`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
 from itertools import count
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.errors import ErrorCode
-from broker_sim.handlers.faults.injected_errors import (
-    PARTITION_APIS,
-    can_fail_whole,
-    has_partitions,
-    names_partition,
-    split_off,
-)
-from broker_sim.protocol.api_keys import ApiKey, response_class
+from broker_sim.handlers.faults.request_faults import RequestFaults
+from broker_sim.handlers.faults.targets import targets_of
+from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from broker_sim.handlers.context import RequestContext
+    from broker_sim.handlers.faults.fault import Fault
 
-    from broker_sim.handlers.context import BrokerServices, Handler, RequestContext, Respond
+__all__ = ["FaultInjector", "InjectedFault"]
 
-__all__ = ["Fault", "FaultInjector", "Loss", "parse_api"]
-
-INJECTED = "injected fault"
-
-
-class Loss(Enum):
-    """What a connection loses when it breaks."""
-
-    REQUEST = "request"
-    """It breaks before the broker has done anything."""
-    RESPONSE = "response"
-    """The broker does its work, and the client does not hear of it."""
+NOTHING = TopicPartition("", -1)
+"""What a request names that names no topic: only faults without a topic hit it."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Fault:
-    """What happens to which requests; raises ValueError for what makes no sense.
+class InjectedFault:
+    """A fault that was injected, whether it has ended or not. Thread rule: any thread."""
 
-    ``broker_id``, ``topic`` and ``partition`` None stand for all, ``remaining`` None for ever.
-    ``delay_ms`` holds back the answer, also one with the error.
-    """
+    __slots__ = ("_injector", "fault", "hits", "id")
 
-    api: ApiKey
-    broker_id: int | None = None
-    topic: str | None = None
-    partition: int | None = None
-    error_code: ErrorCode = ErrorCode.NONE
-    lose: Loss | None = None
-    delay_ms: int = 0
-    remaining: int | None = None
+    def __init__(self, injector: FaultInjector, fault_id: int, fault: Fault) -> None:
+        self._injector = injector
+        self.id = fault_id
+        self.fault = fault
+        self.hits = 0
+        """How many requests it has hit."""
 
-    def __post_init__(self) -> None:
-        if not (self.error_code or self.lose or self.delay_ms):
-            raise ValueError("a fault needs an error, a loss or a delay_ms")
-        if self.lose and (self.error_code or self.delay_ms):
-            raise ValueError("what is lost can have neither an error nor a delay_ms")
-        if self.delay_ms < 0:
-            raise ValueError(f"delay_ms must be at least 0, not {self.delay_ms}")
-        if self.remaining is not None and self.remaining < 1:
-            raise ValueError(f"count must be at least 1, not {self.remaining}")
-        if self.partition is not None and self.topic is None:
-            raise ValueError("a partition needs its topic")
-        if self.topic is not None and self.api not in PARTITION_APIS:
-            known = ", ".join(api.name for api in PARTITION_APIS)
-            raise ValueError(f"{self.api.name} cannot be told by topic; these can: {known}")
+    @property
+    def remaining(self) -> int | None:
+        """How many more requests it can hit, None for no limit; at 0 it has ended."""
+        return None if self.fault.count is None else self.fault.count - self.hits
 
-        if self.error_code and self.api not in PARTITION_APIS and not can_fail_whole(self.api):
-            raise ValueError(f"{self.api.name} cannot be answered with one error; delay or lose it")
+    def remove(self) -> None:
+        """End the fault; does nothing if it has ended."""
+        self._injector.discard(self)
 
-    def names(self, topic: str, partition: int) -> bool:
-        """Whether it hits that partition."""
-        return self.topic in {None, topic} and self.partition in {None, partition}
+    def to_json(self) -> dict[str, Any]:
+        """Return the fault as `/status` shows it; `count` is what remains."""
+        fault = self.fault
+        return {
+            "id": self.id,
+            "api": fault.api.name,
+            "broker": fault.broker,
+            "topic": fault.topic,
+            "partition": fault.partition,
+            "error": None if fault.error is None else fault.error.name,
+            "lose": None if fault.lose is None else fault.lose.value,
+            "delay_ms": fault.delay_ms,
+            "count": self.remaining,
+            "hits": self.hits,
+        }
 
-    def hits(self, broker: BrokerServices, request: Any, context: RequestContext) -> bool:
-        """Whether it hits that request, or one of its partitions."""
-        return (
-            self.api == context.api_key
-            and self.broker_id in {None, broker.broker_id}
-            and (self.topic is None or names_partition(broker, self.api, request, self.names))
-        )
+    def __repr__(self) -> str:
+        return f"<InjectedFault {self.id}: {self.fault}, {self.hits} hits>"
 
 
 class FaultInjector:
-    """The faults of one cluster, in the order in which they came; false while there are none."""
+    """The faults of one cluster, in the order in which they were injected.
+
+    A partition (or topic, or request, whichever the API answers by) is hit by the first fault that
+    names it. Thread rule: any thread; who only reads `injected` needs no lock, as it is replaced
+    whole.
+    """
 
     def __init__(self) -> None:
-        self._faults: dict[int, Fault] = {}
+        self.injected: tuple[InjectedFault, ...] = ()
+        """The faults that have not ended."""
         self._ids = count(1)
+        self._lock = Lock()
 
-    def __len__(self) -> int:
-        return len(self._faults)
+    def inject(self, fault: Fault) -> InjectedFault:
+        """Let the fault hit requests from now on; returns its handle."""
+        with self._lock:
+            injected = InjectedFault(self, next(self._ids), fault)
+            self.injected = (*self.injected, injected)
+        return injected
 
-    def add(self, fault: Fault) -> int:
-        """Inject from now on; returns the number to `remove` it by."""
-        fault_id = next(self._ids)
-        self._faults[fault_id] = fault
-        return fault_id
-
-    def remove(self, fault_id: int) -> None:
-        """End a fault; raises KeyError when there is none of that number any more."""
-        del self._faults[fault_id]
+    def heal(self, fault_id: int | None = None) -> None:
+        """End the fault of that id, or all of them. Raises LookupError if there is none of that id."""
+        if fault_id is None:
+            self.clear()
+            return
+        for injected in self.injected:
+            if injected.id == fault_id:
+                injected.remove()
+                return
+        raise LookupError(f"there is no fault {fault_id}")
 
     def clear(self) -> None:
         """End all faults."""
-        self._faults.clear()
+        with self._lock:
+            self.injected = ()
 
-    def faults(self) -> dict[int, Fault]:
-        """Return the faults that are still to hit, by number."""
-        return dict(self._faults)
+    def discard(self, injected: InjectedFault) -> None:
+        """End one fault; does nothing if it has ended."""
+        with self._lock:
+            self._discard(injected)
 
-    def intercept(self, handler: Handler, call_later: Callable[..., object]) -> Handler:
-        """Return a handler that lets requests through the first fault that hits them."""
+    def _discard(self, injected: InjectedFault) -> None:
+        self.injected = tuple(other for other in self.injected if other is not injected)
 
-        def handle(request: Any, context: RequestContext, respond: Respond) -> None:
-            fault = self._take(context.broker, request, context)
-            if fault is None:
-                handler(request, context, respond)
-            else:
-                _Hit(fault, handler, call_later).handle(request, context, respond)
-
-        return handle
-
-    def _take(self, broker: BrokerServices, request: Any, context: RequestContext) -> Fault | None:
-        """Return the first fault that hits the request, counted down."""
-        for fault_id, fault in self._faults.items():
-            if fault.hits(broker, request, context):
-                if fault.remaining is not None:
-                    fault.remaining -= 1
-                    if fault.remaining == 0:
-                        del self._faults[fault_id]
-                return fault
-        return None
-
-
-class _Hit:
-    """One request that is hit by a fault."""
-
-    def __init__(self, fault: Fault, handler: Handler, call_later: Callable[..., object]) -> None:
-        self._fault = fault
-        self._handler = handler
-        self._call_later = call_later
-
-    def handle(self, request: Any, context: RequestContext, respond: Respond) -> None:
-        """Lose, delay or refuse the request."""
-        fault = self._fault
-        if fault.lose is Loss.REQUEST:
-            context.connection.close(INJECTED)
-            return
-        if fault.lose is Loss.RESPONSE:
-            respond = _losing(context)
-        elif fault.delay_ms:
-            respond = self._delaying(respond)
-        if fault.error_code:
-            self._refuse(request, context, respond)
-        else:
-            self._handler(request, context, respond)
-
-    def _delaying(self, respond: Respond) -> Respond:
-        def respond_later(message: Any) -> None:
-            self._call_later(self._fault.delay_ms, respond, message)
-
-        return respond_later
-
-    def _refuse(self, request: Any, context: RequestContext, respond: Respond) -> None:
-        fault = self._fault
-        if fault.api is ApiKey.PRODUCE and request.acks == 0:
-            # There is no answer that could tell of the error; Kafka closes the connection.
-            context.connection.close(INJECTED)
-            return
-        if fault.api not in PARTITION_APIS:
-            response: Any = response_class(fault.api)()
-            response.error_code = fault.error_code
-            respond(response)
-            return
-        add_refusals = split_off(context.broker, fault.api, request, fault.names, fault.error_code)
-
-        def respond_with_refusals(message: Any) -> None:
-            add_refusals(message)
-            respond(message)
-
-        if has_partitions(fault.api, request):
-            self._handler(request, context, respond_with_refusals)
-        else:
-            respond_with_refusals(response_class(fault.api)())
-
-
-def _losing(context: RequestContext) -> Respond:
-    def lose(_: Any) -> None:
-        context.connection.close(INJECTED)
-
-    return lose
-
-
-def parse_api(text: str) -> ApiKey:
-    """Return the API of Kafka's name, such as ListOffsets or LIST_OFFSETS; raises ValueError."""
-    wanted = text.replace("_", "").lower()
-    for api in ApiKey:
-        if api.name.replace("_", "").lower() == wanted:
-            return api
-    raise ValueError(f"there is no API {text!r}; there are, for example, Produce and ListOffsets")
+    def hit(self, request: Any, context: RequestContext) -> RequestFaults | None:
+        """Return the faults that hit the request, and count the hit; None if there are none."""
+        api, broker_id = context.api_key, context.broker.broker_id
+        with self._lock:
+            possible = [
+                injected
+                for injected in self.injected
+                if injected.fault.api is api and injected.fault.broker in (None, broker_id)
+            ]
+            if not possible:
+                return None
+            hits: list[InjectedFault] = []
+            for target in targets_of(request, context) or [NOTHING]:
+                first = next((one for one in possible if one.fault.names(*target)), None)
+                if first is not None and first not in hits:
+                    hits.append(first)
+            # Where the connection breaks, the others change nothing.
+            hits = [one for one in hits if one.fault.lose][:1] or hits
+            for injected in hits:
+                injected.hits += 1
+                if injected.remaining == 0:
+                    self._discard(injected)
+        hits.sort(key=lambda injected: injected.id)
+        return RequestFaults([injected.fault for injected in hits]) if hits else None

@@ -1,6 +1,12 @@
-"""CreatePartitions (key 37), versions 0-3; mirrors ``ControllerApis.createPartitions``.
+"""CreatePartitions (key 37), versions 0-3; mirrors `ControllerApis.createPartitions`.
 
-Version notes: 2 is flexible, 3 may be throttled (KIP-599; there are no quotas here).
+Behaviour:
+* each topic succeeds or fails alone
+* with `validate_only` nothing is created, and the answer is the same
+
+Version notes: 2 is flexible, 3 may be throttled (KIP-599).
+
+Left out: quotas.
 """
 
 from __future__ import annotations
@@ -9,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.controller import NewPartitions
 from broker_sim.handlers.support.forwarding import forward
+from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -19,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_create_partitions"]
 
+TopicResult = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
+
 
 def handle_create_partitions(
     request: messages.CreatePartitionsRequest,
@@ -26,26 +35,26 @@ def handle_create_partitions(
     respond: Callable[[messages.CreatePartitionsResponse], None],
 ) -> None:
     """Raise the topics' numbers of partitions, or only say whether it could be done."""
-    if not request.topics:
-        respond(messages.CreatePartitionsResponse())
+    injected = {topic.name: injected_error(context, topic.name) for topic in request.topics}
+    refused = [TopicResult(name, error) for name, error in injected.items() if error]
+    wanted = [_new_partitions(topic) for topic in request.topics if not injected[topic.name]]
+    if not wanted:
+        respond(messages.CreatePartitionsResponse(results=refused))
         return
-    wanted = [_new_partitions(topic) for topic in request.topics]
 
     def answer(outcomes: Iterable[tuple[str, Outcome]]) -> None:
         results = [
-            messages.CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=name, error_code=outcome.error_code, error_message=outcome.error_message
-            )
+            TopicResult(name, outcome.error_code, outcome.error_message)
             for name, outcome in outcomes
         ]
-        respond(messages.CreatePartitionsResponse(results=results))
+        respond(messages.CreatePartitionsResponse(results=results + refused))
 
     forward(
         context.broker,
         request.timeout_ms,
         lambda controller: controller.create_partitions(wanted, request.validate_only),
         answer,
-        lambda outcome: answer((topic.name, outcome) for topic in request.topics),
+        lambda outcome: answer((topic.name, outcome) for topic in wanted),
     )
 
 

@@ -1,11 +1,17 @@
-"""CreateTopics (key 19), versions 2-7; mirrors ``ControllerApis.createTopics``.
+"""CreateTopics (key 19), versions 2-7; mirrors `ControllerApis.createTopics`.
+
+Behaviour:
+* each topic succeeds or fails alone
+* with `validate_only` nothing is created, and the answer is the same
 
 Version notes: 4 may leave the numbers to the broker's defaults (KIP-464), 5 is flexible and returns
-the numbers and configurations of the new topic (KIP-525), 6 may be throttled (KIP-599; there are no
-quotas here), 7 returns topic ids (KIP-516).
+the numbers and configurations of the new topic (KIP-525), 6 may be throttled (KIP-599), 7 returns
+topic ids (KIP-516).
+
+Left out: quotas.
 
 Deliberate difference: a returned configuration that comes from a broker configuration in another
-unit (``log.retention.hours``) counts as a default, as it does in DescribeConfigs.
+unit (`log.retention.hours`) counts as a default, as it does in DescribeConfigs.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ from typing import TYPE_CHECKING
 from broker_sim.config import BrokerConfigs
 from broker_sim.controller import CreatableTopic
 from broker_sim.handlers.support.forwarding import forward
+from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -34,11 +41,15 @@ def handle_create_topics(
     context: RequestContext,
     respond: Callable[[messages.CreateTopicsResponse], None],
 ) -> None:
-    """Create the topics, or only say whether they could be; each one succeeds or fails alone."""
-    if not request.topics:
-        respond(messages.CreateTopicsResponse())
+    """Create the topics, or only say whether they could be created."""
+    injected = {topic.name: injected_error(context, topic.name) for topic in request.topics}
+    refused = [
+        TopicResult(name=name, error_code=error) for name, error in injected.items() if error
+    ]
+    wanted = [_creatable_topic(topic) for topic in request.topics if not injected[topic.name]]
+    if not wanted:
+        respond(messages.CreateTopicsResponse(topics=refused))
         return
-    wanted = [_creatable_topic(topic) for topic in request.topics]
     configs = {topic.name: topic.configs for topic in wanted}
 
     def answer(results: list[CreateTopicResult]) -> None:
@@ -47,18 +58,18 @@ def handle_create_topics(
             for topic, result in zip(described, results, strict=True):
                 if result.outcome.ok:
                     topic.configs = _effective_configs(context.broker, configs[topic.name])
-        respond(messages.CreateTopicsResponse(topics=described))
+        respond(messages.CreateTopicsResponse(topics=described + refused))
 
     def refuse(outcome: Outcome) -> None:
-        refused = [
+        failed = [
             TopicResult(
                 name=topic.name,
                 error_code=outcome.error_code,
                 error_message=outcome.error_message,
             )
-            for topic in request.topics
+            for topic in wanted
         ]
-        respond(messages.CreateTopicsResponse(topics=refused))
+        respond(messages.CreateTopicsResponse(topics=failed + refused))
 
     forward(
         context.broker,
@@ -93,7 +104,7 @@ def _topic_result(result: CreateTopicResult) -> TopicResult:
 def _effective_configs(
     broker: BrokerServices, topic_configs: Mapping[str, str | None]
 ) -> list[messages.CreateTopicsResponse.CreatableTopicConfigs]:
-    """Return what the topic gets by name, before any one broker's own dynamic configuration."""
+    """Return the topic's configurations by name, without the dynamic ones of single brokers."""
     given = {name: value for name, value in topic_configs.items() if value is not None}
     cluster = broker.image.dynamic_cluster_configs()
     entries = BrokerConfigs(broker.config, cluster, broker={}).describe_topic(given)

@@ -1,7 +1,11 @@
-"""DeleteTopics (key 20), versions 1-6; mirrors ``ControllerApis.deleteTopics``.
+"""DeleteTopics (key 20), versions 1-6; mirrors `ControllerApis.deleteTopics`.
 
-Version notes: 3 has an error code of its own for ``delete.topic.enable=false``, 4 is flexible,
-5 adds error messages, 6 names topics by id too (KIP-516).
+Behaviour:
+* each topic succeeds or fails alone
+* `delete.topic.enable=false` refuses the whole request
+
+Version notes: 3 has TOPIC_DELETION_DISABLED, 4 is flexible, 5 adds error messages, 6 names topics by
+id too (KIP-516).
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.forwarding import forward
+from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["handle_delete_topics"]
 
 DELETION_DISABLED_VERSION = 3
-NO_TOPIC_ID = bytes(16)
+Topic = messages.DeleteTopicsRequest.DeleteTopicState
 TopicResult = messages.DeleteTopicsResponse.DeletableTopicResult
 
 
@@ -30,17 +36,16 @@ def handle_delete_topics(
     context: RequestContext,
     respond: Callable[[messages.DeleteTopicsResponse], None],
 ) -> None:
-    """Delete the topics, each named by its name or its id; each one succeeds or fails alone."""
-    wanted: list[str | bytes] = list(request.topic_names)
+    """Delete the topics, each named by its name or its id."""
+    asked = [Topic(name) for name in request.topic_names] + request.topics
+    wanted: list[str | bytes] = []
     refused: list[TopicResult] = []
-    for topic in request.topics:
-        has_id = topic.topic_id != NO_TOPIC_ID
-        if topic.name is not None and has_id:
-            refused.append(_invalid(topic, "You may not specify both topic name and topic id."))
-        elif topic.name is None and not has_id:
-            refused.append(_invalid(topic, "Neither topic name nor id were specified."))
-        else:
+    for topic in asked:
+        refusal = _refusal(topic, context)
+        if refusal is None:
             wanted.append(topic.topic_id if topic.name is None else topic.name)
+        else:
+            refused.append(refusal)
 
     def answer(results: list[DeleteTopicResult]) -> None:
         deleted = [_topic_result(result) for result in results]
@@ -51,12 +56,8 @@ def handle_delete_topics(
         disabled = error_code is ErrorCode.TOPIC_DELETION_DISABLED
         if disabled and context.api_version < DELETION_DISABLED_VERSION:
             error_code = ErrorCode.INVALID_REQUEST
-        by_name = [TopicResult(name=name, error_code=error_code) for name in request.topic_names]
-        by_either = [
-            TopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code)
-            for topic in request.topics
-        ]
-        respond(messages.DeleteTopicsResponse(responses=by_name + by_either))
+        failed = [TopicResult(topic.name, topic.topic_id, error_code) for topic in asked]
+        respond(messages.DeleteTopicsResponse(responses=failed))
 
     forward(
         context.broker,
@@ -67,13 +68,17 @@ def handle_delete_topics(
     )
 
 
-def _invalid(topic: messages.DeleteTopicsRequest.DeleteTopicState, message: str) -> TopicResult:
-    return TopicResult(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        error_code=ErrorCode.INVALID_REQUEST,
-        error_message=message,
-    )
+def _refusal(topic: Topic, context: RequestContext) -> TopicResult | None:
+    """Return the answer of a topic that the controller is not asked to delete."""
+    has_name, has_id = topic.name is not None, topic.topic_id != NO_TOPIC_ID
+    if has_name is has_id:
+        message = "You may not specify both topic name and topic id."
+        if not has_name:
+            message = "Neither topic name nor id were specified."
+        return TopicResult(topic.name, topic.topic_id, ErrorCode.INVALID_REQUEST, message)
+    name = topic.name or context.broker.image.topic_names.get(topic.topic_id, "")
+    error_code = injected_error(context, name)
+    return TopicResult(topic.name, topic.topic_id, error_code) if error_code else None
 
 
 def _topic_result(result: DeleteTopicResult) -> TopicResult:

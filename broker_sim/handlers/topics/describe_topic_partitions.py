@@ -1,8 +1,11 @@
 """DescribeTopicPartitions (key 75), version 0 (KIP-966).
 
-Mirrors ``DescribeTopicPartitionsRequestHandler`` and
-``KRaftMetadataCache.describeTopicResponse``. Topics come in the order of their names; when the limit
-of partitions is reached, the cursor of the response says where the next request shall go on.
+Mirrors `DescribeTopicPartitionsRequestHandler` and `KRaftMetadataCache.describeTopicResponse`.
+
+Behaviour:
+* topics come in the order of their names
+* `max.request.partition.size.limit` and the request limit the number of partitions; the cursor of
+  the response says where the next request goes on
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorized_operations import ALL_TOPIC_OPERATIONS
-from broker_sim.handlers.topics.metadata import offline_replicas
+from broker_sim.handlers.support.offline_replicas import offline_replicas
 from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic
 from broker_sim.protocol import messages
 
@@ -54,7 +57,7 @@ def handle_describe_topic_partitions(
 
 
 class _Page:
-    """A response in the making, which takes so many partitions and no more."""
+    """A response that takes no more than `limit` partitions."""
 
     def __init__(self, image: MetadataImage, limit: int) -> None:
         self._image = image
@@ -62,7 +65,7 @@ class _Page:
         self.response = messages.DescribeTopicPartitionsResponse()
 
     def add(self, name: str, start: int) -> bool:
-        """Add a topic from a partition on; False when the cursor is set because it is full."""
+        """Add a topic from a partition on; False when the page is full and its cursor is set."""
         if self._remaining == 0:
             self.response.next_cursor = Cursor(name, 0)
             return False
@@ -81,7 +84,7 @@ class _Page:
 
 
 def _is_invalid(cursor: messages.DescribeTopicPartitionsRequest.Cursor, asked: set[str]) -> bool:
-    """Tell whether the cursor lies outside of the topics asked for, or before any partition."""
+    """Whether the cursor lies outside of the topics asked for, or before any partition."""
     return cursor.partition_index < 0 or bool(asked and cursor.topic_name not in asked)
 
 

@@ -1,10 +1,13 @@
-"""Metadata (key 3), versions 0-13; mirrors ``KafkaApis.handleTopicMetadataRequest``.
+"""Metadata (key 3), versions 0-13; mirrors `KafkaApis.handleTopicMetadataRequest`.
+
+Behaviour:
+* lists the living brokers, and the topics asked for: by name, by id, or all
+* an unknown topic that may be created is asked of the controller and answered with
+  UNKNOWN_TOPIC_OR_PARTITION; the client asks again
+* the controller that is named is any living broker, as clients cannot reach KRaft's controllers
 
 Version notes: 4 can forbid auto-creation, 5 lists offline replicas, 7 leader epochs, 10 topic ids,
-12 looks topics up by id.
-
-An unknown topic that may be created is asked of the controller and answered with
-UNKNOWN_TOPIC_OR_PARTITION; the client asks again, as with Kafka.
+12 looks topics up by id, 13 has an error for the whole request.
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ from broker_sim.handlers.support.authorized_operations import (
     ALL_TOPIC_OPERATIONS,
 )
 from broker_sim.handlers.support.auto_topic_creation import creatable_topic
+from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.handlers.support.offline_replicas import offline_replicas
+from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic
 from broker_sim.protocol import messages
 
@@ -26,9 +32,8 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import BrokerServices, RequestContext
     from broker_sim.metadata import MetadataImage, PartitionState, TopicState
 
-__all__ = ["handle_metadata", "offline_replicas"]
+__all__ = ["handle_metadata"]
 
-NO_TOPIC_ID = bytes(16)
 Topic = messages.MetadataResponse.MetadataResponseTopic
 
 
@@ -45,9 +50,9 @@ def handle_metadata(
     brokers = image.alive_brokers()
     everything = request.topics is None or (context.api_version == 0 and not request.topics)
     if everything:
-        topics = [_describe(image, topic, context.api_version) for topic in image.topics.values()]
+        topics = [_describe(context, image, topic) for topic in image.topics.values()]
     else:
-        topics = _named_topics(context.broker, request, context.api_version)
+        topics = _named_topics(request, context)
     response = messages.MetadataResponse(
         brokers=[
             messages.MetadataResponse.MetadataResponseBroker(
@@ -68,7 +73,7 @@ def handle_metadata(
 
 
 def _failed(request: messages.MetadataRequest) -> messages.MetadataResponse:
-    """Return what answers a topic with neither name nor id: nothing is known of any topic."""
+    """Answer a request with a topic that has neither name nor id: every topic of it fails."""
     return messages.MetadataResponse(
         error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
         topics=[
@@ -78,36 +83,39 @@ def _failed(request: messages.MetadataRequest) -> messages.MetadataResponse:
     )
 
 
-def _named_topics(
-    broker: BrokerServices, request: messages.MetadataRequest, version: int
-) -> list[Topic]:
-    """Describe what is asked for, each topic once; one id makes all that have none be ignored."""
+def _named_topics(request: messages.MetadataRequest, context: RequestContext) -> list[Topic]:
+    """Describe each topic asked for once; if one is asked for by id, names alone are ignored."""
+    broker = context.broker
+    image = broker.image
     asked = request.topics or ()
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != NO_TOPIC_ID)
     if ids:
-        return [_by_id(broker.image, topic_id, version) for topic_id in ids]
+        return [_by_id(context, image, topic_id) for topic_id in ids]
     topics: list[Topic] = []
     missing: list[str] = []
     for name in dict.fromkeys(topic.name or "" for topic in asked):
-        state = broker.image.topics.get(name)
+        state = image.topics.get(name)
         if state is not None:
-            topics.append(_describe(broker.image, state, version))
+            topics.append(_describe(context, image, state))
             continue
-        error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
-        if invalid_topic_name(name) is None:
-            error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            missing.append(name)
+        error_code = injected_error(context, name)
+        if not error_code:
+            error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+            if invalid_topic_name(name) is None:
+                error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                missing.append(name)
         topics.append(Topic(error_code, name, NO_TOPIC_ID, is_internal_topic(name)))
     if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
         _auto_create(broker, missing)
     return topics
 
 
-def _by_id(image: MetadataImage, topic_id: bytes, version: int) -> Topic:
+def _by_id(context: RequestContext, image: MetadataImage, topic_id: bytes) -> Topic:
     state = image.topic_by_id(topic_id)
     if state is None:
-        return Topic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
-    return _describe(image, state, version)
+        error_code = injected_error(context, "") or ErrorCode.UNKNOWN_TOPIC_ID
+        return Topic(error_code, None, topic_id)
+    return _describe(context, image, state)
 
 
 def _auto_create(broker: BrokerServices, names: list[str]) -> None:
@@ -117,13 +125,16 @@ def _auto_create(broker: BrokerServices, names: list[str]) -> None:
     )
 
 
-def _describe(image: MetadataImage, topic: TopicState, version: int) -> Topic:
+def _describe(context: RequestContext, image: MetadataImage, topic: TopicState) -> Topic:
+    is_internal = is_internal_topic(topic.name)
+    error_code = injected_error(context, topic.name)
+    if error_code:
+        return Topic(error_code, topic.name, topic.topic_id, is_internal)
     partitions = [
-        _partition(image, number, state, version) for number, state in enumerate(topic.partitions)
+        _partition(image, number, state, context.api_version)
+        for number, state in enumerate(topic.partitions)
     ]
-    return Topic(
-        ErrorCode.NONE, topic.name, topic.topic_id, is_internal_topic(topic.name), partitions
-    )
+    return Topic(ErrorCode.NONE, topic.name, topic.topic_id, is_internal, partitions)
 
 
 def _partition(
@@ -133,7 +144,7 @@ def _partition(
     error_code = ErrorCode.NONE if leader else ErrorCode.LEADER_NOT_AVAILABLE
     replicas, isr = list(state.replicas), list(state.isr)
     if version == 0:
-        # Clients of version 0 look every node up in the list of brokers, so the others are left out.
+        # A client of version 0 looks every node up in the list of brokers, so the others are left out.
         replicas = [node for node in replicas if image.alive_broker(node)]
         isr = [node for node in isr if image.alive_broker(node)]
         if leader and (len(replicas) < len(state.replicas) or len(isr) < len(state.isr)):
@@ -147,8 +158,3 @@ def _partition(
         isr,
         offline_replicas(image, state),
     )
-
-
-def offline_replicas(image: MetadataImage, state: PartitionState) -> list[int]:
-    """Return the replicas whose brokers are fenced or gone."""
-    return [replica for replica in state.replicas if image.alive_broker(replica) is None]

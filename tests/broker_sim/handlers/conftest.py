@@ -13,6 +13,7 @@ from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.config import BrokerConfig
 from broker_sim.controller import Controller, CreatableTopic, IsrMember, PartitionAlteration
 from broker_sim.handlers import RequestContext
+from broker_sim.handlers.faults import FaultInjector
 from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.api_keys import ApiKey
@@ -37,6 +38,7 @@ class BrokerOne:
     def __init__(self, configs=None, brokers=(1, 2, 3)):
         self.clock = VirtualClock()
         self.random = Random(1)
+        self.faults = FaultInjector()
         self.config = BrokerConfig.from_mapping(configs or {})
         self._timers = []
         purgatories = Purgatories(lambda name, _: self._purgatory(name), self.config)
@@ -70,8 +72,10 @@ class BrokerOne:
         """Hand over a request; the list gets its response, now or when it is answered."""
         answers = []
         context = RequestContext(self, AlwaysOpen(), ApiKey(request.API_KEY), version, client_id)
+        request = _over_the_wire(request, version)
+        context.faults = self.faults.hit(request, context)
         handler(
-            _over_the_wire(request, version),
+            request,
             context,
             lambda response: answers.append(_over_the_wire(response, version)),
         )

@@ -1,7 +1,10 @@
 import pytest
 
+from broker_sim.cluster.requests import fetch_request
+from broker_sim.cluster.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.data.fetch import handle_fetch
+from broker_sim.handlers.faults import Fault
 from broker_sim.protocol.messages import FetchRequest
 
 
@@ -36,3 +39,54 @@ def test_a_session_that_nobody_keeps_cannot_go_on(broker, session_id):
 def test_a_whole_request_is_answered_without_a_session(broker, session_epoch):
     response = ask(broker, 13, session_epoch=session_epoch)
     assert (response.error_code, response.session_id) == (ErrorCode.NONE, 0)
+
+
+class Setup:
+    """The only broker, which leads two empty partitions."""
+
+    def __init__(self, make_frame_client):
+        self.cluster = VirtualCluster(1)
+        self.cluster.create_topic("t", 2, 1)
+        self.faults = self.cluster.nodes.faults
+        self.client = make_frame_client(self.cluster.nodes.brokers[1].handle_frame)
+
+    def fetch(self, *keys, **options):
+        return self.client.send(fetch_request(*keys, **options), 12)
+
+
+@pytest.fixture
+def setup(make_frame_client):
+    return Setup(make_frame_client)
+
+
+def errors_of(response):
+    return {
+        (topic.topic, partition.partition_index): partition.error_code
+        for topic in response.responses
+        for partition in topic.partitions
+    }
+
+
+def test_partition_that_does_not_exist_does_not_end_the_wait_for_the_others(setup):
+    responses = setup.fetch(("t", 0), ("u", 0), max_wait_ms=500)
+    setup.cluster.advance(499)
+    assert responses == []
+    setup.cluster.advance(1)
+    assert errors_of(responses[0]) == {
+        ("t", 0): ErrorCode.NONE,
+        ("u", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+
+def test_injected_error_answers_its_partition_and_ends_the_wait_for_the_others(setup):
+    setup.faults.inject(Fault(api="Fetch", topic="t", partition=1, error="KAFKA_STORAGE_ERROR"))
+    (response,) = setup.fetch(("t", 0), ("t", 1), max_wait_ms=60_000)
+    assert errors_of(response) == {("t", 0): 0, ("t", 1): ErrorCode.KAFKA_STORAGE_ERROR}
+    assert setup.fetch(("t", 0), max_wait_ms=60_000) == []
+
+
+def test_injected_error_has_no_offsets(setup):
+    setup.faults.inject(Fault(api="Fetch", error="KAFKA_STORAGE_ERROR"))
+    (response,) = setup.fetch(("t", 0), max_wait_ms=60_000)
+    answer = response.responses[0].partitions[0]
+    assert (answer.high_watermark, bytes(answer.records)) == (-1, b"")

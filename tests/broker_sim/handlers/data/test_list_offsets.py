@@ -2,6 +2,7 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.data.list_offsets import handle_list_offsets
+from broker_sim.handlers.faults import Fault
 from broker_sim.protocol.messages import ListOffsetsRequest
 
 
@@ -47,3 +48,13 @@ def test_a_special_timestamp_is_unknown_before_its_first_version(broker, timesta
 def test_an_unknown_isolation_level_fails(broker):
     (error_code,) = ask(broker, ("t", 0, -1), isolation_level=2).values()
     assert error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_injected_error_answers_its_partition_only(broker):
+    broker.faults.inject(
+        Fault(api="ListOffsets", topic="t", partition=1, error="OFFSET_NOT_AVAILABLE")
+    )
+    assert ask(broker, ("t", 0, -1), ("t", 1, -1)) == {
+        ("t", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ("t", 1): ErrorCode.OFFSET_NOT_AVAILABLE,
+    }

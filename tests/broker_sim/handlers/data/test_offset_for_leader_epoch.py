@@ -3,6 +3,7 @@ import pytest
 from broker_sim.cluster.requests import produce_request
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.faults import Fault
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.messages import DeleteRecordsRequest, OffsetForLeaderEpochRequest
 
@@ -180,3 +181,13 @@ def test_each_partition_asked_about_is_answered_in_its_place(cluster):
         ("t", 7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
         ("t", 0, ErrorCode.NONE, 3),
     ]
+
+
+def test_injected_error_answers_its_partition(cluster):
+    cluster.append(3)
+    cluster.virtual.nodes.faults.inject(
+        Fault(api="OffsetForLeaderEpoch", topic="t", error="UNKNOWN_LEADER_EPOCH", count=1)
+    )
+    epoch = cluster.state.leader_epoch
+    assert cluster.ask(epoch) == (ErrorCode.UNKNOWN_LEADER_EPOCH, UNDEFINED)
+    assert cluster.ask(epoch) == (ErrorCode.NONE, (epoch, 3))

@@ -1,235 +1,164 @@
-"""Injected faults hit the requests that they name, as often as they should, and no others."""
+"""Which faults hit a request, and what their handles tell."""
 
-import socket
-import time
+import threading
 
 import pytest
 
-from broker_sim.cluster.cluster import Cluster
-from broker_sim.cluster.nodes import UnknownBrokerError
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.faults.fault_injector import Fault, Loss, parse_api
+from broker_sim.handlers import RequestContext
+from broker_sim.handlers.faults import Fault, FaultInjector
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
-from broker_sim.protocol.records import build_batch
 
-pytestmark = pytest.mark.threads
-
-TOPIC = "orders"
-TIMEOUT_S = 60
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
+CORRUPT = ErrorCode.CORRUPT_MESSAGE
 
 
-class Client:
-    """One connection to the only broker."""
-
-    def __init__(self, cluster):
-        self._socket = socket.create_connection(cluster.address(1), TIMEOUT_S)
-        self._file = self._socket.makefile("rb")
-
-    def ask(self, request, version):
-        """Return the response; EOFError when the connection is closed instead."""
-        self.send(request, version)
-        size = self._file.read(4)
-        if not size:
-            raise EOFError
-        frame = self._file.read(int.from_bytes(size, "big"))
-        return decode_response(request.API_KEY, version, frame)[1]
-
-    def send(self, request, version):
-        header = RequestHeader(ApiKey(request.API_KEY), version, 1, "test")
-        self._socket.sendall(b"".join(encode_request(header, request)))
-
-    def produce(self, *partitions, version=9, acks=-1, topic_id=bytes(16)):
-        """Return the error codes by partition."""
-        response = self.ask(produce_request(partitions, acks, topic_id), version)
-        return {
-            partition.index: partition.error_code
-            for topic in response.responses
-            for partition in topic.partition_responses
-        }
-
-    def close(self):
-        self._file.close()
-        self._socket.close()
-
-
-def produce_request(partitions, acks=-1, topic_id=bytes(16)):
-    data = [
-        messages.ProduceRequest.PartitionProduceData(index=index, records=build_batch([b"value"]))
-        for index in partitions
-    ]
+def produce_request(*partitions):
+    data = messages.ProduceRequest.PartitionProduceData
     topic = messages.ProduceRequest.TopicProduceData(
-        name=TOPIC, topic_id=topic_id, partition_data=data
+        name="t", partition_data=[data(index=number) for number in partitions]
     )
-    return messages.ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic])
-
-
-def fetch_request(*partitions):
-    wanted = [
-        messages.FetchRequest.FetchPartition(
-            partition=index, fetch_offset=0, partition_max_bytes=1000
-        )
-        for index in partitions
-    ]
-    topic = messages.FetchRequest.FetchTopic(topic=TOPIC, partitions=wanted)
-    return messages.FetchRequest(max_wait_ms=0, min_bytes=1, topics=[topic])
-
-
-@pytest.fixture(scope="module")
-def shared_cluster():
-    with Cluster(1) as made:
-        made.create_topic(TOPIC, 3, 1)
-        yield made
+    return messages.ProduceRequest(topic_data=[topic] if partitions else [])
 
 
 @pytest.fixture
-def cluster(shared_cluster):
-    yield shared_cluster
-    shared_cluster.heal()
+def faults():
+    return FaultInjector()
 
 
 @pytest.fixture
-def client(cluster):
-    made = Client(cluster)
-    yield made
-    made.close()
+def hit(broker, faults):
+    """Ask what hits a request that comes to broker 1."""
+
+    def ask(request, version=9):
+        context = RequestContext(broker, None, ApiKey(request.API_KEY), version, "test")
+        return faults.hit(request, context)
+
+    return ask
 
 
-def end_offset(cluster, partition=0):
-    state = cluster.status()["topics"][0]["partitions"][partition]
-    return state["replicas"][0]["log_end_offset"]
+def errors(hits, *partitions):
+    return [hits.error_for("t", number) for number in partitions]
 
 
-def test_an_error_is_answered_so_often_and_nothing_is_appended(cluster, client):
-    before = end_offset(cluster)
-    cluster.inject(Fault(api=ApiKey.PRODUCE, error_code=NOT_LEADER, remaining=2))
-    assert [client.produce(0)[0] for _ in range(3)] == [NOT_LEADER, NOT_LEADER, ErrorCode.NONE]
-    assert end_offset(cluster) == before + 1
-    assert cluster.status()["faults"] == []
+def test_fault_without_limit_hits_until_it_is_removed(hit, faults):
+    injected = faults.inject(Fault(api="Produce", error=NOT_LEADER))
+    for _ in range(3):
+        assert errors(hit(produce_request(0)), 0) == [NOT_LEADER]
+    assert (injected.hits, injected.remaining) == (3, None)
+    injected.remove()
+    injected.remove()
+    assert hit(produce_request(0)) is None
+    assert injected.hits == 3
 
 
-@pytest.mark.parametrize("version", [9, 13])
-def test_only_the_partition_that_is_named_fails(cluster, client, version):
-    metadata = client.ask(messages.MetadataRequest(topics=None), 12)
-    topic_id = next(t.topic_id for t in metadata.topics if t.name == TOPIC)
-    before = end_offset(cluster, 1), end_offset(cluster, 2)
-    cluster.inject(Fault(api=ApiKey.PRODUCE, topic=TOPIC, partition=1, error_code=NOT_LEADER))
-    assert client.produce(0, version=version, topic_id=topic_id) == {0: 0}
-    answer = client.produce(1, 2, version=version, topic_id=topic_id)
-    assert answer == {1: NOT_LEADER, 2: ErrorCode.NONE}
-    assert (end_offset(cluster, 1), end_offset(cluster, 2)) == (before[0], before[1] + 1)
-
-
-def test_fetch_and_list_offsets_fail_by_partition_too(cluster, client):
-    for api in (ApiKey.FETCH, ApiKey.LIST_OFFSETS):
-        cluster.inject(Fault(api=api, topic=TOPIC, partition=0, error_code=NOT_LEADER))
-    response = client.ask(fetch_request(0, 1), 12)
-    errors = {p.partition_index: p.error_code for t in response.responses for p in t.partitions}
-    assert errors == {0: NOT_LEADER, 1: ErrorCode.NONE}
-    partitions = [
-        messages.ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=-1)
-        for index in (0, 1)
-    ]
-    topic = messages.ListOffsetsRequest.ListOffsetsTopic(name=TOPIC, partitions=partitions)
-    response = client.ask(messages.ListOffsetsRequest(replica_id=-1, topics=[topic]), 7)
-    errors = {p.partition_index: p.error_code for t in response.topics for p in t.partitions}
-    assert errors == {0: NOT_LEADER, 1: ErrorCode.NONE}
-
-
-def test_an_api_with_one_error_for_all_answers_it(cluster, client):
-    error = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
-    cluster.inject(Fault(api=ApiKey.INIT_PRODUCER_ID, error_code=error, remaining=1))
-    request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
-    assert client.ask(request, 4).error_code == error
-    assert client.ask(request, 4).error_code != error
-
-
-def test_a_lost_request_does_nothing_and_closes_the_connection(cluster, client):
-    before = end_offset(cluster)
-    cluster.inject(Fault(api=ApiKey.PRODUCE, lose=Loss.REQUEST))
-    with pytest.raises(EOFError):
-        client.produce(0)
-    assert end_offset(cluster) == before
-
-
-def test_a_lost_response_leaves_what_was_done(cluster, client):
-    before = end_offset(cluster)
-    cluster.inject(Fault(api=ApiKey.PRODUCE, lose=Loss.RESPONSE))
-    with pytest.raises(EOFError):
-        client.produce(0)
-    assert end_offset(cluster) == before + 1
-
-
-def test_a_delay_does_not_hold_back_the_work(cluster, client):
-    before = end_offset(cluster)
-    cluster.inject(Fault(api=ApiKey.PRODUCE, delay_ms=3_600_000))
-    client.send(produce_request([0]), 9)
-    deadline = time.monotonic() + TIMEOUT_S
-    while end_offset(cluster) == before:
-        assert time.monotonic() < deadline
-
-
-def test_a_delay_holds_back_the_answer(cluster, client):
-    cluster.inject(Fault(api=ApiKey.PRODUCE, delay_ms=500))
-    started = time.monotonic()
-    assert client.produce(0)[0] == ErrorCode.NONE
-    assert time.monotonic() >= started + 0.5
-
-
-def test_an_error_may_come_late(cluster, client):
-    cluster.inject(Fault(api=ApiKey.PRODUCE, error_code=NOT_LEADER, delay_ms=100))
-    started = time.monotonic()
-    assert client.produce(0)[0] == NOT_LEADER
-    assert time.monotonic() >= started + 0.1
-
-
-def test_acks_0_is_told_of_an_error_by_a_closed_connection(cluster, client):
-    cluster.inject(Fault(api=ApiKey.PRODUCE, error_code=NOT_LEADER))
-    with pytest.raises(EOFError):
-        client.produce(0, acks=0)
-
-
-def test_other_apis_and_brokers_are_not_hit(cluster, client):
-    with pytest.raises(UnknownBrokerError):
-        cluster.inject(Fault(api=ApiKey.PRODUCE, broker_id=2, error_code=NOT_LEADER))
-    cluster.inject(Fault(api=ApiKey.FETCH, broker_id=1, error_code=NOT_LEADER))
-    assert client.produce(0)[0] == ErrorCode.NONE
-
-
-def test_the_first_fault_wins_and_each_can_be_healed(cluster, client):
-    first = cluster.inject(Fault(api=ApiKey.PRODUCE, error_code=NOT_LEADER))
-    cluster.inject(Fault(api=ApiKey.PRODUCE, error_code=ErrorCode.NOT_ENOUGH_REPLICAS))
-    assert client.produce(0)[0] == NOT_LEADER
-    cluster.heal(first)
-    assert client.produce(0)[0] == ErrorCode.NOT_ENOUGH_REPLICAS
-    with pytest.raises(KeyError):
-        cluster.heal(first)
-    cluster.heal()
-    assert client.produce(0)[0] == ErrorCode.NONE
+def test_count_limits_the_requests_that_are_hit_and_then_the_fault_ends(hit, faults):
+    injected = faults.inject(Fault(api="Produce", error=NOT_LEADER, count=2))
+    assert injected.remaining == 2
+    assert errors(hit(produce_request(0, 1)), 0, 1) == [NOT_LEADER, NOT_LEADER]
+    assert (injected.hits, injected.remaining) == (1, 1)
+    assert hit(produce_request(0))
+    assert (injected.hits, injected.remaining) == (2, 0)
+    assert hit(produce_request(0)) is None
+    assert faults.injected == ()
 
 
 @pytest.mark.parametrize(
-    ("fault", "reason"),
+    "fields",
     [
-        ({}, "needs an error, a loss or a delay_ms"),
-        ({"error_code": NOT_LEADER, "lose": Loss.REQUEST}, "neither an error nor a delay_ms"),
-        ({"lose": Loss.RESPONSE, "delay_ms": 1}, "neither an error nor a delay_ms"),
-        ({"delay_ms": -1}, "at least 0, not -1"),
-        ({"delay_ms": 1, "remaining": 0}, "at least 1, not 0"),
-        ({"delay_ms": 1, "partition": 0}, "a partition needs its topic"),
-        ({"api": ApiKey.METADATA, "delay_ms": 1, "topic": "a"}, "PRODUCE, FETCH, LIST_OFFSETS"),
-        ({"api": ApiKey.METADATA, "error_code": NOT_LEADER}, "cannot be answered with one error"),
+        {"api": "Fetch"},
+        {"api": "Produce", "broker": 2},
+        {"api": "Produce", "topic": "u"},
+        {"api": "Produce", "topic": "t", "partition": 1},
     ],
 )
-def test_a_fault_that_makes_no_sense_is_refused(fault, reason):
-    with pytest.raises(ValueError, match=reason):
-        Fault(**{"api": ApiKey.PRODUCE, **fault})
+def test_other_requests_are_not_hit_and_not_counted(hit, faults, fields):
+    injected = faults.inject(Fault(**fields, error=NOT_LEADER, count=1))
+    assert hit(produce_request(0)) is None
+    assert injected.hits == 0
+    assert faults.injected == (injected,)
 
 
-def test_apis_are_known_by_kafka_s_names():
-    assert parse_api("ListOffsets") is ApiKey.LIST_OFFSETS
-    assert parse_api("list_offsets") is ApiKey.LIST_OFFSETS
-    with pytest.raises(ValueError, match="there is no API 'Frobnicate'"):
-        parse_api("Frobnicate")
+def test_first_fault_that_names_a_partition_hits_it_and_only_those_count(hit, faults):
+    one = faults.inject(Fault(api="Produce", topic="t", partition=1, error=CORRUPT))
+    every = faults.inject(Fault(api="Produce", error=NOT_LEADER))
+    late = faults.inject(Fault(api="Produce", topic="t", error=CORRUPT))
+    assert errors(hit(produce_request(0, 1)), 0, 1) == [NOT_LEADER, CORRUPT]
+    assert [injected.hits for injected in (one, every, late)] == [1, 1, 0]
+    assert errors(hit(produce_request(1)), 1) == [CORRUPT]
+    assert [injected.hits for injected in (one, every, late)] == [2, 1, 0]
+
+
+def test_fault_that_delays_a_partition_keeps_later_errors_from_it(hit, faults):
+    faults.inject(Fault(api="Produce", topic="t", partition=0, delay_ms=5))
+    faults.inject(Fault(api="Produce", topic="t", error=NOT_LEADER))
+    assert errors(hit(produce_request(0, 1)), 0, 1) == [ErrorCode.NONE, NOT_LEADER]
+
+
+def test_where_the_connection_breaks_only_the_loss_counts(hit, faults):
+    error = faults.inject(Fault(api="Produce", topic="t", partition=0, error=NOT_LEADER, count=1))
+    loss = faults.inject(Fault(api="Produce", lose="response"))
+    assert errors(hit(produce_request(0, 1)), 0, 1) == [ErrorCode.NONE, ErrorCode.NONE]
+    assert (error.hits, loss.hits) == (0, 1)
+
+
+def test_request_that_names_nothing_is_hit_by_faults_without_a_topic(hit, faults):
+    faults.inject(Fault(api="Produce", topic="t", delay_ms=1))
+    assert hit(produce_request()) is None
+    faults.inject(Fault(api="Produce", delay_ms=1))
+    assert hit(produce_request())
+
+
+def test_heal_ends_one_fault_by_its_id_or_all(hit, faults):
+    first, second, third = (faults.inject(Fault(api="Produce", delay_ms=1)) for _ in range(3))
+    assert [fault.id for fault in faults.injected] == [1, 2, 3]
+    faults.heal(second.id)
+    assert faults.injected == (first, third)
+    with pytest.raises(LookupError, match="there is no fault 2"):
+        faults.heal(second.id)
+    faults.heal()
+    assert faults.injected == ()
+    assert faults.inject(Fault(api="Produce", delay_ms=1)).id == 4
+
+
+def test_handle_shows_the_fault_as_json(hit, faults):
+    injected = faults.inject(
+        Fault(
+            api="Produce", broker=1, topic="t", partition=0, error=NOT_LEADER, delay_ms=5, count=3
+        )
+    )
+    hit(produce_request(0))
+    assert injected.to_json() == {
+        "id": 1,
+        "api": "PRODUCE",
+        "broker": 1,
+        "topic": "t",
+        "partition": 0,
+        "error": "NOT_LEADER_OR_FOLLOWER",
+        "lose": None,
+        "delay_ms": 5,
+        "count": 2,
+        "hits": 1,
+    }
+
+
+@pytest.mark.threads
+def test_faults_may_come_and_go_on_other_threads_while_requests_are_hit(hit, faults):
+    stays = faults.inject(Fault(api="Produce", topic="t", error=NOT_LEADER))
+
+    def change():
+        for _ in range(500):
+            faults.inject(Fault(api="Produce", error=CORRUPT)).remove()
+
+    threads = [threading.Thread(target=change) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    asked = 0
+    while any(thread.is_alive() for thread in threads) or asked < 500:
+        assert errors(hit(produce_request(0)), 0) == [NOT_LEADER]
+        asked += 1
+    for thread in threads:
+        thread.join()
+    assert faults.injected == (stays,)
+    assert stays.hits == asked

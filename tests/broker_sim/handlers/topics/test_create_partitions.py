@@ -1,6 +1,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.faults import Fault
 from broker_sim.handlers.topics.create_partitions import handle_create_partitions
 from broker_sim.protocol.messages import CreatePartitionsRequest
 
@@ -73,3 +74,14 @@ def test_timeout_without_any_time_changes_nothing(broker, grow):
 
 def test_request_for_nothing_is_answered_by_nothing(grow):
     assert grow(timeout_ms=0) == []
+
+
+def test_injected_error_answers_its_topic_and_the_others_grow(broker, grow):
+    broker.create("u", [1])
+    broker.faults.inject(Fault(api="CreatePartitions", topic="t", error="POLICY_VIOLATION"))
+    assert grow(Topic("t", 4, None), Topic("u", 2, None)) == [
+        ("u", ErrorCode.NONE, None),
+        ("t", ErrorCode.POLICY_VIOLATION, None),
+    ]
+    assert grow(Topic("t", 4, None)) == [("t", ErrorCode.POLICY_VIOLATION, None)]
+    assert [len(broker.image.topics[name].partitions) for name in "tu"] == [2, 2]

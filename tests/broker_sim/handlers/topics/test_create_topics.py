@@ -2,6 +2,7 @@ import pytest
 
 from broker_sim.config import TOPIC_CONFIGS, ConfigSource
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.faults import Fault
 from broker_sim.handlers.topics.create_topics import handle_create_topics
 from broker_sim.protocol.messages import CreateTopicsRequest
 
@@ -146,3 +147,13 @@ def test_shortest_timeout_is_enough(broker, create):
 
 def test_request_for_nothing_is_answered_by_nothing(create):
     assert create(timeout_ms=0) == {}
+
+
+def test_injected_error_answers_its_topic_and_the_others_are_created(broker, create):
+    broker.faults.inject(Fault(api="CreateTopics", topic="t", error="POLICY_VIOLATION", count=2))
+    results = create(Topic("t", 1, 1), Topic("u", 1, 1))
+    errors = {name: result.error_code for name, result in results.items()}
+    assert errors == {"t": ErrorCode.POLICY_VIOLATION, "u": ErrorCode.NONE}
+    assert create(Topic("t", 1, 1))["t"].error_code == ErrorCode.POLICY_VIOLATION
+    assert set(broker.image.topics) == {"u"}
+    assert create(Topic("t", 1, 1))["t"].error_code == ErrorCode.NONE

@@ -1,6 +1,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.faults import Fault
 from broker_sim.handlers.topics.delete_topics import handle_delete_topics
 from broker_sim.protocol.messages import DeleteTopicsRequest
 
@@ -114,3 +115,16 @@ def test_a_topic_named_by_name_and_by_id_in_one_request_is_kept_and_told_once(br
         "The provided topic name maps to an ID that was already supplied."
     )
     assert "t" in broker.image.topics
+
+
+def test_injected_error_answers_its_topic_and_the_others_are_deleted(broker, delete):
+    id_a, id_b = broker.create("a", [1]), broker.create("b", [1])
+    broker.faults.inject(Fault(api="DeleteTopics", topic="a", error="TOPIC_AUTHORIZATION_FAILED"))
+    results = delete(State(None, id_a), State(None, id_b))
+    assert [(r.topic_id, r.error_code) for r in results] == [
+        (id_a, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (id_b, ErrorCode.NONE),
+    ]
+    (result,) = delete("a", version=5)
+    assert (result.name, result.error_code) == ("a", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert set(broker.image.topics) == {"a"}

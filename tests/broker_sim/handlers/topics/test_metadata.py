@@ -1,6 +1,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.faults import Fault
 from broker_sim.handlers.topics.metadata import handle_metadata
 from broker_sim.protocol.messages import MetadataRequest
 
@@ -92,3 +93,21 @@ def test_an_internal_topic_that_is_created_by_asking_is_configured_as_its_coordi
     topic = broker.image.topics[name]
     assert len(topic.partitions) == partitions
     assert config is None or topic.configs[config[0]] == config[1]
+
+
+def test_injected_error_answers_its_topic_and_the_others_are_described(broker):
+    topic_id = broker.create("t", (1, 2))
+    broker.create("u", (1, 2))
+    broker.faults.inject(Fault(api="Metadata", topic="t", error="LEADER_NOT_AVAILABLE"))
+    expected = [("t", ErrorCode.LEADER_NOT_AVAILABLE), ("u", ErrorCode.NONE)]
+    assert named(ask(broker, (NO_ID, "t"), (NO_ID, "u"))) == expected
+    assert named(broker.ask(handle_metadata, MetadataRequest(topics=None), 13)) == expected
+    (topic,) = ask(broker, (topic_id, None)).topics
+    assert (topic.error_code, topic.partitions) == (ErrorCode.LEADER_NOT_AVAILABLE, [])
+
+
+def test_topic_with_an_injected_error_is_not_created(broker):
+    broker.faults.inject(Fault(api="Metadata", error="TOPIC_AUTHORIZATION_FAILED", count=1))
+    expected = [("t", ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
+    assert named(ask(broker, (NO_ID, "t"), version=3)) == expected
+    assert not broker.image.topics

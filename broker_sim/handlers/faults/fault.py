@@ -1,0 +1,167 @@
+"""What an injected fault does to which requests; Kafka has no counterpart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Literal
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.api_table import ApiTable
+from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
+from broker_sim.protocol.api_keys import ApiKey, response_class
+
+if TYPE_CHECKING:
+    from broker_sim.handlers.api_table import ApiSpec
+
+__all__ = ["Fault", "Loss"]
+
+_API_TABLE = ApiTable()
+
+
+class Loss(Enum):
+    """What is lost when the connection breaks."""
+
+    REQUEST = "request"
+    """The connection breaks before the broker has done anything."""
+    RESPONSE = "response"
+    """The broker does its work, and the client does not hear of it."""
+
+
+@dataclass(init=False, frozen=True, slots=True)
+class Fault:
+    """An error, a delay or a loss, and the requests that it hits.
+
+    `api` is Kafka's name, in any case and with or without underscores: "Produce", "LIST_OFFSETS".
+    `broker`, `topic` and `partition` narrow the fault down; None stands for all. `error` is the name
+    of an error code, which is answered in place of the work: nothing is appended, nothing is read.
+    Where an API answers by topic or by partition, the others that the request names are served.
+    `lose` breaks the connection, before the broker does anything ("request") or when it answers
+    ("response"). `delay_ms` holds back the response, also one with the error. `count` is how many
+    requests the fault hits before it ends, None for no limit.
+
+    Raises ValueError, with one line that says what is possible.
+    """
+
+    api: ApiKey
+    broker: int | None
+    topic: str | None
+    partition: int | None
+    error: ErrorCode | None
+    lose: Loss | None
+    delay_ms: int
+    count: int | None
+
+    def __init__(
+        self,
+        *,
+        api: str | ApiKey,
+        broker: int | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        error: str | ErrorCode | None = None,
+        lose: Literal["request", "response"] | Loss | None = None,
+        delay_ms: int = 0,
+        count: int | None = None,
+    ) -> None:
+        served = _served_api(api)
+        values = {
+            "api": served.key,
+            "broker": _number("broker", broker, at_least=0),
+            "topic": _name("topic", topic),
+            "partition": _number("partition", partition, at_least=0),
+            "error": _error_code(error),
+            "lose": _loss(lose),
+            "delay_ms": _number("delay_ms", delay_ms, at_least=0) or 0,
+            "count": _number("count", count, at_least=1),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check_effect(served)
+        self._check_scope()
+
+    def names(self, topic: str, partition: int) -> bool:
+        """Whether the fault hits this partition, in a request that it hits."""
+        return self.topic in (None, topic) and self.partition in (None, partition)
+
+    def _check_effect(self, served: ApiSpec) -> None:
+        if not (self.error or self.lose or self.delay_ms):
+            raise ValueError("a fault needs an error, a loss or a delay_ms")
+        if self.lose and (self.error or self.delay_ms):
+            raise ValueError("what is lost can have neither an error nor a delay_ms")
+        by_request = self.api not in PARTITIONS and self.api not in TOPICS
+        if self.error and by_request and not _has_error_code(served):
+            name = self.api.api_name
+            raise ValueError(f"{name} cannot be answered with one error; delay or lose it")
+
+    def _check_scope(self) -> None:
+        api = self.api
+        if self.partition is not None and self.topic is None:
+            raise ValueError("a partition needs its topic")
+        if self.topic is not None and api not in PARTITIONS and api not in TOPICS:
+            possible = _names_of(*PARTITIONS, *TOPICS)
+            raise ValueError(f"{api.api_name} cannot be narrowed to a topic; these can: {possible}")
+        if self.partition is not None and api not in PARTITIONS:
+            possible = _names_of(*PARTITIONS)
+            raise ValueError(
+                f"{api.api_name} cannot be narrowed to a partition; these can: {possible}"
+            )
+
+
+def _served_api(api: object) -> ApiSpec:
+    name = api.name if isinstance(api, ApiKey) else str(api)
+    wanted = name.replace("_", "").lower()
+    for key in ApiKey:
+        if key.name.replace("_", "").lower() == wanted:
+            served = _API_TABLE.get(key)
+            if served is None:
+                raise ValueError(f"{key.api_name} is not served; Produce, for example, is")
+            return served
+    raise ValueError(f"there is no API {api!r}; there are, for example, Produce and ListOffsets")
+
+
+def _name(field: str, value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise ValueError(f"{field} must be a name, not {value!r}")
+
+
+def _number(field: str, value: object, *, at_least: int) -> int | None:
+    if value is None:
+        return None
+    # bool is an int in Python, but no number to people.
+    if isinstance(value, int) and not isinstance(value, bool) and value >= at_least:
+        return value
+    raise ValueError(f"{field} must be a number of at least {at_least}, not {value!r}")
+
+
+def _error_code(error: object) -> ErrorCode | None:
+    if error is None or (isinstance(error, ErrorCode) and error):
+        return error
+    if isinstance(error, str) and error in ErrorCode.__members__ and ErrorCode[error]:
+        return ErrorCode[error]
+    raise ValueError(f"there is no error {error!r}; one is NOT_LEADER_OR_FOLLOWER")
+
+
+def _loss(lose: object) -> Loss | None:
+    if lose is None:
+        return None
+    try:
+        return Loss(lose)
+    except ValueError:
+        known = " or ".join(loss.value for loss in Loss)
+        raise ValueError(f"lose must be {known}, not {lose!r}") from None
+
+
+def _has_error_code(served: ApiSpec) -> bool:
+    """Whether the response has one error for the whole request, in every version served."""
+    return any(
+        field.name == "error_code"
+        and served.min_version in field.versions
+        and served.max_version in field.versions
+        for field in response_class(served.key).SPEC.root.fields
+    )
+
+
+def _names_of(*apis: ApiKey) -> str:
+    return ", ".join(api.api_name for api in apis)

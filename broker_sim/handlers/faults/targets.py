@@ -1,0 +1,116 @@
+"""What a request names, for the APIs that answer by partition or by topic.
+
+A fault can be narrowed to a topic or partition for these APIs, and their handlers ask
+`context.faults.error_for` for each of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from broker_sim.handlers.context import RequestContext
+    from broker_sim.protocol import messages
+
+__all__ = ["PARTITIONS", "TOPICS", "targets_of"]
+
+NO_PARTITION = -1
+
+
+def targets_of(request: Any, context: RequestContext) -> list[TopicPartition]:
+    """Return the partitions that a request names, or its topics with the partition -1.
+
+    The topic is "" for an unknown topic id. Empty for an API that answers for the request as a whole.
+    """
+    api = context.api_key
+    if api in PARTITIONS:
+        return list(PARTITIONS[api](request, context))
+    if api in TOPICS:
+        return [TopicPartition(name, NO_PARTITION) for name in TOPICS[api](request, context)]
+    return []
+
+
+def _name_of(topic_id: bytes, context: RequestContext) -> str:
+    return context.broker.image.topic_names.get(topic_id, "")
+
+
+def _produce(request: messages.ProduceRequest, context: RequestContext) -> Iterator[TopicPartition]:
+    for topic in request.topic_data:
+        name = topic.name or _name_of(topic.topic_id, context)
+        for partition in topic.partition_data:
+            yield TopicPartition(name, partition.index)
+
+
+def _fetch(request: messages.FetchRequest, context: RequestContext) -> Iterator[TopicPartition]:
+    for topic in request.topics:
+        name = topic.topic or _name_of(topic.topic_id, context)
+        for partition in topic.partitions:
+            yield TopicPartition(name, partition.partition)
+
+
+def _list_offsets(
+    request: messages.ListOffsetsRequest, _: RequestContext
+) -> Iterator[TopicPartition]:
+    for topic in request.topics:
+        for partition in topic.partitions:
+            yield TopicPartition(topic.name, partition.partition_index)
+
+
+def _delete_records(
+    request: messages.DeleteRecordsRequest, _: RequestContext
+) -> Iterator[TopicPartition]:
+    for topic in request.topics:
+        for partition in topic.partitions:
+            yield TopicPartition(topic.name, partition.partition_index)
+
+
+def _offset_for_leader_epoch(
+    request: messages.OffsetForLeaderEpochRequest, _: RequestContext
+) -> Iterator[TopicPartition]:
+    for topic in request.topics:
+        for partition in topic.partitions:
+            yield TopicPartition(topic.topic, partition.partition)
+
+
+def _metadata(request: messages.MetadataRequest, context: RequestContext) -> Iterator[str]:
+    # Null asks for all topics; in version 0, which has no null, an empty list does.
+    if request.topics is None or (context.api_version == 0 and not request.topics):
+        yield from context.broker.image.topics
+    for topic in request.topics or ():
+        yield topic.name or _name_of(topic.topic_id, context)
+
+
+def _delete_topics(request: messages.DeleteTopicsRequest, context: RequestContext) -> Iterator[str]:
+    yield from request.topic_names
+    for topic in request.topics:
+        yield topic.name or _name_of(topic.topic_id, context)
+
+
+def _names_of_topics(
+    request: messages.CreateTopicsRequest | messages.CreatePartitionsRequest, _: RequestContext
+) -> Iterator[str]:
+    for topic in request.topics:
+        yield topic.name
+
+
+PARTITIONS: Mapping[ApiKey, Callable[[Any, RequestContext], Iterator[TopicPartition]]] = {
+    ApiKey.PRODUCE: _produce,
+    ApiKey.FETCH: _fetch,
+    ApiKey.LIST_OFFSETS: _list_offsets,
+    ApiKey.DELETE_RECORDS: _delete_records,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
+}
+"""The APIs whose responses have an error for each partition."""
+
+TOPICS: Mapping[ApiKey, Callable[[Any, RequestContext], Iterator[str]]] = {
+    ApiKey.METADATA: _metadata,
+    ApiKey.CREATE_TOPICS: _names_of_topics,
+    ApiKey.CREATE_PARTITIONS: _names_of_topics,
+    ApiKey.DELETE_TOPICS: _delete_topics,
+}
+"""The APIs whose responses have an error for each topic."""

@@ -1,0 +1,15 @@
+"""Replicas that clients cannot reach; mirrors `KRaftMetadataCache.getOfflineReplicas`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker_sim.metadata import MetadataImage, PartitionState
+
+__all__ = ["offline_replicas"]
+
+
+def offline_replicas(image: MetadataImage, state: PartitionState) -> list[int]:
+    """Return the replicas whose brokers are fenced or not registered."""
+    return [replica for replica in state.replicas if image.alive_broker(replica) is None]

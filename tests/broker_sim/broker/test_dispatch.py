@@ -1,0 +1,169 @@
+"""From a frame to its handler and back: what `RequestDispatcher` does with every request."""
+
+import pytest
+
+from broker_sim.broker.dispatch import RequestDispatcher
+from broker_sim.cluster.requests import produce_request
+from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers import ApiSpec, ApiTable
+from broker_sim.handlers.faults import Fault, FaultInjector
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.headers import RequestHeader, encode_request
+from broker_sim.runtime.action_queue import ActionQueue
+
+
+class Setup:
+    """A dispatcher of its own in front of the only broker of a cluster."""
+
+    def __init__(self, make_frame_client):
+        cluster = VirtualCluster(1)
+        cluster.create_topic("t", 1, 1)
+        self.broker = cluster.nodes.brokers[1]
+        self.faults = FaultInjector()
+        self.actions = ActionQueue()
+        self.delayed = []
+        self.client = make_frame_client(self.dispatcher_with(ApiTable()).dispatch)
+
+    def dispatcher_with(self, api_table):
+        return RequestDispatcher(self.broker, api_table, self.faults, self.actions, self.call_later)
+
+    def call_later(self, delay_ms, callback, *args):
+        self.delayed.append((delay_ms, callback, args))
+
+    @property
+    def log_end_offset(self):
+        ((_, partition),) = self.broker.replica_manager.partitions.items()
+        return partition.log.log_end_offset
+
+
+@pytest.fixture
+def setup(make_frame_client):
+    return Setup(make_frame_client)
+
+
+def header(api_key, version):
+    return RequestHeader(api_key, version, 7, "test")
+
+
+def frame_of(request, version):
+    return b"".join(encode_request(header(ApiKey(request.API_KEY), version), request))[4:]
+
+
+def error_of(response):
+    return response.responses[0].partition_responses[0].error_code
+
+
+def test_response_comes_in_the_version_and_with_the_correlation_id_of_the_request(setup):
+    response = setup.client.ask(messages.MetadataRequest(topics=None), 12)
+    assert [topic.name for topic in response.topics] == ["t"]
+
+
+@pytest.mark.parametrize(
+    "cut", [1, 5, 9, 20], ids=["api key", "correlation id", "client id", "body"]
+)
+def test_request_that_ends_too_early_is_a_protocol_error(setup, cut):
+    frame = frame_of(produce_request(("t", 0)), 9)
+    with pytest.raises(ProtocolError):
+        setup.client.send_frame(frame[:cut], header(ApiKey.PRODUCE, 9))
+    assert setup.log_end_offset == 0
+
+
+def test_unknown_api_is_a_protocol_error(setup):
+    frame = (999).to_bytes(2, "big") + frame_of(messages.MetadataRequest(), 12)[2:]
+    with pytest.raises(ProtocolError, match="no API with the key 999"):
+        setup.client.send_frame(frame, header(ApiKey.METADATA, 12))
+
+
+def test_api_that_is_not_served_is_a_protocol_error(setup):
+    request = messages.ControllerRegistrationRequest()
+    with pytest.raises(ProtocolError, match="CONTROLLER_REGISTRATION version 0 is not served"):
+        setup.client.send(request, 0)
+
+
+@pytest.mark.parametrize("version", [2, 14])
+def test_version_that_is_not_served_is_a_protocol_error_that_names_the_client(setup, version):
+    frame = bytearray(frame_of(produce_request(("t", 0)), 9))
+    frame[2:4] = version.to_bytes(2, "big")
+    with pytest.raises(ProtocolError, match=f"PRODUCE version {version} is not served.*'test'"):
+        setup.client.send_frame(frame, header(ApiKey.PRODUCE, version))
+
+
+def test_too_new_api_versions_is_answered_in_version_0_with_the_versions_to_ask_in(setup):
+    frame = bytearray(frame_of(messages.ApiVersionsRequest(), 0))
+    frame[2:4] = (99).to_bytes(2, "big")
+    # Version 99 is flexible, so its header ends with an empty set of tagged fields.
+    (response,) = setup.client.send_frame(bytes(frame) + b"\0", header(ApiKey.API_VERSIONS, 99))
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(api.api_key, api.min_version, api.max_version) for api in response.api_keys] == [
+        (ApiKey.API_VERSIONS, 0, 4)
+    ]
+
+
+class OneApi:
+    """An API table whose only API has this handler."""
+
+    def __init__(self, handler):
+        self._spec = ApiSpec(ApiKey.METADATA, 0, 13, handler)
+
+    def find(self, api_key, api_version):
+        return self._spec
+
+
+def test_actions_of_a_handler_run_when_it_has_returned(setup):
+    order = []
+
+    def handle(request, context, respond):
+        setup.actions.add(lambda: order.append("action"))
+        respond(messages.MetadataResponse())
+        order.append("handler")
+
+    setup.dispatcher_with(OneApi(handle)).dispatch(
+        memoryview(frame_of(messages.MetadataRequest(), 12)),
+        setup.client,
+        lambda _: order.append("response"),
+    )
+    assert order == ["response", "handler", "action"]
+
+
+def test_actions_run_when_a_handler_has_failed(setup):
+    done = []
+
+    def handle(request, context, respond):
+        setup.actions.add(lambda: done.append(True))
+        raise ZeroDivisionError
+
+    dispatcher = setup.dispatcher_with(OneApi(handle))
+    frame = memoryview(frame_of(messages.MetadataRequest(), 12))
+    with pytest.raises(ZeroDivisionError):
+        dispatcher.dispatch(frame, setup.client, print)
+    assert done == [True]
+
+
+def test_none_ends_a_request_without_a_response(setup):
+    assert setup.client.send(produce_request(("t", 0), acks=0), 9) == [None]
+    assert setup.log_end_offset == 1
+
+
+def test_fault_delays_the_response_and_not_the_work(setup):
+    setup.faults.inject(Fault(api="Produce", delay_ms=5))
+    responses = setup.client.send(produce_request(("t", 0), acks=1), 9)
+    assert (responses, setup.log_end_offset) == ([], 1)
+    ((delay_ms, callback, args),) = setup.delayed
+    callback(*args)
+    assert delay_ms == 5
+    assert error_of(responses[0]) == ErrorCode.NONE
+
+
+def test_fault_loses_the_request_before_its_handler(setup):
+    setup.faults.inject(Fault(api="Produce", lose="request"))
+    assert setup.client.send(produce_request(("t", 0), acks=1), 9) == []
+    assert (setup.client.closed, setup.log_end_offset) == (["injected fault"], 0)
+
+
+def test_fault_of_another_broker_does_not_hit(setup):
+    setup.faults.inject(Fault(api="Produce", broker=2, lose="request"))
+    response = setup.client.ask(produce_request(("t", 0), acks=1), 9)
+    assert error_of(response) == ErrorCode.NONE
