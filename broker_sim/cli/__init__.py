@@ -62,6 +62,8 @@ def main() -> None:
         code = error.exit_code
     except click.Abort:
         code = 130
+    finally:
+        gc.enable()
     sys.exit(code if isinstance(code, int) else 0)
 
 

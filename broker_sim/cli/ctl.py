@@ -130,7 +130,7 @@ def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[click.Parameter]
             )
         elif kind == "bool":
             names = f"{option}/--no-{name.replace('_', '-')}" if parameter.default else option
-            parameters.append(click.Option([names], default=None))
+            parameters.append(click.Option([names], is_flag=True, default=None))
         elif kind == "Mapping[str, str]":
             parameters.append(
                 click.Option(

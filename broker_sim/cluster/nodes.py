@@ -227,9 +227,16 @@ class Nodes:
                 self.links.set_fault(other, broker_id, LinkFault(drop=drop))
 
     def set_link(self, source: int, target: int, *, drop: bool, delay_ms: int) -> None:
-        """Cut or slow the link from one broker to another; the defaults mend it."""
+        """Cut or slow the link from one broker to another; the defaults mend it.
+
+        Raises ValueError for a link that cannot be.
+        """
         self.node(source)
         self.node(target)
+        if source == target:
+            raise ValueError(f"a link goes to another broker, not from {source} to {target}")
+        if delay_ms < 0:
+            raise ValueError(f"'delay_ms' must be at least 0, not {delay_ms}")
         self.links.set_fault(source, target, LinkFault(drop, delay_ms))
 
     def create_topic(self, wanted: CreatableTopic) -> int:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from purgatory import ParkedOperation
 
 __all__ = ["BrokerStatus", "ClusterStatus", "FaultStatus", "LinkStatus", "PartitionStatus",
-           "PurgatoryStatus", "ReplicaStatus", "TopicStatus", "cluster_status",
-           "purgatory_status"]  # fmt: skip
+           "PurgatoriesStatus", "PurgatoryStatus", "ReplicaStatus", "TopicStatus",
+           "cluster_status", "purgatories_status"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ class BrokerStatus:
     """Whether the controller has fenced it, or does not know it."""
     epoch: int
     """The broker epoch, -1 before its first registration."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,7 @@ class ClusterStatus:
         """Return plain values."""
         return {
             "cluster_id": self.cluster_id,
-            "brokers": [asdict(broker) for broker in self.brokers],
+            "brokers": [broker.to_json() for broker in self.brokers],
             "links": [link.to_json() for link in self.links],
             "faults": [fault.to_json() for fault in self.faults],
             "topics": [topic.to_json() for topic in self.topics],
@@ -218,6 +222,29 @@ class PurgatoryStatus:
             "completed": self.completed,
             "expired": self.expired,
             "parked": parked,
+        }
+
+
+class PurgatoriesStatus(tuple[PurgatoryStatus, ...]):
+    """All purgatories of all live brokers, broker by broker."""
+
+    __slots__ = ()
+
+    def of(self, broker_id: int, name: str) -> PurgatoryStatus:
+        """Return one purgatory, such as `of(1, "Produce")`. LookupError if it is not there."""
+        for purgatory in self:
+            if (purgatory.broker, purgatory.name) == (broker_id, name):
+                return purgatory
+        known = ", ".join(f"{one.broker} {one.name}" for one in self) or "none"
+        raise LookupError(f"broker {broker_id} has no purgatory {name!r}; there are {known}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values, grouped by broker."""
+        brokers: dict[int, list[dict[str, Any]]] = {}
+        for purgatory in self:
+            brokers.setdefault(purgatory.broker, []).append(purgatory.to_json())
+        return {
+            "brokers": [{"id": broker, "purgatories": rows} for broker, rows in brokers.items()]
         }
 
 
@@ -298,9 +325,9 @@ def _partition_status(nodes: Nodes, topic_partition: TopicPartition) -> Partitio
     )
 
 
-def purgatory_status(nodes: Nodes) -> tuple[PurgatoryStatus, ...]:
+def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:
     """Return every purgatory of every live broker, with the operations that are parked in it."""
-    return tuple(
+    return PurgatoriesStatus(
         PurgatoryStatus(
             broker_id,
             statistics.name,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.listeners import Listeners
     from broker_sim.cluster.nodes import Nodes
-    from broker_sim.cluster.status import ClusterStatus, PurgatoryStatus, TopicStatus
+    from broker_sim.cluster.status import ClusterStatus, PurgatoriesStatus, TopicStatus
     from broker_sim.handlers.faults import Fault, InjectedFault
 
 __all__ = ["Verbs"]
@@ -193,11 +193,11 @@ class Verbs(Face):
         return cluster_status(self.nodes)
 
     @verb("GET", "/purgatory")
-    def purgatory(self) -> tuple[PurgatoryStatus, ...]:
+    def purgatory(self) -> PurgatoriesStatus:
         """Return what is parked where: keys, age, time left, wheel level and bucket."""
-        from broker_sim.cluster.status import purgatory_status  # noqa: PLC0415
+        from broker_sim.cluster.status import purgatories_status  # noqa: PLC0415
 
-        return purgatory_status(self.nodes)
+        return purgatories_status(self.nodes)
 
     @verb("GET", "/metrics")
     def metrics(self) -> str:

@@ -23,8 +23,6 @@ from broker_sim.errors import (
     ApiError,
     ClusterTimeoutError,
     MissingExtraError,
-    UnknownBrokerError,
-    UnknownPartitionError,
     WrongStateError,
 )
 from broker_sim.handlers.faults import Fault
@@ -43,10 +41,9 @@ __all__ = ["serve"]
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """What Prometheus expects of an answer that is text."""
 STATUS_OF_ERROR: dict[type[Exception], int] = {
-    BadRequestError: 400,
+    ValueError: 400,
     ApiError: 400,
-    UnknownBrokerError: 404,
-    UnknownPartitionError: 404,
+    LookupError: 404,
     WrongStateError: 409,
     MissingExtraError: 501,
     ClusterTimeoutError: 504,

@@ -103,7 +103,7 @@ def test_watching_looks_as_often_as_asked_and_counts_by_the_clock(terminal):
 
 def test_the_answer_of_a_cluster_can_be_shown(terminal):
     cluster = VirtualCluster(brokers=2)
-    terminal.print(render(cluster.purgatory(), None, 0.0))
+    terminal.print(render(cluster.purgatory().to_json(), None, 0.0))
     names = {row[1] for row in _rows(terminal, "purgatories")}
     assert {"Produce", "Fetch"} <= names
 
