@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["DAY_S", "Order", "VirtualEventLoop"]
 
 DAY_S = 86_400.0
+_EAGER: object = getattr(asyncio, "eager_task_factory", ...)
+"""asyncio's factory of eager tasks, from Python 3.12 on; its tasks get numbers too."""
 Order = Literal["fifo", "seeded"]
 
 
@@ -383,7 +385,9 @@ class VirtualEventLoop(NetworkLoop):
         if name is None:
             self._task_numbers += 1
             name = f"{getattr(coro, '__qualname__', 'task')}-{self._task_numbers}"
-        if self._task_factory is not None:
+        if self._task_factory is _EAGER:
+            options["eager_start"] = True
+        elif self._task_factory is not None:
             return super().create_task(coro, name=name, context=context, **options)
         return NumberedTask(coro, loop=self, name=name, context=context, **options)
 

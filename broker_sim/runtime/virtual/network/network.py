@@ -172,9 +172,9 @@ class Network:
         client_host = _current_host.get()
         self._made += 1
         number = self._made
-        there = f"{address}:{port}"
+        there, name = f"{address}:{port}", host or address
         client = End(client_host, frozenset({ANY, client_host}))
-        server = End(there, frozenset({ANY, address, there, str(host), f"{host}:{port}"}))
+        server = End(there, frozenset({ANY, address, there, name, f"{name}:{port}"}))
         forth = Pipe(self, client, server, f"{number}>")
         back = Pipe(self, server, client, f"{number}<")
         if local is None:

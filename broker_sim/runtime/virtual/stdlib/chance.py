@@ -93,11 +93,13 @@ def _uuid1(node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
 _GENERATORS = {"Random", "SystemRandom"}
 _FUNCTIONS = sorted({*random.__all__} - _GENERATORS)
 
-RANDOM_REPLACEMENTS: dict[str, Callable[..., Any]] = {name: _draw(name) for name in _FUNCTIONS}
 OS_REPLACEMENTS: dict[str, Callable[..., bytes]] = {
     name: _bytes(getattr(os, name)) for name in ("urandom", "getrandom") if hasattr(os, name)
 }
 UUID_REPLACEMENTS: dict[str, Callable[..., Any]] = {"uuid1": _uuid1}
 
 # `random` keeps its own name of os.urandom, for SystemRandom and with it for `secrets`.
-RANDOM_REPLACEMENTS["_urandom"] = OS_REPLACEMENTS["urandom"]
+RANDOM_REPLACEMENTS: dict[str, Callable[..., Any]] = {
+    "_urandom": _bytes(os.urandom),
+    **{name: _draw(name) for name in _FUNCTIONS},
+}

@@ -13,6 +13,7 @@ import time
 import uuid
 from datetime import datetime
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.current import current_worker
@@ -70,9 +71,12 @@ def install() -> None:
 
 
 def _put(owner: Any, name: str, replacement: Any) -> None:
+    """Put a function into a module or a class, under the name by which pickle finds it there."""
     real = getattr(owner, name)
-    replacement.__name__ = getattr(real, "__name__", name)
-    replacement.__qualname__ = getattr(real, "__qualname__", name)
+    is_module = isinstance(owner, ModuleType)
+    replacement.__module__ = owner.__name__ if is_module else owner.__module__
+    replacement.__name__ = name
+    replacement.__qualname__ = name if is_module else f"{owner.__qualname__}.{name}"
     replacement.__doc__ = real.__doc__
     setattr(owner, name, replacement)
     _undo.append(partial(setattr, owner, name, real))

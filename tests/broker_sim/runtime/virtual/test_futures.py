@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
+
+import pytest
 
 from broker_sim.runtime.virtual.futures import OrderedWeakSet
 
@@ -39,6 +42,38 @@ def test_names_of_tasks_are_the_same_in_each_run(run):
     assert names == run(main)
     assert names[1:] == ["sleep-2", "sleep-3"]
     assert names[0].endswith("main-1")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with Python 3.12")
+def test_eager_tasks_have_numbers_and_names_too(run):
+    async def main():
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        began = []
+
+        async def note():
+            began.append(1)
+            await asyncio.sleep(1)
+
+        task = asyncio.create_task(note())
+        assert began == [1]
+        await task
+        return task.get_name().rsplit(".", 1)[-1], hash(task) < 100
+
+    assert run(main) == ("note-2", True)
+
+
+def test_other_task_factories_are_used_as_they_are(run):
+    class Task(asyncio.Task):
+        pass
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        loop.set_task_factory(lambda loop, coro, **options: Task(coro, loop=loop, **options))
+        task = asyncio.create_task(asyncio.sleep(1))
+        await task
+        return type(task), task.get_name()
+
+    assert run(main) == (Task, "sleep-2")
 
 
 def test_futures_are_equal_to_themselves_only(run):

@@ -6,6 +6,9 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import logging
+import os
+import pickle
+import random
 import threading
 import time
 from datetime import date, datetime
@@ -138,6 +141,11 @@ def test_stepped_loop_has_its_clocks_in_callbacks_only():
     loop.step()
     assert seen == [5]
     assert 0 <= time.monotonic() - before < 10
+
+
+def test_replacements_are_pickled_by_their_names():
+    for function in (time.time, random.choice, os.urandom, random.Random.seed):
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 def test_uninstall_gives_back_what_was_there():
