@@ -130,7 +130,7 @@ def test_produce_that_waits_is_answered_when_its_broker_hears_that_it_no_longer_
 def test_broker_has_caught_up_when_its_registration_is_in_its_metadata(setup):
     assert setup.broker.has_caught_up
     setup.cluster.kill(1)
-    setup.cluster.start(1)
+    setup.cluster.start(1, wait=False)
     restarted = setup.cluster.nodes.brokers[1]
     assert not restarted.has_caught_up
     setup.cluster.run_until(lambda: restarted.has_caught_up)
@@ -151,7 +151,7 @@ def test_killed_broker_answers_nothing_that_is_parked(setup):
 def test_restarted_broker_keeps_its_log_and_is_a_new_object(setup):
     setup.wait(setup.produce(acks=-1))
     setup.cluster.kill(1)
-    setup.cluster.start(1)
+    setup.cluster.start(1, wait=False)
     restarted = setup.cluster.nodes.brokers[1]
     assert restarted is not setup.broker
     setup.cluster.run_until(lambda: KEY in restarted.replica_manager.partitions)
@@ -164,7 +164,7 @@ def test_log_of_a_topic_that_was_deleted_meanwhile_is_not_kept(setup):
     logs = setup.cluster.nodes.node(1).logs
     setup.cluster.kill(1)
     setup.cluster.nodes.controller.delete_topics(["t"])
-    setup.cluster.start(1)
+    setup.cluster.start(1, wait=False)
     assert logs.get(KEY, topic_id) is not None
     restarted = setup.cluster.nodes.brokers[1]
     setup.cluster.run_until(lambda: restarted.has_caught_up)

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from broker_sim.cluster.cluster import Cluster
-from broker_sim.cluster.nodes import UnknownBrokerError
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ErrorCode, UnknownBrokerError
 from broker_sim.handlers.faults import Fault
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
@@ -98,8 +97,7 @@ def client(cluster):
 
 
 def end_offset(cluster, partition=0):
-    state = cluster.status()["topics"][0]["partitions"][partition]
-    return state["replicas"][0]["log_end_offset"]
+    return cluster.status().partition(TOPIC, partition).replicas[0].log_end_offset
 
 
 def test_error_is_answered_count_times_and_nothing_is_appended(cluster, client):
@@ -108,7 +106,7 @@ def test_error_is_answered_count_times_and_nothing_is_appended(cluster, client):
     assert [client.produce(0)[0] for _ in range(3)] == [NOT_LEADER, NOT_LEADER, ErrorCode.NONE]
     assert end_offset(cluster) == before + 1
     assert (fault.hits, fault.remaining) == (2, 0)
-    assert cluster.status()["faults"] == []
+    assert cluster.status().faults == ()
 
 
 @pytest.mark.parametrize("version", [9, 13])
