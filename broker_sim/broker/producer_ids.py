@@ -1,4 +1,4 @@
-"""Producer ids in blocks from the controller; mirrors ``RPCProducerIdManager`` (KIP-730)."""
+"""Producer ids in blocks from the controller; mirrors `RPCProducerIdManager` (KIP-730)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RETRY_BACKOFF_MS = 50
 
 
 class ProducerIds:
-    """Hands out ids; the next block is asked for when a tenth of the last one is left, or none."""
+    """Hands out ids. The next block is requested when a tenth of this one is left, or nothing."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class ProducerIds:
         self._retry_ms = 0
 
     def next_id(self) -> int | None:
-        """Return an id that nobody else has, or None while no block is here; the client asks again."""
+        """Return an id that no other producer has, or None while no block is here."""
         if self._next_id == self._end_id:
             if self._next_block is None:
                 self._maybe_request_block()

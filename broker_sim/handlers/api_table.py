@@ -1,7 +1,7 @@
 """Which APIs are served, in which versions, and by which handler: the only list of them.
 
-The ranges are those of Kafka 4.3.1; a cluster may advertise those of an older release. Mirrors ``ApiVersionManager`` and the dispatch at the top of
-``KafkaApis.handle``.
+The ranges are those of Kafka 4.3.1; a cluster may advertise those of an older release. Mirrors
+`ApiVersionManager` and the dispatch at the top of `KafkaApis.handle`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ApiSpec(NamedTuple):
     max_version: int
     handler: Handler
     advertised_min_version: int | None = None
-    """Lower than ``min_version`` where clients insist on it."""
+    """Lower than `min_version` where clients insist on it."""
 
     @property
     def advertised(self) -> tuple[int, int, int]:

@@ -1,6 +1,6 @@
-"""How a broker asks the controller: by name of the verb, over a link, with an answer later.
+"""How a broker asks the controller: a verb goes there over a link, its result comes back later.
 
-Mirrors ``NodeToControllerChannelManager`` and the forwarding of admin requests (KIP-590).
+Mirrors `NodeToControllerChannelManager` and the forwarding of admin requests (KIP-590).
 """
 
 from __future__ import annotations
@@ -23,4 +23,4 @@ class ControllerChannel(Protocol):
     def call(
         self, verb: Callable[[Controller], Result], on_result: Callable[[Result], None]
     ) -> None:
-        """Run ``verb(controller)`` there and ``on_result(result)`` here, when it has come back."""
+        """Run `verb(controller)` there, and `on_result(result)` here when the result has arrived."""

@@ -1,7 +1,12 @@
 """AlterPartitionReassignments (key 45), versions 0-1 (KIP-455).
 
-Mirrors ``ControllerApis.handleAlterPartitionReassignments``. Version 1 can forbid that a partition's
-number of replicas changes (KIP-860).
+Mirrors `ControllerApis.handleAlterPartitionReassignments`.
+
+Behaviour:
+* each partition succeeds or fails alone; replicas of null cancel its move
+* answers when the move has begun
+
+Version notes: 1 can forbid that a partition's number of replicas changes (KIP-860).
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ def handle_alter_partition_reassignments(
     context: RequestContext,
     respond: Callable[[messages.AlterPartitionReassignmentsResponse], None],
 ) -> None:
-    """Start moving partitions to other replicas, or give up the moves (replicas None)."""
+    """Start to move partitions to other replicas, or cancel moves (replicas None)."""
     wanted = [
         Reassignment(topic.name, partition.partition_index, partition.replicas)
         for topic in request.topics

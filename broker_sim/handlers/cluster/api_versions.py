@@ -1,4 +1,8 @@
-"""ApiVersions (key 18), versions 0-4; mirrors ``KafkaApis.handleApiVersionsRequest``.
+"""ApiVersions (key 18), versions 0-4; mirrors `KafkaApis.handleApiVersionsRequest`.
+
+Behaviour:
+* lists the APIs that are served, in the versions that are advertised, and the features
+* an unknown version is answered by `RequestDispatcher`, in version 0, with UNSUPPORTED_VERSION
 
 Version notes: 3 is flexible and names the client's software (KIP-511), 4 may carry features whose
 lowest version is 0.
@@ -25,7 +29,7 @@ ZERO_FEATURES_VERSION = 4
 
 
 class SupportedFeature(NamedTuple):
-    """The levels of a feature that this broker could work at."""
+    """The levels of a feature that this broker supports."""
 
     name: str
     min_version: int
@@ -40,7 +44,7 @@ _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def limited_features(release: Release) -> tuple[SupportedFeature, ...]:
-    """Return the features of ours that the release has too, at its levels."""
+    """Return our features that the release has too, at the levels of the release."""
     return tuple(
         SupportedFeature(name, *release.features[name][:2])
         for name, _, _ in SUPPORTED_FEATURES
@@ -88,7 +92,7 @@ def handle_api_versions(
 def build_api_versions(
     ranges: Iterable[tuple[int, int, int]], error_code: ErrorCode = ErrorCode.NONE
 ) -> messages.ApiVersionsResponse:
-    """Return a response that lists the ranges; also with UNSUPPORTED_VERSION, for a newer client."""
+    """Return a response that lists the ranges, with UNSUPPORTED_VERSION for a newer client."""
     return messages.ApiVersionsResponse(
         error_code=error_code,
         api_keys=[messages.ApiVersionsResponse.ApiVersion(*range_) for range_ in ranges],

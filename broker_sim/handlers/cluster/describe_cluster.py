@@ -1,6 +1,12 @@
-"""DescribeCluster (key 60), versions 0-2; mirrors ``KafkaApis.handleDescribeCluster``.
+"""DescribeCluster (key 60), versions 0-2; mirrors `KafkaApis.handleDescribeCluster`.
+
+Behaviour:
+* lists the living brokers, on demand the fenced ones too
+* the controller that is named is any living broker, as clients cannot reach KRaft's controllers
 
 Version notes: 1 tells brokers from controllers (KIP-919), 2 can list fenced brokers (KIP-1073).
+
+Left out: endpoints of controllers; asking for them is MISMATCHED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations
@@ -27,7 +33,7 @@ def handle_describe_cluster(
     context: RequestContext,
     respond: Callable[[messages.DescribeClusterResponse], None],
 ) -> None:
-    """List the living brokers, or all of them, and name any as the controller, as Kafka does."""
+    """List the brokers."""
     if request.endpoint_type != BROKERS:
         respond(_wrong_endpoint(request.endpoint_type))
         return

@@ -1,11 +1,13 @@
-"""ElectLeaders (key 43), versions 0-2; mirrors ``ControllerApis.handleElectLeaders``.
+"""ElectLeaders (key 43), versions 0-2; mirrors `ControllerApis.handleElectLeaders`.
+
+Behaviour:
+* the controller elects; each partition succeeds or fails alone
+* the response is parked in the ElectLeader purgatory, watched under every partition that has a new
+  leader, until this broker's own metadata shows those leaders, or until the request's timeout, as in
+  `ReplicaManager.electLeaders`
 
 Version notes: 0 knows preferred elections only (KIP-183), 1 unclean ones too and an error code for
 the whole request (KIP-460), 2 is flexible.
-
-The controller elects and answers; the reply is parked in the ElectLeader purgatory, watched under
-every partition that got a new leader, until this broker's own metadata shows those leaders, or
-until the request's timeout, as in ``ReplicaManager.electLeaders``.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ PartitionResult = messages.ElectLeadersResponse.PartitionResult
 
 
 class _Elections(NamedTuple):
-    """What the controller did: results by topic, and who now leads where an election was held."""
+    """What the controller did: results by topic, and the new leaders by partition."""
 
     results: list[TopicResult]
     new_leaders: dict[TopicPartition, int]
@@ -45,11 +47,11 @@ def handle_elect_leaders(
     context: RequestContext,
     respond: Callable[[messages.ElectLeadersResponse], None],
 ) -> None:
-    """Elect the leaders of the partitions (None: of all); answer when this broker knows them."""
+    """Elect the leaders of the partitions (None: of all)."""
     broker = context.broker
     deadline_ms = broker.clock.now_ms() + request.timeout_ms
 
-    def answer(elections: _Elections) -> None:
+    def on_elected(elections: _Elections) -> None:
         response = messages.ElectLeadersResponse(replica_election_results=elections.results)
         if not elections.new_leaders:
             respond(response)
@@ -86,7 +88,7 @@ def handle_elect_leaders(
             context.broker,
             request.timeout_ms,
             lambda controller: _elect(controller, request),
-            answer,
+            on_elected,
             refuse,
         )
 

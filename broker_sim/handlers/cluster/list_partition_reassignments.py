@@ -1,7 +1,10 @@
 """ListPartitionReassignments (key 46), version 0 (KIP-455).
 
-Mirrors ``ControllerApis.handleListPartitionReassignments``; as there, the request's timeout does not
-matter.
+Mirrors `ControllerApis.handleListPartitionReassignments`.
+
+Behaviour:
+* lists the partitions that are moving, of those named or of all
+* the request's timeout does not matter, as in Kafka
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ def handle_list_partition_reassignments(
     context: RequestContext,
     respond: Callable[[messages.ListPartitionReassignmentsResponse], None],
 ) -> None:
-    """List the moves under way, of the partitions named or (None) of all."""
+    """List the moves under way, of the partitions named (None: of all)."""
     wanted: dict[str, list[int]] | None = None
     if request.topics is not None:
         wanted = {}

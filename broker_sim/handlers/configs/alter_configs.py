@@ -1,6 +1,12 @@
-"""AlterConfigs (key 33), versions 0-2, deprecated; mirrors ``KafkaApis.handleAlterConfigsRequest``.
+"""AlterConfigs (key 33), versions 0-2, deprecated; mirrors `KafkaApis.handleAlterConfigsRequest`.
 
-It sets exactly the given configurations and drops all others; version 2 is flexible.
+Behaviour:
+* sets exactly the given configurations of a resource and removes all its others
+* each resource changes completely or not at all
+
+Version notes: 2 is flexible.
+
+Left out: see `config_resources`.
 """
 
 from __future__ import annotations
@@ -24,7 +30,7 @@ def handle_alter_configs(
     context: RequestContext,
     respond: Callable[[messages.AlterConfigsResponse], None],
 ) -> None:
-    """Replace the configurations of each resource, completely or not at all."""
+    """Replace the configurations of each resource."""
     alter_configs_of(
         context.broker,
         request.resources,

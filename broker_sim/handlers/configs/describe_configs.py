@@ -1,13 +1,15 @@
-"""DescribeConfigs (key 32), versions 1-4; mirrors ``ConfigHelper.handleDescribeConfigsRequest``.
+"""DescribeConfigs (key 32), versions 1-4; mirrors `ConfigHelper.handleDescribeConfigsRequest`.
 
-Version notes: 1 has sources and synonyms (KIP-226), 3 types and documentation (KIP-569),
-4 is flexible.
+Behaviour:
+* a broker describes topics, itself and the configuration of all brokers, but no other broker; a
+  client asks the broker that it wants to know about
+* each resource succeeds or fails alone, but one of an unknown type makes the whole request fail
 
-A broker describes itself and the configuration of all brokers, not another broker; clients send
-the request to the broker that they ask about.
+Version notes: 1 has sources and synonyms (KIP-226), 3 types and documentation (KIP-569), 4 is
+flexible.
 
-Deliberate difference: loggers, client metrics and groups have no configurations here; asking for
-them is an INVALID_REQUEST.
+Left out: loggers, client metrics and groups have no configurations; asking for them is an
+INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the "
     "message was sent to an incompatible broker. See the broker logs for more details."
 )
-"""What Kafka's INVALID_REQUEST says where the broker has no words of its own."""
+"""The default message of INVALID_REQUEST in Kafka."""
 
 Resource = messages.DescribeConfigsRequest.DescribeConfigsResource
 Result = messages.DescribeConfigsResponse.DescribeConfigsResult
@@ -51,7 +53,7 @@ def handle_describe_configs(
     context: RequestContext,
     respond: Callable[[messages.DescribeConfigsResponse], None],
 ) -> None:
-    """Describe each resource; one of a type that nobody knows makes the whole request fail."""
+    """Describe each resource."""
     if any(r.resource_type not in KNOWN_RESOURCE_TYPES for r in request.resources):
         error = ApiError(ErrorCode.INVALID_REQUEST, MALFORMED)
         results = [_failed(resource, error) for resource in request.resources]
@@ -78,7 +80,7 @@ def _describe(
 
 
 def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
-    """Return the resource's configurations. Raises ApiError when there is no such resource."""
+    """Return the resource's configurations. Raises ApiError for one that does not exist."""
     image = broker.image
     configs = BrokerConfigs(
         broker.config,

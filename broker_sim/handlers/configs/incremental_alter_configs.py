@@ -1,6 +1,14 @@
-"""IncrementalAlterConfigs (key 44), versions 0-1 (KIP-339); version 1 is flexible.
+"""IncrementalAlterConfigs (key 44), versions 0-1 (KIP-339).
 
-Mirrors ``KafkaApis.handleIncrementalAlterConfigsRequest``.
+Mirrors `KafkaApis.handleIncrementalAlterConfigsRequest`.
+
+Behaviour:
+* sets, deletes, appends to or subtracts from single configurations of a resource
+* each resource changes completely or not at all
+
+Version notes: 1 is flexible.
+
+Left out: see `config_resources`.
 """
 
 from __future__ import annotations
@@ -25,7 +33,7 @@ def handle_incremental_alter_configs(
     context: RequestContext,
     respond: Callable[[messages.IncrementalAlterConfigsResponse], None],
 ) -> None:
-    """Set, delete, append or subtract; each resource changes completely or not at all."""
+    """Change single configurations of each resource."""
     alter_configs_of(
         context.broker,
         request.resources,
@@ -51,7 +59,7 @@ def _alterations(
 
 
 def _alter_op(resource_type: ConfigResourceType, operation: int) -> AlterOp:
-    """Return the operation; only changes of brokers are refused politely if there is none."""
+    """Return the operation. Raises ApiError: with a server error except for brokers, as in Kafka."""
     try:
         return AlterOp(operation)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a client may do, as bits of ``AclOperation``; mirrors ``AuthHelper.authorizedOperations``.
+"""What a client may do, as bits of `AclOperation`; mirrors `AuthHelper.authorizedOperations`.
 
 Without an authorizer everyone may do everything that makes sense for the resource.
 """

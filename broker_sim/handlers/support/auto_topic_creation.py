@@ -1,4 +1,4 @@
-"""Topics that are created because somebody asked for them; mirrors ``AutoTopicCreationManager``."""
+"""Topics that are created because a client asked for them; mirrors `AutoTopicCreationManager`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["creatable_topic"]
 
 
 def creatable_topic(name: str, config: BrokerConfig) -> CreatableTopic:
-    """Return the topic as this broker's configuration wants it; those of coordinators have their own."""
+    """Return the topic as this broker's configuration sets it, which has settings for coordinators' topics."""
     if name == "__consumer_offsets":
         return CreatableTopic(
             name,

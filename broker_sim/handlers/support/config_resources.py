@@ -1,11 +1,9 @@
-"""Changes of configurations on their way through a broker; mirrors ``ConfigAdminManager``.
+"""Changes of configurations on their way through a broker; mirrors `ConfigAdminManager`.
 
-A broker takes changes of its own configuration and of that of all brokers, not of another broker's,
-and knows which kinds of resources have configurations at all. The rest is checked by the
-controller; what was refused here and what it says there make one answer.
+A broker takes changes of its own configuration and of that of all brokers, but not of another
+broker's. The rest is checked by the controller; the answer has what was refused here and there.
 
-Deliberate difference: loggers, client metrics and groups have no configurations here; they count as
-kinds that nobody knows.
+Left out: loggers, client metrics and groups have no configurations; they count as unknown types.
 """
 
 from __future__ import annotations
@@ -46,10 +44,11 @@ def alter_configs_of(
     result_type: Callable[[ErrorCode, str | None, int, str], Result],
     on_results: Callable[[list[Result]], None],
 ) -> None:
-    """Have the controller apply ``verb`` to what may be changed from this broker.
+    """Let the controller apply `verb` to the resources that may be changed from this broker.
 
-    ``change_of`` reads the change of a resource of a known type, or raises `ApiError`;
-    ``on_results`` gets one result per resource, in order, when the controller has answered.
+    `change_of` returns the change of a resource of a known type, or raises ApiError; `result_type`
+    makes a result of error code, error message, type and name. `on_results` gets one result for
+    each resource, in order, when the controller has answered.
     """
     named = Counter(_key(resource) for resource in resources)
     outcomes: dict[tuple[int, str], Outcome] = {}
@@ -85,7 +84,7 @@ def _check_named_once(times: int) -> None:
 
 
 def _target(broker_id: int, resource: AlterableResource) -> ConfigResource:
-    """Return the controller's name of the resource. Raises ApiError with INVALID_REQUEST."""
+    """Return the resource as the controller names it. Raises ApiError with INVALID_REQUEST."""
     try:
         resource_type = ConfigResourceType(resource.resource_type)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Requests that the controller decides on; mirrors ``ForwardingManager`` and ``ControllerApis``.
+"""Requests that the controller decides on; mirrors `ForwardingManager` and `ControllerApis`.
 
-A request's timeout is a deadline for the controller to take it up. Here that happens at once, so a
-timeout that leaves no time at all is the only one that passes, as it does in Kafka: nothing is
-done, and the whole request fails with REQUEST_TIMED_OUT.
+A request's timeout is a deadline for the controller to begin. Here it begins at once, so only a
+timeout of nothing or less passes: as in Kafka, nothing is done, and the whole request fails with
+REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def forward(
     on_result: Callable[[Result], None],
     on_refusal: Callable[[Outcome], None],
 ) -> None:
-    """Run ``verb(controller)`` at the controller and ``on_result`` here with what it returned.
+    """Run `verb(controller)` at the controller and `on_result` here with what it returned.
 
-    ``on_refusal`` runs instead when the request as a whole fails: in time, or by an `ApiError`.
+    `on_refusal` runs instead when the request as a whole fails: by its timeout, or by an ApiError.
     """
     if timeout_ms <= 0:
         on_refusal(Outcome(ErrorCode.REQUEST_TIMED_OUT))

@@ -1,4 +1,4 @@
-"""Where the leader is, told with a NOT_LEADER_OR_FOLLOWER error (KIP-951)."""
+"""Where the leader is, for the response that says NOT_LEADER_OR_FOLLOWER (KIP-951)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["LeaderHints"]
 
 
 class LeaderIdAndEpoch(Protocol):
-    """The ``current_leader`` struct of produce and fetch responses."""
+    """The `current_leader` struct of produce and fetch responses."""
 
     leader_id: int
     leader_epoch: int
 
 
 class LeaderHints:
-    """Fills ``current_leader`` structs and remembers which brokers they name."""
+    """Fills `current_leader` structs and remembers which brokers they name."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image

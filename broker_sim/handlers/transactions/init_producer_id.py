@@ -1,7 +1,12 @@
-"""InitProducerId (key 22), versions 0-5, for idempotent producers (KIP-98).
+"""InitProducerId (key 22), versions 0-5; mirrors `TransactionCoordinator.handleInitProducerId`.
 
-Mirrors ``TransactionCoordinator.handleInitProducerId`` without a transactional id. A request with
-one is answered with NOT_COORDINATOR: there is no transaction coordinator yet.
+Behaviour:
+* an idempotent producer (KIP-98) gets the next id of the block that the controller gave this broker
+* COORDINATOR_LOAD_IN_PROGRESS tells the client to ask again while the next block is on its way
+
+Version notes: 2 is flexible, 3 can name the producer's id and epoch (KIP-360), 4 has PRODUCER_FENCED.
+
+Left out: transactions. A request with a transactional id is answered with NOT_COORDINATOR.
 """
 
 from __future__ import annotations
@@ -27,10 +32,7 @@ def handle_init_producer_id(
     context: RequestContext,
     respond: Callable[[messages.InitProducerIdResponse], None],
 ) -> None:
-    """Give out the next producer id of the block that the controller gave to this broker.
-
-    COORDINATOR_LOAD_IN_PROGRESS tells the client to ask again: the first block is on its way.
-    """
+    """Answer with a new producer id, or say why not."""
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         respond(_failed(ErrorCode.INVALID_REQUEST))
     elif request.transactional_id is not None:

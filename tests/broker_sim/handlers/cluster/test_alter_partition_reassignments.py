@@ -39,7 +39,7 @@ def test_wanted_replicas_are_added_and_the_others_removed_later(broker, reassign
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_move_is_given_up_by_null_replicas(broker, reassign, version):
+def test_null_replicas_cancel_the_move(broker, reassign, version):
     reassign(Topic("t", [Partition(0, [3, 1])]), version=version)
     response = reassign(Topic("t", [Partition(0, None)]), version=version)
     assert results_of(response) == [("t", [(0, ErrorCode.NONE)])]
@@ -78,7 +78,7 @@ def test_change_of_the_replication_factor_can_be_forbidden(reassign, allow):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_timeout_without_any_time_moves_nothing(broker, reassign, version):
+def test_timeout_of_zero_moves_nothing(broker, reassign, version):
     before = broker.image
     response = reassign(Topic("t", [Partition(0, [3, 1])]), version=version, timeout_ms=0)
     assert response.error_code == ErrorCode.REQUEST_TIMED_OUT

@@ -30,23 +30,23 @@ def test_every_version_lists_each_api_with_its_range(broker, version):
 
 
 @pytest.mark.parametrize("text", ["", "-", "a-", ".a", "a b", "a/b", "\u00e4"])
-def test_a_client_whose_name_or_version_is_no_word_is_refused_without_any_apis(broker, text):
+def test_malformed_software_name_or_version_is_refused_without_apis(broker, text):
     for response in (ask(broker, name=text), ask(broker, software_version=text)):
         assert response.error_code == ErrorCode.INVALID_REQUEST
         assert response.api_keys == []
 
 
 @pytest.mark.parametrize("text", ["a", "1", "librdkafka", "apache-kafka-java", "4.3.1-rc1"])
-def test_a_word_of_letters_digits_dots_and_dashes_is_a_name_and_a_version(broker, text):
+def test_letters_digits_dots_and_dashes_make_a_software_name_and_version(broker, text):
     assert ask(broker, name=text, software_version=text).error_code == ErrorCode.NONE
 
 
-def test_before_version_3_clients_do_not_name_themselves(broker):
+def test_software_name_is_not_checked_before_version_3(broker):
     for version in range(3):
         assert ask(broker, version).error_code == ErrorCode.NONE
 
 
-def test_features_with_lowest_level_0_are_told_from_version_4_on(broker):
+def test_features_with_lowest_level_0_are_listed_from_version_4(broker):
     # KIP-584 lets no supported level be 0; version 4 lifts that.
     from_0 = {feature.name for feature in SUPPORTED_FEATURES if feature.min_version == 0}
     others = {feature.name for feature in SUPPORTED_FEATURES} - from_0
@@ -55,7 +55,7 @@ def test_features_with_lowest_level_0_are_told_from_version_4_on(broker):
     assert {feature.name for feature in ask(broker, 4).supported_features} == others | from_0
 
 
-def test_finalized_features_carry_the_version_of_the_metadata_that_they_are_from(broker):
+def test_finalized_features_carry_the_version_of_their_metadata(broker):
     response = ask(broker)
     assert response.finalized_features_epoch == broker.image.version
     levels = {
@@ -109,7 +109,7 @@ def request_header(key, version, correlation_id=5):
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])
-def test_an_unserved_version_is_answered_in_version_0_with_the_range_to_ask_in(version):
+def test_unserved_version_is_answered_in_version_0_with_the_served_range(version):
     # A client that is newer than the broker cannot know what it may send; KIP-511.
     (answer,), closed = exchange(request_header(18, version) + b"\0\0\0\0")
     correlation_id, response = decode_response(18, 0, memoryview(answer)[4:])
@@ -120,7 +120,7 @@ def test_an_unserved_version_is_answered_in_version_0_with_the_range_to_ask_in(v
     assert not closed
 
 
-def test_the_connection_serves_the_client_that_asks_again():
+def test_connection_stays_open_for_the_client_to_ask_again():
     sent, closed = exchange(request_header(18, 99, 1) + b"\0", request_header(18, 0, 2))
     correlation_id, response = decode_response(18, 0, memoryview(sent[1])[4:])
     assert (correlation_id, response.error_code) == (2, ErrorCode.NONE)
@@ -131,11 +131,11 @@ def test_the_connection_serves_the_client_that_asks_again():
     ("key", "version"),
     [(ApiKey.FETCH, 3), (ApiKey.FETCH, 19), (ApiKey.PRODUCE, 2), (ApiKey.JOIN_GROUP, 0)],
 )
-def test_an_unserved_version_of_another_api_ends_the_connection(key, version):
+def test_unserved_version_of_another_api_closes_the_connection(key, version):
     assert exchange(request_header(key, version)) == ([], True)
 
 
-def test_what_is_advertised_is_what_is_served_but_for_the_lowest_versions_of_produce():
+def test_served_versions_are_advertised_and_lower_ones_for_produce_only():
     # librdkafka takes its compression types from Produce's lowest version, so Kafka advertises 0.
     table = ApiTable()
     broker = VirtualCluster(1)

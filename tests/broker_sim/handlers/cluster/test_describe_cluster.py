@@ -50,7 +50,7 @@ def test_no_living_broker_means_no_controller(make_broker):
     assert (response.controller_id, response.brokers) == (-1, [])
 
 
-def test_authorized_operations_are_told_on_demand_only(broker):
+def test_authorized_operations_are_listed_on_demand_only(broker):
     assert describe(broker).cluster_authorized_operations == -(1 << 31)
     asked = describe(broker, include_cluster_authorized_operations=True)
     assert asked.cluster_authorized_operations == 8096  # what Kafka 4.3.1 says
@@ -64,7 +64,7 @@ def test_authorized_operations_are_told_on_demand_only(broker):
         (9, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
     ],
 )
-def test_broker_speaks_for_brokers_only(broker, version, endpoint_type, error_code):
+def test_controller_endpoints_are_refused(broker, version, endpoint_type, error_code):
     response = describe(broker, version, endpoint_type=endpoint_type)
     assert (response.error_code, response.controller_id) == (error_code, -1)
     assert response.brokers == []

@@ -48,37 +48,37 @@ def results_of(response):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_preferred_replica_leads_when_the_reply_comes(moved, version):
+def test_preferred_replica_leads_when_the_response_comes(moved, version):
     (response,) = elect(moved, [("t", [0])], version=version)
     assert results_of(response) == {"t": {0: ErrorCode.NONE}}
     assert moved.image.partition(TopicPartition("t", 0)).leader == 2
 
 
-def test_reply_waits_until_this_broker_knows_the_leaders(moved):
+def test_response_waits_until_this_broker_knows_the_leaders(moved):
     moved.hold_metadata()
-    replies = elect(moved, [("t", [0, 1])])
+    responses = elect(moved, [("t", [0, 1])])
     assert moved.partition("t").leader == 2
-    assert replies == []
+    assert responses == []
     parked = moved.replica_manager.purgatories.elect_leader.parked()
     assert [set(operation.keys) for operation in parked] == [
         {TopicPartition("t", 0), TopicPartition("t", 1)}
     ]
     moved.release_metadata()
-    assert [results_of(response) for response in replies] == [{"t": {0: 0, 1: 0}}]
+    assert [results_of(response) for response in responses] == [{"t": {0: 0, 1: 0}}]
     assert moved.replica_manager.purgatories.elect_leader.num_delayed() == 0
 
 
 @pytest.mark.parametrize("waited_ms", [999, 1_000, 1_001])
-def test_reply_stands_although_the_metadata_does_not_come_in_time(moved, waited_ms):
+def test_response_is_the_same_when_the_metadata_does_not_come_in_time(moved, waited_ms):
     moved.hold_metadata()
-    replies = elect(moved, [("t", [0])], timeout_ms=1_000)
+    responses = elect(moved, [("t", [0])], timeout_ms=1_000)
     moved.pass_time(waited_ms)
-    assert len(replies) == (waited_ms >= 1_000)
+    assert len(responses) == (waited_ms >= 1_000)
     moved.release_metadata()
-    assert [results_of(response) for response in replies] == [{"t": {0: ErrorCode.NONE}}]
+    assert [results_of(response) for response in responses] == [{"t": {0: ErrorCode.NONE}}]
 
 
-def test_partition_that_is_led_as_wished_needs_no_election_and_no_wait(moved):
+def test_partition_led_by_its_preferred_replica_needs_no_election_and_no_wait(moved):
     moved.hold_metadata()
     (response,) = elect(moved, [("t", [2])])
     assert results_of(response) == {"t": {2: ErrorCode.ELECTION_NOT_NEEDED}}
@@ -135,7 +135,7 @@ def test_unknown_election_type_refuses_the_whole_request(moved, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_timeout_without_any_time_elects_nobody(moved, version):
+def test_timeout_of_zero_elects_nobody(moved, version):
     before = moved.image
     (response,) = elect(moved, [("t", [0])], version=version, timeout_ms=0)
     assert results_of(response) == {"t": {0: ErrorCode.REQUEST_TIMED_OUT}}
@@ -143,6 +143,6 @@ def test_timeout_without_any_time_elects_nobody(moved, version):
     assert moved.image is before
 
 
-def test_no_partitions_at_all_are_answered_by_nothing(moved):
+def test_empty_request_has_an_empty_response(moved):
     (response,) = elect(moved, [], timeout_ms=0)
     assert (response.error_code, results_of(response)) == (ErrorCode.NONE, {})

@@ -28,7 +28,7 @@ def moves(broker, topics, timeout_ms=1_000):
     return {topic.name: [p.partition_index for p in topic.partitions] for topic in response.topics}
 
 
-def test_move_tells_all_replicas_and_which_come_and_go(moving):
+def test_move_lists_all_adding_and_removing_replicas(moving):
     request = ListPartitionReassignmentsRequest(1_000, [Named("u", [0])])
     response = moving.ask(handle_list_partition_reassignments, request, 0)
     ((move,),) = (topic.partitions for topic in response.topics)
@@ -40,7 +40,7 @@ def test_null_means_all_moves(moving):
     assert moves(moving, None) == {"t": [0, 2], "u": [0]}
 
 
-def test_only_what_is_asked_for_and_moves_is_listed(moving):
+def test_only_moving_partitions_that_were_asked_for_are_listed(moving):
     asked = [Named("t", [1, 2, 9]), Named("v", [0])]
     assert moves(moving, asked) == {"t": [2]}
 
@@ -49,7 +49,7 @@ def test_topic_that_is_named_twice_is_listed_once(moving):
     assert moves(moving, [Named("t", [0]), Named("t", [2])]) == {"t": [0, 2]}
 
 
-def test_nothing_is_answered_by_nothing(moving):
+def test_empty_request_has_an_empty_response(moving):
     assert moves(moving, []) == {}
 
 

@@ -107,7 +107,7 @@ def test_named_configs_only_and_no_names_mean_all(broker):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_synonyms_are_told_on_demand_only(broker, version):
+def test_synonyms_are_listed_on_demand_only(broker, version):
     asked = Resource(TOPIC, "t", ["retention.ms"])
     (result,) = describe(broker, asked, version=version, synonyms=False)
     config = configs_of(result)["retention.ms"]
@@ -129,14 +129,14 @@ def test_types_come_since_version_3(broker, version):
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_documentation_is_told_on_demand_only(broker, wanted):
+def test_documentation_is_listed_on_demand_only(broker, wanted):
     asked = Resource(TOPIC, "t", ["retention.ms"])
     (result,) = describe(broker, asked, documentation=wanted)
     expected = TOPIC_CONFIGS["retention.ms"].doc if wanted else None
     assert configs_of(result)["retention.ms"].documentation == expected
 
 
-def test_config_of_the_brokers_file_only_is_read_only(broker):
+def test_config_that_only_the_file_sets_is_read_only(broker):
     asked = Resource(BROKER, "1", ["num.partitions", "log.retention.ms"])
     (result,) = describe(broker, asked)
     read_only = {name: config.read_only for name, config in configs_of(result).items()}
@@ -157,7 +157,7 @@ def test_config_of_the_brokers_file_only_is_read_only(broker):
         (Resource(32, "g", None), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_be_described_fails_alone(broker, version, resource, error_code):
+def test_resource_that_cannot_be_described_fails_alone(broker, version, resource, error_code):
     good = Resource(TOPIC, "t", None)
     failed, described = describe(broker, resource, good, version=version)
     assert (failed.error_code, failed.configs) == (error_code, [])
@@ -171,7 +171,7 @@ def test_what_cannot_be_described_fails_alone(broker, version, resource, error_c
 
 
 @pytest.mark.parametrize("unknown_type", [0, 3, 99])
-def test_type_that_nobody_knows_refuses_the_whole_request(broker, unknown_type):
+def test_unknown_resource_type_refuses_the_whole_request(broker, unknown_type):
     results = describe(broker, Resource(TOPIC, "t", None), Resource(unknown_type, "x", None))
     assert [(r.resource_name, r.error_code, r.configs) for r in results] == [
         ("t", ErrorCode.INVALID_REQUEST, []),

@@ -52,7 +52,7 @@ def test_own_broker_and_all_brokers_can_be_changed(broker, alter, version):
     assert broker.image.dynamic_cluster_configs()["log.retention.ms"] == "300"
 
 
-def test_validate_only_changes_nothing_and_tells_what_would_fail(broker, alter):
+def test_validate_only_changes_nothing_and_answers_the_same(broker, alter):
     before = broker.image
     results = alter(
         Resource(TOPIC, "t", [Config("segment.ms", SET, "7000")]),
@@ -116,7 +116,7 @@ def test_unknown_operation_on_a_topic_is_a_server_error_as_in_kafka(alter):
     assert error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_one_bad_value_leaves_all_of_the_resource_as_it_was(broker, alter):
+def test_bad_value_leaves_the_whole_resource_unchanged(broker, alter):
     changes = [Config("segment.ms", SET, "7000"), Config("retention.ms", SET, "soon")]
     ((error_code, message),) = alter(Resource(TOPIC, "t", changes))
     assert error_code == ErrorCode.INVALID_CONFIG
@@ -132,7 +132,7 @@ def test_resource_that_comes_twice_is_refused_twice_and_not_changed(broker, alte
     assert broker.image.topics["t"].configs["retention.ms"] == "100"
 
 
-def test_resource_that_comes_twice_is_not_changed_because_one_of_the_two_is_good(broker, alter):
+def test_resource_that_comes_twice_is_not_changed_though_one_of_the_two_is_valid(broker, alter):
     bad = Resource(BROKER, "1", [Config("log.retention.ms", 7, "1")])
     good = Resource(BROKER, "1", [Config("log.retention.ms", SET, "200")])
     refused = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
@@ -147,5 +147,5 @@ def test_config_that_comes_twice_is_refused(alter):
     ]
 
 
-def test_request_for_nothing_is_answered_by_nothing(alter):
+def test_empty_request_has_an_empty_response(alter):
     assert alter() == []

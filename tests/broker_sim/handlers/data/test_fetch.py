@@ -16,7 +16,7 @@ def ask(broker, version, **fields):
 
 
 @pytest.mark.parametrize("version", range(4, 13))
-def test_an_unknown_isolation_level_fails_every_partition_by_name(broker, version):
+def test_unknown_isolation_level_fails_every_partition_up_to_version_12(broker, version):
     response = ask(broker, version, isolation_level=2)
     assert response.error_code == (ErrorCode.UNKNOWN_SERVER_ERROR if version >= 7 else 0)
     (topic,) = response.responses
@@ -24,19 +24,19 @@ def test_an_unknown_isolation_level_fails_every_partition_by_name(broker, versio
 
 
 @pytest.mark.parametrize("version", range(13, 19))
-def test_an_unknown_isolation_level_fails_the_request_by_id(broker, version):
+def test_unknown_isolation_level_fails_the_request_from_version_13(broker, version):
     response = ask(broker, version, isolation_level=2)
     assert (response.error_code, response.responses) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])
 
 
 @pytest.mark.parametrize("session_id", [0, 77])
-def test_a_session_that_nobody_keeps_cannot_go_on(broker, session_id):
+def test_fetch_session_cannot_be_continued(broker, session_id):
     response = ask(broker, 13, session_id=session_id, session_epoch=5)
     assert response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 @pytest.mark.parametrize("session_epoch", [-1, 0])
-def test_a_whole_request_is_answered_without_a_session(broker, session_epoch):
+def test_full_request_is_answered_without_a_session(broker, session_epoch):
     response = ask(broker, 13, session_epoch=session_epoch)
     assert (response.error_code, response.session_id) == (ErrorCode.NONE, 0)
 

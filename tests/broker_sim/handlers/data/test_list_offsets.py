@@ -24,13 +24,13 @@ def ask(broker, *questions, version=11, isolation_level=0):
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-def test_every_version_can_carry_the_answer(broker, version):
+def test_every_version_can_carry_the_response(broker, version):
     assert ask(broker, ("t", 0, -1), version=version) == {
         ("t", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER
     }
 
 
-def test_a_partition_that_is_asked_twice_fails_and_the_others_do_not_mind(broker):
+def test_partition_that_comes_twice_fails_alone(broker):
     assert ask(broker, ("t", 0, -1), ("t", 0, -2), ("t", 1, -1)) == {
         ("t", 0): ErrorCode.INVALID_REQUEST,
         ("t", 1): ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -38,14 +38,16 @@ def test_a_partition_that_is_asked_twice_fails_and_the_others_do_not_mind(broker
 
 
 @pytest.mark.parametrize(("timestamp", "first_version"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11)])
-def test_a_special_timestamp_is_unknown_before_its_first_version(broker, timestamp, first_version):
+def test_special_timestamp_is_unsupported_before_its_first_version(
+    broker, timestamp, first_version
+):
     for version in range(1, 12):
         (error_code,) = ask(broker, ("t", 0, timestamp), version=version).values()
         unsupported = error_code == ErrorCode.UNSUPPORTED_VERSION
         assert unsupported == (version < first_version)
 
 
-def test_an_unknown_isolation_level_fails(broker):
+def test_unknown_isolation_level_fails(broker):
     (error_code,) = ask(broker, ("t", 0, -1), isolation_level=2).values()
     assert error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 

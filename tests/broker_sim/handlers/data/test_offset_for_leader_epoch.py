@@ -73,23 +73,23 @@ def moved(cluster):
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_the_current_epoch_ends_at_the_end_of_the_log(cluster, version):
+def test_current_epoch_ends_at_the_end_of_the_log(cluster, version):
     cluster.append(3)
     epoch = cluster.state.leader_epoch
     assert cluster.ask(epoch, version=version) == (ErrorCode.NONE, (epoch, 3))
 
 
-def test_the_current_epoch_of_an_empty_log_ends_where_it_begins(cluster):
+def test_current_epoch_of_an_empty_log_ends_where_it_begins(cluster):
     epoch = cluster.state.leader_epoch
     assert cluster.ask(epoch) == (ErrorCode.NONE, (epoch, 0))
 
 
-def test_an_older_epoch_ends_where_the_next_one_begins(moved):
+def test_older_epoch_ends_where_the_next_one_begins(moved):
     assert moved.ask(moved.first_epoch) == (ErrorCode.NONE, (moved.first_epoch, 3))
     assert moved.ask(moved.second_epoch) == (ErrorCode.NONE, (moved.second_epoch, 5))
 
 
-def test_an_epoch_in_which_nothing_was_written_is_answered_by_the_one_before(moved):
+def test_epoch_without_records_is_answered_by_the_one_before(moved):
     moved.move_leader()
     moved.move_leader()
     moved.append(1)
@@ -104,7 +104,7 @@ def test_an_epoch_in_which_nothing_was_written_is_answered_by_the_one_before(mov
     assert moved.ask(skipped) == (ErrorCode.NONE, (moved.second_epoch, 5))
 
 
-def test_an_epoch_before_all_that_is_left_ends_where_the_log_now_begins(moved):
+def test_epoch_before_the_log_start_ends_at_the_log_start(moved):
     asked = DeleteRecordsRequest.DeleteRecordsPartition(0, 4)
     request = DeleteRecordsRequest(
         topics=[DeleteRecordsRequest.DeleteRecordsTopic("t", [asked])], timeout_ms=1000
@@ -114,52 +114,52 @@ def test_an_epoch_before_all_that_is_left_ends_where_the_log_now_begins(moved):
 
 
 @pytest.mark.parametrize("ahead", [1, 100])
-def test_an_epoch_newer_than_all_and_no_epoch_at_all_are_undefined(moved, ahead):
+def test_newer_epoch_and_epoch_minus_one_are_undefined(moved, ahead):
     assert moved.ask(moved.second_epoch + ahead) == (ErrorCode.NONE, UNDEFINED)
     assert moved.ask(-1) == (ErrorCode.NONE, UNDEFINED)
 
 
-def test_a_client_that_lives_in_an_older_epoch_than_the_leader_is_fenced(moved):
+def test_client_with_an_older_current_epoch_is_fenced(moved):
     answer = moved.ask(moved.first_epoch, current=moved.first_epoch)
     assert answer == (ErrorCode.FENCED_LEADER_EPOCH, UNDEFINED)
 
 
-def test_a_client_that_lives_in_a_newer_epoch_than_the_leader_is_told_to_wait(moved):
+def test_client_with_a_newer_current_epoch_has_to_wait(moved):
     answer = moved.ask(moved.first_epoch, current=moved.second_epoch + 1)
     assert answer == (ErrorCode.UNKNOWN_LEADER_EPOCH, UNDEFINED)
 
 
-def test_a_client_in_the_leaders_own_epoch_is_answered(moved):
+def test_client_with_the_leaders_current_epoch_is_answered(moved):
     answer = moved.ask(moved.first_epoch, current=moved.second_epoch)
     assert answer == (ErrorCode.NONE, (moved.first_epoch, 3))
 
 
-def test_a_follower_does_not_answer(moved):
+def test_follower_refuses(moved):
     (follower,) = set(moved.state.replicas) - {moved.state.leader}
     for current in (-1, moved.second_epoch):
         answer = moved.ask(moved.first_epoch, current=current, at=follower)
         assert answer == (ErrorCode.NOT_LEADER_OR_FOLLOWER, UNDEFINED)
 
 
-def test_a_follower_tells_of_the_wrong_epoch_first(moved):
+def test_follower_checks_the_epoch_before_its_role(moved):
     (follower,) = set(moved.state.replicas) - {moved.state.leader}
     answer = moved.ask(moved.first_epoch, current=moved.first_epoch, at=follower)
     assert answer == (ErrorCode.FENCED_LEADER_EPOCH, UNDEFINED)
 
 
-def test_a_broker_without_a_replica_knows_only_that_it_is_elsewhere(moved):
+def test_broker_without_a_replica_is_not_the_leader(moved):
     (other,) = {1, 2, 3} - set(moved.state.replicas)
     answer = moved.ask(moved.first_epoch, at=other)
     assert answer == (ErrorCode.NOT_LEADER_OR_FOLLOWER, UNDEFINED)
 
 
 @pytest.mark.parametrize(("topic", "partition"), [("u", 0), ("t", 1), ("t", -1)])
-def test_what_does_not_exist_is_unknown(moved, topic, partition):
+def test_missing_topic_or_partition_is_unknown(moved, topic, partition):
     answer = moved.ask(moved.first_epoch, topic=topic, partition=partition)
     assert answer == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNDEFINED)
 
 
-def test_each_partition_asked_about_is_answered_in_its_place(cluster):
+def test_partitions_are_answered_in_the_order_of_the_request(cluster):
     cluster.append(3)
     epoch = cluster.state.leader_epoch
     asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition

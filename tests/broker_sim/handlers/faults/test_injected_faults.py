@@ -6,8 +6,7 @@ import time
 import pytest
 
 from broker_sim.cluster.cluster import Cluster
-from broker_sim.cluster.nodes import UnknownBrokerError
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ErrorCode, UnknownBrokerError
 from broker_sim.handlers.faults import Fault
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey

@@ -29,7 +29,7 @@ def test_new_partitions_have_as_many_replicas_as_the_old_ones(broker, grow, vers
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_assignments_say_where_the_new_ones_are(broker, grow, version):
+def test_assignments_place_the_new_partitions(broker, grow, version):
     topic = Topic("t", 4, [Assignment([3, 1]), Assignment([1, 2])])
     assert grow(topic, version=version) == [("t", ErrorCode.NONE, None)]
     assert [p.replicas for p in broker.image.topics["t"].partitions[2:]] == [(3, 1), (1, 2)]
@@ -47,7 +47,9 @@ def test_assignments_say_where_the_new_ones_are(broker, grow, version):
         (Topic("t", 20_000, None), ErrorCode.POLICY_VIOLATION),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_changes(broker, grow, topic, error_code):
+def test_impossible_number_or_assignment_is_refused_and_nothing_changes(
+    broker, grow, topic, error_code
+):
     before = broker.image
     assert [(name, code) for name, code, _ in grow(topic)] == [(topic.name, error_code)]
     assert broker.image is before
@@ -65,14 +67,14 @@ def test_validate_only_changes_nothing(broker, grow):
     assert broker.image is before
 
 
-def test_timeout_without_any_time_changes_nothing(broker, grow):
+def test_timeout_of_zero_changes_nothing(broker, grow):
     before = broker.image
     results = grow(Topic("t", 4, None), Topic("u", 1, None), timeout_ms=0)
     assert results == [(name, ErrorCode.REQUEST_TIMED_OUT, None) for name in ("t", "u")]
     assert broker.image is before
 
 
-def test_request_for_nothing_is_answered_by_nothing(grow):
+def test_empty_request_has_an_empty_response(grow):
     assert grow(timeout_ms=0) == []
 
 

@@ -23,7 +23,7 @@ def create(broker):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_topic_is_in_the_metadata_when_the_reply_comes(broker, create, version):
+def test_topic_is_in_the_metadata_when_the_response_comes(broker, create, version):
     results = create(Topic("t", 2, 3), version=version)
     assert results["t"].error_code == ErrorCode.NONE
     assert [len(p.replicas) for p in broker.image.topics["t"].partitions] == [3, 3]
@@ -68,7 +68,7 @@ def test_last_of_two_values_for_one_config_counts(broker, create):
     assert broker.image.topics["t"].configs == {"retention.ms": "2"}
 
 
-def test_assignment_says_where_the_replicas_are(broker, create):
+def test_assignment_places_the_replicas(broker, create):
     topic = create(Topic("t", -1, -1, [Assignment(0, [3, 1]), Assignment(1, [2, 3])]))["t"]
     assert (topic.error_code, topic.num_partitions, topic.replication_factor) == (0, 2, 2)
     assert [p.replicas for p in broker.image.topics["t"].partitions] == [(3, 1), (2, 3)]
@@ -134,7 +134,7 @@ def test_too_many_partitions_in_all_refuse_every_topic(broker, create):
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_timeout_without_any_time_creates_nothing(broker, create, timeout_ms):
+def test_timeout_of_zero_creates_nothing(broker, create, timeout_ms):
     topic = create(Topic("t", 1, 1), timeout_ms=timeout_ms)["t"]
     assert topic.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert topic.error_message is None
@@ -145,7 +145,7 @@ def test_shortest_timeout_is_enough(broker, create):
     assert create(Topic("t", 1, 1), timeout_ms=1)["t"].error_code == ErrorCode.NONE
 
 
-def test_request_for_nothing_is_answered_by_nothing(create):
+def test_empty_request_has_an_empty_response(create):
     assert create(timeout_ms=0) == {}
 
 

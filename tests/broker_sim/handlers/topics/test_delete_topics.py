@@ -23,7 +23,7 @@ def delete(broker):
 
 
 @pytest.mark.parametrize("version", BY_NAME_VERSIONS)
-def test_topic_is_gone_from_the_metadata_when_the_reply_comes(broker, delete, version):
+def test_topic_is_gone_from_the_metadata_when_the_response_comes(broker, delete, version):
     broker.create("t", [1])
     (result,) = delete("t", version=version)
     assert (result.name, result.error_code) == ("t", ErrorCode.NONE)
@@ -88,7 +88,7 @@ def test_name_or_id_that_comes_twice_is_refused(broker, delete):
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_deletion_that_is_switched_off_has_its_code_since_version_3(make_broker, delete, version):
+def test_disabled_deletion_has_its_own_error_code_from_version_3(make_broker, delete, version):
     at = make_broker({"delete.topic.enable": "false"})
     at.create("t", [1])
     (result,) = delete("t" if version < 6 else State("t", NO_ID), version=version, at=at)
@@ -98,7 +98,7 @@ def test_deletion_that_is_switched_off_has_its_code_since_version_3(make_broker,
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_timeout_without_any_time_deletes_nothing(broker, delete, version):
+def test_timeout_of_zero_deletes_nothing(broker, delete, version):
     broker.create("t", [1])
     asked = "t" if version < 6 else State("t", NO_ID)
     (result,) = delete(asked, version=version, timeout_ms=0)
@@ -106,7 +106,7 @@ def test_timeout_without_any_time_deletes_nothing(broker, delete, version):
     assert set(broker.image.topics) == {"t"}
 
 
-def test_a_topic_named_by_name_and_by_id_in_one_request_is_kept_and_told_once(broker, delete):
+def test_topic_that_comes_by_name_and_by_id_is_kept_and_answered_once(broker, delete):
     topic_id = broker.create("t", [1])
     (result,) = delete(State("t", NO_ID), State(None, topic_id))
     assert (result.name, result.topic_id) == ("t", topic_id)

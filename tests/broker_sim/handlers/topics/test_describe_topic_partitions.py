@@ -36,14 +36,14 @@ def test_no_names_mean_all_topics_in_the_order_of_their_names(three_topics):
     assert numbers(describe(three_topics)) == ([("a", [0, 1]), ("b", [0, 1, 2]), ("c", [0])], None)
 
 
-def test_topic_carries_its_id_and_what_may_be_done_with_it(three_topics):
+def test_topic_carries_its_id_and_its_authorized_operations(three_topics):
     (topic,) = describe(three_topics, "a").topics
     assert topic.topic_id == three_topics.image.topics["a"].topic_id
     assert (topic.error_code, topic.is_internal) == (ErrorCode.NONE, False)
     assert topic.topic_authorized_operations == 3576  # what Kafka 4.3.1 says
 
 
-def test_internal_topic_is_told_as_such(broker):
+def test_internal_topic_is_marked_as_internal(broker):
     broker.create("__consumer_offsets", [1])
     (topic,) = describe(broker).topics
     assert topic.is_internal
@@ -99,7 +99,7 @@ def test_cursor_behind_the_last_partition_leaves_the_topic_empty(three_topics):
     assert numbers(describe(three_topics, "b", cursor=("b", 7))) == ([("b", [])], None)
 
 
-def test_cursor_on_a_topic_that_is_gone_goes_on_with_the_next(three_topics):
+def test_cursor_on_a_deleted_topic_goes_on_with_the_next(three_topics):
     assert numbers(describe(three_topics, cursor=("ab", 5))) == (
         [("b", [0, 1, 2]), ("c", [0])],
         None,
@@ -107,7 +107,7 @@ def test_cursor_on_a_topic_that_is_gone_goes_on_with_the_next(three_topics):
 
 
 @pytest.mark.parametrize("cursor", [("a", -1), ("c", 0)])
-def test_cursor_that_makes_no_sense_refuses_the_topics(three_topics, cursor):
+def test_invalid_cursor_refuses_the_topics(three_topics, cursor):
     response = describe(three_topics, "a", "b", cursor=cursor)
     assert [(t.name, t.error_code) for t in response.topics] == [
         ("a", ErrorCode.INVALID_REQUEST),
@@ -116,7 +116,7 @@ def test_cursor_that_makes_no_sense_refuses_the_topics(three_topics, cursor):
     assert response.next_cursor is None
 
 
-def test_partition_tells_leader_replicas_isr_and_who_is_offline(three_topics):
+def test_partition_has_leader_replicas_isr_and_offline_replicas(three_topics):
     three_topics.kill(2)
     (topic,) = describe(three_topics, "a").topics
     first, second = topic.partitions
@@ -126,7 +126,7 @@ def test_partition_tells_leader_replicas_isr_and_who_is_offline(three_topics):
     assert first.eligible_leader_replicas == []
 
 
-def test_eligible_leader_replicas_are_told(broker):
+def test_eligible_leader_replicas_are_listed(broker):
     broker.create("t", [1, 2, 3], min_insync_replicas="2")
     broker.kill(3)
     broker.kill(2)
@@ -136,7 +136,7 @@ def test_eligible_leader_replicas_are_told(broker):
     assert partition.offline_replicas == [2, 3]
 
 
-def test_last_known_leader_is_told_when_nobody_can_lead(broker):
+def test_last_known_leader_is_listed_when_no_replica_can_lead(broker):
     broker.create("t", [3])
     broker.kill(3)
     ((partition,),) = (topic.partitions for topic in describe(broker, "t").topics)

@@ -27,14 +27,14 @@ def produce(broker, client_id="test"):
     return answers[INTERNAL], answers["ordinary"]
 
 
-def test_a_client_that_writes_to_an_internal_topic_is_refused_there_only(broker):
+def test_produce_to_an_internal_topic_is_refused_and_the_others_are_appended(broker):
     internal, ordinary = produce(broker)
     assert internal.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert (internal.base_offset, internal.log_start_offset) == (-1, -1)
     assert ordinary.error_code != ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_kafkas_own_admin_client_id_may_write_there(broker):
+def test_client_id_of_kafkas_admin_client_may_write_to_internal_topics(broker):
     internal, ordinary = produce(broker, "__admin_client")
     assert internal.error_code == ordinary.error_code
 

@@ -20,13 +20,13 @@ def named(response):
 
 
 @pytest.mark.parametrize("version", range(1, 14))
-def test_a_topic_that_is_asked_twice_is_described_once(broker, version):
+def test_topic_that_comes_twice_is_described_once(broker, version):
     broker.create("t", (1, 2))
     response = ask(broker, (NO_ID, "t"), (NO_ID, "t"), version=version)
     assert named(response) == [("t", ErrorCode.NONE)]
 
 
-def test_an_id_among_the_topics_makes_mere_names_be_ignored(broker):
+def test_topics_by_name_are_ignored_beside_a_topic_by_id(broker):
     topic_id = broker.create("t", (1, 2))
     broker.create("u", (1, 2))
     response = ask(broker, (topic_id, None), (NO_ID, "u"), (UNKNOWN_ID, None))
@@ -34,7 +34,7 @@ def test_an_id_among_the_topics_makes_mere_names_be_ignored(broker):
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_a_topic_with_neither_name_nor_id_fails_the_whole_request(broker, version):
+def test_topic_without_name_and_id_fails_the_whole_request(broker, version):
     response = ask(broker, (NO_ID, None), version=version)
     assert named(response) == [("", ErrorCode.UNKNOWN_SERVER_ERROR)]
     assert not response.brokers
@@ -42,7 +42,7 @@ def test_a_topic_with_neither_name_nor_id_fails_the_whole_request(broker, versio
         assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_authorized_operations_are_told_on_demand(broker):
+def test_authorized_operations_are_listed_on_demand(broker):
     broker.create("t", (1, 2))
     silent = ask(broker, (NO_ID, "t"), version=10)
     assert silent.topics[0].topic_authorized_operations == -(1 << 31)
@@ -58,7 +58,7 @@ def test_authorized_operations_are_told_on_demand(broker):
     assert told.cluster_authorized_operations == 0b1_1111_1010_0000
 
 
-def test_version_0_is_told_of_the_living_replicas_only_and_that_some_are_missing(broker):
+def test_version_0_lists_living_replicas_only_and_reports_missing_ones(broker):
     broker.create("t", (1, 2))
     broker.fill_isr("t")
     broker.kill(2)
@@ -77,7 +77,7 @@ def test_version_0_is_told_of_the_living_replicas_only_and_that_some_are_missing
         ("ordinary", 3, None),
     ],
 )
-def test_an_internal_topic_that_is_created_by_asking_is_configured_as_its_coordinator_wants(
+def test_auto_created_internal_topic_has_the_configs_of_its_coordinator(
     make_broker, name, partitions, config
 ):
     broker = make_broker(

@@ -15,19 +15,19 @@ def ask(broker, version=5, **fields):
     return answer.error_code, answer.producer_id, answer.producer_epoch
 
 
-def test_the_first_request_has_the_client_ask_again_while_a_block_is_on_its_way(broker):
+def test_client_asks_again_while_the_first_block_is_on_its_way(broker):
     assert ask(broker) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1, -1)
     assert ask(broker) == (ErrorCode.NONE, 0, 0)
     assert ask(broker) == (ErrorCode.NONE, 1, 0)
 
 
-def test_the_next_block_is_there_before_the_last_one_is_used_up(broker):
+def test_next_block_arrives_before_the_last_one_is_used_up(broker):
     ask(broker)
     answers = [ask(broker) for _ in range(2 * BLOCK_SIZE)]
     assert [producer_id for _, producer_id, _ in answers] == list(range(2 * BLOCK_SIZE))
 
 
-def test_a_broker_that_is_not_registered_asks_for_a_block_again_after_a_backoff(make_broker):
+def test_unregistered_broker_asks_for_a_block_again_after_a_backoff(make_broker):
     broker = make_broker(brokers=(2, 3))
     assert ask(broker)[0] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     broker.start(1)
@@ -39,5 +39,5 @@ def test_a_broker_that_is_not_registered_asks_for_a_block_again_after_a_backoff(
 
 
 @pytest.mark.parametrize("fields", [{"producer_id": 7}, {"producer_epoch": 3}])
-def test_an_id_without_an_epoch_or_the_other_way_round_is_invalid(broker, fields):
+def test_producer_id_without_epoch_and_epoch_without_id_are_invalid(broker, fields):
     assert ask(broker, **fields) == (ErrorCode.INVALID_REQUEST, -1, -1)
