@@ -352,7 +352,7 @@ class PartitionLog:
         return delete_old_segments(self, self._clock.wall_clock_ms())
 
     def delete_oldest_segments(self, count: int) -> None:
-        """Delete that many segments, the active one too; the log start moves behind them."""
+        """Delete that many segments, the active one too; the log start moves after them."""
         if count == len(self.segments):
             self.roll()
         self.maybe_increment_log_start_offset(self.segments[count].base_offset)

@@ -55,7 +55,7 @@ class MetadataCache:
         )
 
     def is_stale_epoch(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the broker lives and has registered anew since `broker_epoch` (-1: unknown)."""
+        """Whether the live broker has registered again since `broker_epoch` (-1: unknown)."""
         broker = self.image.brokers.get(broker_id)
         return broker is not None and not broker.fenced and -1 != broker_epoch < broker.epoch
 

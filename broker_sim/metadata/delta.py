@@ -130,7 +130,7 @@ class MetadataDelta:
     def apply(self) -> MetadataImage:
         """Return the next image, with the next version; the base itself if nothing was written.
 
-        Apply a delta once, after all its writes: the image takes over its copies.
+        Apply a delta once, after all its writes: the image then owns its copies.
         """
         if self.is_empty:
             return self.base

@@ -1,11 +1,11 @@
 """The compression of a batch's records; mirrors `CompressionType` and Kafka's framing of each codec.
 
 gzip needs the standard library only; snappy, lz4 and zstd need the optional package `cramjam`
-(extra `compression`). The broker passes compressed batches through as they are: it comes here
-only for a look-up by timestamp, a compacted topic, or a topic that asks for another codec.
+(extra `compression`). The broker stores compressed batches as they are. It decompresses only for a
+look-up by timestamp, a compacted topic, or a topic with another codec.
 
-Deliberate difference: a batch that unpacks to more than `MAX_DECOMPRESSED_BYTES` is refused, so
-that a hostile batch cannot take the process's memory.
+Deliberate difference: a batch that decompresses to more than `MAX_DECOMPRESSED_BYTES` is refused,
+so that a malicious batch cannot exhaust the memory.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _gunzip(data: bytes | memoryview) -> bytes:
 
 
 def _unpack_frame(cramjam: Any, frame: Any, data: bytes | memoryview) -> bytes:
-    """Unpack an lz4 or zstd frame, whose plain size is not known, into a buffer that doubles."""
+    """Decompress an lz4 or zstd frame into a buffer that doubles, as the plain size is unknown."""
     size = max(_FIRST_GUESS_BYTES, 8 * len(data))
     while True:
         plain = bytearray(min(size, MAX_DECOMPRESSED_BYTES))
@@ -129,7 +129,7 @@ def _unpack_frame(cramjam: Any, frame: Any, data: bytes | memoryview) -> bytes:
 
 
 def _unsnappy(cramjam: Any, data: memoryview) -> Iterator[bytes]:
-    """Unpack snappy: Java's clients send xerial's frames of blocks, others one raw block."""
+    """Decompress snappy: Java clients send the frames of xerial, other clients one raw block."""
     if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         yield _unsnappy_block(cramjam, data, MAX_DECOMPRESSED_BYTES)
         return

@@ -1,8 +1,8 @@
 """Compile the decoder of one version of one message.
 
-The generated function is what one would write by hand for that version: nested structs
-inlined, neighbouring fields of fixed size (and the length that follows them) read by one
-precompiled `struct.Struct`, strings and bytes sliced. Kafka: the `read` methods that
+The generated function is like one written by hand for that version: nested structs are inlined,
+neighbouring fields of fixed size (and the length after them) are read by one `struct.Struct`,
+strings and bytes are slices. Kafka: the `read` methods that
 `MessageDataGenerator` writes.
 
 In generated code `b` is the buffer, `o` the offset, `n` the buffer's length, `c` a

@@ -2,7 +2,7 @@
 
 
 class ProtocolError(ValueError):
-    """Bytes that are not the message they should be, or a message that has no such bytes.
+    """Bytes that cannot be decoded, or a message that cannot be encoded.
 
     The text names the message, its version and, where it is known, the field. A broker
     closes the connection on it, as Kafka does on InvalidRequestException and

@@ -2,9 +2,9 @@
 
 Mirrors Kafka's `RequestHeader`, `ResponseHeader` and `ApiMessageType`'s choice of header
 versions. Request headers have version 2 where the message is flexible, else 1; response
-headers 1 and 0 likewise. Two rules bite: a client id is never a compact string, and the
-response of ApiVersions always has header version 0, because its client does not know yet
-what the broker understands (KIP-511). A null client id stays null here; Kafka makes it "".
+headers have 1 and 0 likewise. There are two exceptions: a client id is never a compact string,
+and the response of ApiVersions always has header version 0, because its client does not know
+yet which versions the broker serves (KIP-511). A null client id stays null here; Kafka makes it "".
 """
 
 from struct import Struct, error
@@ -27,7 +27,7 @@ _ERROR_CODE = Struct(">h")
 
 
 class RequestHeader(NamedTuple):
-    """What every request begins with."""
+    """The header of every request."""
 
     api_key: ApiKey
     api_version: int
@@ -42,7 +42,7 @@ class _Api(NamedTuple):
 
 
 class _Apis(dict[int, _Api]):
-    """What headers need to know of each API, loaded when it is first seen."""
+    """What headers depend on for each API, loaded at its first use."""
 
     def __missing__(self, api_key: int) -> _Api:
         try:
@@ -67,8 +67,8 @@ _APIS = _Apis()
 def decode_request_header(buffer: BytesLike) -> tuple[RequestHeader, int]:
     """Return the header of a frame (without its size) and the offset of the message.
 
-    ProtocolError for an unknown API or malformed bytes. The version need not be a known
-    one: the answer to that is up to the caller.
+    Raises ProtocolError for an unknown API or malformed bytes. The version may be unknown: the
+    caller answers that.
     """
     try:
         api_key, api_version, correlation_id, length = _REQUEST.unpack_from(buffer)
@@ -126,7 +126,7 @@ def decode_response(api_key: int, api_version: int, buffer: BytesLike) -> tuple[
     """Return the correlation id and the message of a frame without its size.
 
     A broker that does not know the version of an ApiVersions request answers with the body
-    of version 0 and UNSUPPORTED_VERSION; that is understood whatever `api_version` is.
+    of version 0 and UNSUPPORTED_VERSION; this is decoded for every `api_version`.
     """
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(buffer)

@@ -14,11 +14,11 @@ Records: TypeAlias = BytesLike | Sequence[BytesLike]
 
 _SHOWN_BYTES = 32
 _FRESH: Any = object()
-"""Stands for "a new list" or "a new struct" where None would mean null."""
+"""Means a new list or a new struct; None would mean null."""
 
 
 class Struct:
-    """A message or a struct nested in one; two are equal when class and fields are."""
+    """A message or a struct nested in one; two are equal if their classes and fields are."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -125,7 +125,7 @@ def _make_class(
 def _make_constructor(
     fields: Iterable[FieldSpec], structs: Mapping[str, type[Struct]]
 ) -> Callable[..., None]:
-    """Compile the `__init__` that one would write by hand."""
+    """Compile the constructor."""
     parameters = ["self"]
     body = []
     for field in fields:
@@ -142,7 +142,7 @@ def _make_constructor(
 
 
 def _fresh(field: FieldSpec) -> str:
-    """Return the expression that makes the default anew, "" for an immutable one."""
+    """Return the expression of a new default, "" for an immutable one."""
     if field.default != ():
         return ""
     return "[]" if field.is_array or field.struct is None else f"{field.struct.name}()"

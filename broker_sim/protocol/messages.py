@@ -1,8 +1,8 @@
-"""Every Kafka message as a class, made when it is first asked for.
+"""Every Kafka message as a class, made at its first use.
 
 `messages.ProduceRequest`, `messages.ProduceRequest.TopicProduceData`: Kafka's names, with
-fields in snake_case. `messages.pyi` holds the static types. Any thread may ask; all get the
-same class. Kafka: the generated `org.apache.kafka.common.message` package.
+fields in snake_case. `messages.pyi` has the static types. Any thread may use it; all get the same
+class. Kafka: the generated `org.apache.kafka.common.message` package.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The pieces of the wire format that generated code calls by name.
+"""The parts of the wire format that generated code calls by name.
 
 Mirrors Kafka's `ByteUtils` (unsigned varints) and the variable-length parts of
 `Readable` and `Writable`. All integers are big-endian. In flexible versions a length or
@@ -13,7 +13,7 @@ from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.message import BytesLike, Records
 
 BY_REFERENCE_BYTES = 4096
-"""Records and bytes of at least this size become a chunk of their own, uncopied."""
+"""Records and bytes of at least this size become a chunk of their own and are not copied."""
 
 _MAX_STRING_BYTES = 32767
 _MAX_VARINT = 0x7FFF_FFFF
@@ -24,7 +24,7 @@ _ONLY_BYTES = frozenset({bytes, bytearray})
 
 
 def read_varint(buffer: BytesLike, offset: int) -> tuple[int, int]:
-    """Return the unsigned varint at `offset` and the offset behind it."""
+    """Return the unsigned varint at `offset` and the offset after it."""
     byte = buffer[offset]
     if byte < 0x80:
         return byte, offset + 1
@@ -32,7 +32,7 @@ def read_varint(buffer: BytesLike, offset: int) -> tuple[int, int]:
 
 
 def finish_varint(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
-    """Do the same when the `first` byte, one with the high bit set, has been read."""
+    """Return the same after the `first` byte, which has its high bit set, has been read."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buffer[offset]
@@ -46,7 +46,7 @@ def finish_varint(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]
 
 
 def finish_string_length(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
-    """Do as `finish_varint`; Kafka's strings have at most 32767 bytes."""
+    """Return the same as `finish_varint` for a string, which has at most 32767 bytes."""
     length, offset = finish_varint(buffer, offset, first)
     if length - 1 > _MAX_STRING_BYTES:
         raise ProtocolError(f"a string of {length - 1} bytes is longer than {_MAX_STRING_BYTES}")
@@ -54,7 +54,7 @@ def finish_string_length(buffer: BytesLike, offset: int, first: int) -> tuple[in
 
 
 def skip_tagged_fields(buffer: BytesLike, offset: int, count: int) -> int:
-    """Return the offset behind the tagged fields, whose count's first byte was `count`."""
+    """Return the offset after the tagged fields; `count` is the first byte of their count."""
     if count > 0x7F:
         count, offset = finish_varint(buffer, offset, count)
     for _ in range(count):
@@ -148,13 +148,13 @@ def size_of(value: Records) -> int:
             raise ProtocolError("a memoryview of records or bytes has items of one byte")
         return size
     if isinstance(value, _PIECES_TYPES):
-        # A fetch may return thousands of small batches: no call per piece where len() will do.
+        # A fetch may return thousands of small batches: len() is enough for pieces of bytes.
         return sum(map(len if _ONLY_BYTES.issuperset(map(type, value)) else size_of, value))
     raise ProtocolError(f"{type(value).__name__} is not bytes-like")
 
 
 def append_bytes(out: list[BytesLike], chunks: list[BytesLike], value: Records | None) -> None:
-    """Append `value` to the small pieces, or flush these and make it a chunk if large."""
+    """Append `value` to the small pieces `out`; if it is large, make it a chunk after them."""
     if isinstance(value, _BYTES_TYPES):
         if len(value) < BY_REFERENCE_BYTES:
             out.append(value)

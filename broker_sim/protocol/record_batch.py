@@ -2,7 +2,7 @@
 
     offset  0  base offset             int64  ┐
             8  length of the rest      int32  │ not under the CRC: the leader writes these
-           12  partition leader epoch  int32  ┘ without touching the records
+           12  partition leader epoch  int32  ┘ without reading the records
            16  magic (2)               int8
            17  CRC-32C of all below    uint32
            21  attributes              int16    codec (bits 0-2), timestamp type (3),
@@ -124,7 +124,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> CompressionCodec:
-        """The records' compression. Raises UNKNOWN_SERVER_ERROR for an id nobody knows, as Kafka."""
+        """The records' compression. Raises UNKNOWN_SERVER_ERROR for an unknown id, as Kafka does."""
         codec_id = self.attributes & CODEC_MASK
         try:
             return CompressionCodec(codec_id)
@@ -135,7 +135,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether the max timestamp is the broker's and stands for every record."""
+        """Whether the max timestamp is the time of the append and holds for every record."""
         return self.attributes & LOG_APPEND_TIME_FLAG != 0
 
     @property
@@ -145,7 +145,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds a marker of the broker instead of a client's records."""
+        """Whether the batch has a marker of the broker instead of records of a client."""
         return self.attributes & CONTROL_FLAG != 0
 
 
@@ -154,19 +154,19 @@ _as_header: Final[Callable[[type[BatchHeader], tuple[int, ...]], BatchHeader]] =
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Return the sequence `increment` records on; after 2^31 - 1 comes 0."""
+    """Return the sequence `increment` records later; after 2^31 - 1 comes 0."""
     return (sequence + increment) & _MAX_SEQUENCE
 
 
 def decrement_sequence(sequence: int, decrement: int) -> int:
-    """Return the sequence `decrement` records back; before 0 comes 2^31 - 1."""
+    """Return the sequence `decrement` records earlier; before 0 comes 2^31 - 1."""
     return (sequence - decrement) & _MAX_SEQUENCE
 
 
 def batch_size_at(buffer: bytes | bytearray | memoryview, position: int = 0) -> int | None:
-    """Return the size of the batch at `position`, or None when the buffer ends before its end.
+    """Return the size of the batch at `position`, or None if the batch is incomplete.
 
-    Raises CORRUPT_MESSAGE for a length that no batch has and for an unknown magic.
+    Raises CORRUPT_MESSAGE for an impossible length and for an unknown magic.
     """
     remaining = len(buffer) - position
     if remaining < LOG_OVERHEAD_BYTES:
@@ -188,9 +188,9 @@ def batch_size_at(buffer: bytes | bytearray | memoryview, position: int = 0) -> 
 
 
 def split_batches(buffer: bytes | memoryview) -> list[memoryview]:
-    """Return every whole batch of `buffer` as a slice; a part of a batch at the end is left out.
+    """Return every whole batch of `buffer` as a slice; an incomplete batch at the end is left out.
 
-    Raises CORRUPT_MESSAGE where a length or magic makes no sense.
+    Raises CORRUPT_MESSAGE for an impossible length and for an unknown magic.
     """
     view = memoryview(buffer)
     if batch_size_at(view) == len(view):
@@ -240,7 +240,7 @@ def verify_crc(batch: memoryview, header: BatchHeader) -> None:
 
 
 def validate_produce_records(records: bytes | memoryview, produce_version: int) -> None:
-    """Check what a produce request may hold for one partition: exactly one batch of format v2.
+    """Check the records of one partition in a produce request: exactly one batch of format v2.
 
     Raises `ApiError`: INVALID_RECORD, CORRUPT_MESSAGE, or UNSUPPORTED_COMPRESSION_TYPE for zstd
     before version 7. Mirrors `ProduceRequest.validateRecords`.
@@ -265,7 +265,7 @@ def validate_produce_records(records: bytes | memoryview, produce_version: int) 
 
 
 def rebase(batch: memoryview, base_offset: int, leader_epoch: int) -> bytes:
-    """Return a copy of the batch at another place of the log: only what is not under the CRC differs."""
+    """Return a copy of the batch with another base offset and leader epoch, which have no CRC."""
     prefix = _PREFIX.pack(base_offset, len(batch) - LOG_OVERHEAD_BYTES, leader_epoch)
     return b"".join((prefix, batch[_MAGIC_OFFSET:]))
 
@@ -279,7 +279,7 @@ def restamp(
     log_append_time: bool,
     max_timestamp: int,
 ) -> bytes:
-    """Return a copy of the batch at another place with that timestamp type and max timestamp."""
+    """Return a copy of the batch with another place in the log, timestamp type and max timestamp."""
     attributes = header.attributes & ~LOG_APPEND_TIME_FLAG
     if log_append_time:
         attributes |= LOG_APPEND_TIME_FLAG
@@ -295,14 +295,14 @@ def restamp(
 def recompress(
     batch: memoryview, header: BatchHeader, codec: CompressionCodec, level: int | None = None
 ) -> bytes:
-    """Return the batch with its records packed by another codec; errors as of `decompress`."""
+    """Return the batch with its records compressed by another codec; raises as `decompress`."""
     plain = decompress(header.codec, batch[BATCH_OVERHEAD_BYTES:])
     attributes = header.attributes & ~CODEC_MASK | codec
     return encode_batch(header._replace(attributes=attributes), compress(codec, plain, level))
 
 
 def encode_batch(header: BatchHeader, records: bytes | memoryview) -> bytes:
-    """Return the batch of `header` and packed `records`; length and CRC are computed here."""
+    """Return the batch of `header` and compressed `records`, with the right length and CRC."""
     under_crc = _UNDER_CRC.pack(*header[5:])
     crc = crc32c(records, crc32c(under_crc))
     prefix = _PREFIX.pack(

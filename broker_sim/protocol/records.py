@@ -1,7 +1,7 @@
 """The records inside a batch; mirrors `DefaultRecord` and `MemoryRecordsBuilder`.
 
-For look-ups by timestamp, compacted topics, transaction markers, tests and raw clients; the
-broker's produce and fetch never come here.
+Used for look-ups by timestamp, compacted topics, transaction markers, raw clients and tests; produce
+and fetch do not read records.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _COMMIT = 1
 class Record(NamedTuple):
     """One record; `offset` and `timestamp` are absolute, the timestamp in ms since the epoch.
 
-    In a record to be built an offset below zero means "the next one".
+    In a record to be built, an offset below zero means the offset after the previous record.
     """
 
     value: bytes | None
@@ -81,7 +81,7 @@ def build_batch(
     is_transactional: bool = False,
     is_control: bool = False,
 ) -> bytes:
-    """Return a batch with the records (or mere values) in it, numbered from `base_offset`."""
+    """Return a batch of records, or of values only, with offsets from `base_offset` on."""
     given = list(records)
     values = [value for value in given if isinstance(value, bytes)]
     if len(values) == len(given):
@@ -141,7 +141,7 @@ def build_end_txn_marker(
 
 
 def read_end_txn_marker(batch: bytes | memoryview) -> EndTxnMarker:
-    """Return what a control batch says of its transaction. Raises `ApiError` INVALID_RECORD."""
+    """Return the content of a control batch. Raises `ApiError` INVALID_RECORD."""
     record = next(iter_records(batch), Record(None))
     key, value = record.key or b"", record.value or b""
     if len(key) < _CONTROL_KEY.size or len(value) < _END_TXN_VALUE.size:
@@ -156,8 +156,7 @@ def read_end_txn_marker(batch: bytes | memoryview) -> EndTxnMarker:
 def iter_records(batch: bytes | memoryview) -> Iterator[Record]:
     """Yield the records of one whole batch, decompressed, with absolute offsets and timestamps.
 
-    Raises `ApiError` INVALID_RECORD where the records are not what the header says, and as
-    `decompress` does.
+    Raises `ApiError` INVALID_RECORD for records that contradict the header, and as `decompress`.
     """
     header = parse_header(batch)
     data = decompress(header.codec, memoryview(batch)[BATCH_OVERHEAD_BYTES : header.size_bytes])
@@ -181,7 +180,7 @@ def _invalid(what: str) -> ApiError:
 
 
 def _pack(items: Sequence[Record], base_offset: int) -> tuple[bytes, int]:
-    """Return the records one after the other, and how far the last one is from `base_offset`."""
+    """Return the encoded records, and the distance of the last offset from `base_offset`."""
     base_timestamp = items[0].timestamp
     packed = bytearray()
     offset = base_offset - 1
@@ -194,12 +193,12 @@ def _pack(items: Sequence[Record], base_offset: int) -> tuple[bytes, int]:
 
 
 def _pack_values(values: Sequence[bytes]) -> bytes:
-    """Return the same for mere values; a trace topic gets tens of thousands of them a second."""
+    """Return the encoded records of values only; a trace topic gets many thousands per second."""
     parts: list[bytes] = []
     for number, value in enumerate(values):
         offset_delta, value_size = _varint(number), _varint(len(value))
         size = 4 + len(offset_delta) + len(value_size) + len(value)
-        # No attributes, no time between it and the first, no key, no headers.
+        # No attributes, a timestamp delta of 0, no key, no headers.
         parts += (_varint(size), b"\0\0", offset_delta, _NO_KEY, value_size, value, b"\0")
     return b"".join(parts)
 

@@ -1,8 +1,8 @@
-"""What Kafka's message definitions say, as immutable values.
+"""Kafka's message definitions as immutable values.
 
 Mirrors `MessageSpec`, `StructSpec`, `FieldSpec` and `Versions` of Kafka's generator
-module. The definitions are data, one JSON object per line of `schemas.jsonl`; a line is
-only parsed when its message is asked for.
+module. The definitions are one JSON object per line of `schemas.jsonl`; a line is parsed at the
+first use of its message.
 """
 
 import os
@@ -29,7 +29,7 @@ FIXED_FORMATS: Mapping[str, str] = {
 ZERO_UUID = bytes(16)
 
 Default: TypeAlias = bool | float | str | bytes | tuple[()] | None
-"""A field's value when never set; () stands for an empty array or a struct of defaults."""
+"""A field's value if it is not set; () stands for an empty array or a struct of defaults."""
 
 _LAST_OF_ALL = 32767
 

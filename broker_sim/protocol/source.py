@@ -1,7 +1,7 @@
-"""A function in the making: its lines, and which field each line reads or writes.
+"""The source of a generated function, and which field each of its lines reads or writes.
 
-The second is what names the field in an error: the failing line of the generated function
-is known from the traceback, so correct messages pay nothing for it.
+So an error can name the field: the traceback tells the line of the generated function that failed.
+Valid messages pay nothing for it.
 """
 
 import re
@@ -21,7 +21,7 @@ def group_paths(paths: list[str]) -> str:
 
 
 class Source:
-    """Lines of Python under construction, with the names that they refer to."""
+    """Lines of Python, with the names that they refer to."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -55,7 +55,7 @@ class Source:
         return f"{prefix}{self._variables}"
 
     def name(self, name: str, make: Callable[[], Any]) -> str:
-        """Return `name` after defining it, at its first use, as what `make` returns."""
+        """Return `name`, which is defined as the result of `make` at its first use."""
         if name not in self.names:
             self.names[name] = make()
         return name

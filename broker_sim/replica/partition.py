@@ -105,7 +105,7 @@ class Partition:
         return is_new_leader
 
     def make_follower(self, state: PartitionState) -> bool:
-        """Become a follower unless `state` is old; return whether to fetch anew: a new epoch."""
+        """Become a follower unless `state` is old; return whether the leader epoch is new."""
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_epoch = state.leader_epoch > self.leader_epoch

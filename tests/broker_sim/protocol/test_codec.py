@@ -1,5 +1,3 @@
-"""Claims about reading and writing messages."""
-
 import tracemalloc
 
 import pytest
@@ -21,17 +19,17 @@ def produce(records):
     return request(None, -1, 1500, [request.TopicProduceData("a", partition_data=[partition])])
 
 
-def test_a_rigid_version_is_kafkas_bytes():
+def test_rigid_version_has_the_bytes_of_kafka():
     expected = "ffff ffff 000005dc 00000001 0001 61 00000001 00000007 00000003 787878"
     assert encoded(produce(b"xxx"), 3).hex() == expected.replace(" ", "")
 
 
-def test_a_flexible_version_is_kafkas_bytes():
+def test_flexible_version_has_the_bytes_of_kafka():
     expected = "00 ffff 000005dc 02 02 61 02 00000007 04 787878 00 00 00"
     assert encoded(produce(b"xxx"), 9).hex() == expected.replace(" ", "")
 
 
-def test_a_version_with_topic_ids_is_kafkas_bytes():
+def test_version_with_topic_ids_has_the_bytes_of_kafka():
     request = produce(b"")
     request.topic_data[0].topic_id = bytes(range(16))
     request.topic_data[0].name = "ignored"
@@ -48,7 +46,7 @@ def test_records_are_decoded_as_a_slice_of_the_buffer():
 
 
 @pytest.mark.parametrize("buffer_type", [bytes, bytearray, memoryview])
-def test_any_buffer_and_offset_can_be_decoded(buffer_type):
+def test_any_buffer_can_be_decoded_from_any_offset(buffer_type):
     buffer = buffer_type(b"header" + encoded(produce(b"xxx"), 9))
     assert decode(messages.ProduceRequest, 9, buffer, 6) == produce(b"xxx")
 
@@ -82,7 +80,7 @@ def test_unknown_tagged_fields_beside_known_ones_are_skipped():
     assert decode(messages.FetchRequest, 15, frame.removesuffix(known) + unknown) == request
 
 
-def test_a_tagged_field_that_differs_from_its_size_is_refused():
+def test_tagged_field_that_differs_from_its_size_is_refused():
     frame = encoded(messages.FetchRequest(cluster_id="c"), 12)
     assert frame.endswith(b"\1\0\2\2c")
     for tail in (b"\1\0\3\2cc", b"\1\0\1\2c", b"\1\0\x09\2c"):
@@ -111,7 +109,7 @@ def test_invalid_utf_8_is_replaced_as_java_does():
     assert decode(messages.HeartbeatRequest, 4, frame).group_id == "x\ufffd"
 
 
-def test_a_null_where_none_may_be_is_refused_by_both_directions():
+def test_null_in_a_field_that_is_not_nullable_is_neither_read_nor_written():
     with pytest.raises(ProtocolError, match="MetadataRequest v0, topics: null is not allowed"):
         decode(messages.MetadataRequest, 0, b"\xff\xff\xff\xff")
     with pytest.raises(ProtocolError, match="MetadataRequest v0, topics"):
@@ -121,7 +119,7 @@ def test_a_null_where_none_may_be_is_refused_by_both_directions():
             encode(messages.HeartbeatRequest(group_id=None), version)
 
 
-def test_a_value_that_the_version_cannot_carry_is_refused_unless_ignorable():
+def test_value_that_the_version_does_not_have_is_refused_unless_ignorable():
     with pytest.raises(ProtocolError, match="group_instance_id: version 2 cannot carry it"):
         encode(messages.HeartbeatRequest("g", 1, "m", "instance"), 2)
     topic = messages.MetadataRequest.MetadataRequestTopic(topic_id=b"x" * 16, name="ignorable")
@@ -141,12 +139,12 @@ def test_a_value_that_the_version_cannot_carry_is_refused_unless_ignorable():
         ({"replica_state": None}, "replica_state"),
     ],
 )
-def test_values_that_do_not_fit_are_protocol_errors_with_their_path(change, path):
+def test_value_that_does_not_fit_its_field_is_an_error_with_the_path(change, path):
     with pytest.raises(ProtocolError, match=f"^FetchRequest v12, {path}"):
         encode(messages.FetchRequest(**change), 12)
 
 
-def test_an_error_names_the_element_of_each_array():
+def test_error_names_the_element_of_each_array():
     request = messages.FetchRequest
     partitions = [request.FetchPartition(i) for i in range(3)]
     message = request(
@@ -165,13 +163,13 @@ def test_an_error_names_the_element_of_each_array():
 
 
 @pytest.mark.parametrize("size", [0, 15, 17])
-def test_a_uuid_of_the_wrong_size_is_refused(size):
+def test_uuid_of_the_wrong_size_is_refused(size):
     topic = messages.MetadataRequest.MetadataRequestTopic(topic_id=bytes(size), name=None)
     with pytest.raises(ProtocolError, match=r"topics\[0\]\.topic_id: a UUID has 16 bytes"):
         encode(messages.MetadataRequest(topics=[topic]), 12)
 
 
-def test_uuids_are_bytes_whatever_the_buffer():
+def test_uuids_are_bytes_for_every_type_of_buffer():
     request = messages.BrokerHeartbeatRequest(offline_log_dirs=[b"a" * 16, b"b" * 16])
     read = decode(messages.BrokerHeartbeatRequest, 1, memoryview(encoded(request, 1)))
     assert [type(uuid) for uuid in read.offline_log_dirs] == [bytes, bytes]
@@ -187,7 +185,7 @@ def test_records_that_are_not_bytes_are_refused(records):
         encode(produce(records), 9)
 
 
-def test_bytes_behind_the_message_are_refused():
+def test_bytes_after_the_message_are_refused():
     with pytest.raises(ProtocolError, match="HeartbeatResponse v0: 1 bytes are left over"):
         decode(messages.HeartbeatResponse, 0, b"\0\0\0")
 
@@ -218,7 +216,7 @@ def test_messages_of_removed_apis_have_no_version():
         (messages.ListGroupsRequest, 3, b"\xff\xff\xff\xff\x07\0\0"),
     ],
 )  # fmt: skip
-def test_lying_lengths_and_counts_allocate_nothing(cls, version, frame):
+def test_too_large_lengths_and_counts_allocate_nothing(cls, version, frame):
     with pytest.raises(ProtocolError, match=f"{cls.__name__} v{version}"):
         decode(cls, version, frame)  # compiles the decoder, which does allocate
     tracemalloc.start()
@@ -241,7 +239,7 @@ def test_lying_lengths_and_counts_allocate_nothing(cls, version, frame):
         (messages.FetchRequest, 12, bytes(25) + b"\1\1\1\1\0\2\2", "tag 0: 2 bytes announced, 1 left"),
     ],
 )  # fmt: skip
-def test_a_length_one_too_large_is_found_at_its_field(cls, version, frame, reason):
+def test_error_of_a_too_large_length_names_its_field(cls, version, frame, reason):
     with pytest.raises(ProtocolError, match=reason):
         decode(cls, version, frame)
 
@@ -262,7 +260,7 @@ INNER = {"type": "Inner", "fields": [{"name": "A", "type": "int8", "versions": "
 TAGGED = {"versions": "1+", "taggedVersions": "1+", "tag": 0, "ignorable": True}
 
 
-def test_a_tagged_nullable_struct_has_a_presence_varint():
+def test_tagged_nullable_struct_has_a_presence_varint():
     cls = made_of({"name": "S", "nullableVersions": "1+", "default": "null", **INNER, **TAGGED})
     assert encoded(cls(), 1) == b"\0"
     present = cls(cls.Inner(5))
@@ -272,7 +270,7 @@ def test_a_tagged_nullable_struct_has_a_presence_varint():
     assert decode(cls, 1, b"\1\0\1\0") == cls(None)
 
 
-def test_a_tagged_null_is_written_where_the_default_is_another():
+def test_tagged_null_is_written_unless_it_is_the_default():
     cls = made_of(
         {"name": "S", "nullableVersions": "1+", **INNER, **TAGGED},
         {"name": "T", "type": "string", "nullableVersions": "1+", **TAGGED, "tag": 1},
@@ -285,7 +283,7 @@ def test_a_tagged_null_is_written_where_the_default_is_another():
     assert encoded(nulls, 0) == b""
 
 
-def test_types_that_no_kafka_message_has_yet_are_carried_too():
+def test_types_that_no_kafka_message_uses_yet_can_be_encoded():
     cls = made_of(
         {"name": "Words", "type": "[]bytes"},
         {"name": "Flags", "type": "[]bool"},
@@ -302,7 +300,7 @@ def test_types_that_no_kafka_message_has_yet_are_carried_too():
         assert decode(cls, version, encoded(message, version)) == message
 
 
-def test_a_message_without_fields_is_empty():
+def test_message_without_fields_is_empty():
     cls = made_of()
     assert encode(cls(), 0) == []
     assert decode(cls, 0, b"") == cls()

@@ -127,7 +127,7 @@ def test_kafka_reads_every_version_of_every_message_and_writes_the_same_bytes(
     assert len(cases) > 600 * MESSAGES_PER_VERSION
 
 
-def test_apis_versions_and_header_versions_are_kafkas(oracle):
+def test_apis_versions_and_header_versions_are_those_of_kafka(oracle):
     described = {}
     for line in oracle("apis").decode().splitlines():
         api_key, name, oldest, newest, newest_stable, *headers = line.split()

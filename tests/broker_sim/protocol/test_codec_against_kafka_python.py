@@ -80,6 +80,6 @@ def test_kafka_python_reads_the_same_fields_and_writes_the_same_bytes(name, rand
             assert rewritten(read, version) == encoded
 
 
-def test_the_messages_of_producers_and_consumers_are_compared():
+def test_messages_of_producers_and_consumers_are_compared():
     assert {"ProduceRequest", "FetchRequest", "FetchResponse", "OffsetCommitRequest"} <= set(PEERS)
     assert len(PEERS) > 80

@@ -1,4 +1,4 @@
-"""Claims about all messages: what is written is read again, and no bytes do harm."""
+"""Claims about all messages: decoding inverts encoding, and no input crashes the codec."""
 
 import random
 import struct
@@ -44,7 +44,7 @@ def read_or_refuse(cls, version, buffer):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_message_is_read_as_it_was_written(name, random_message):
+def test_decoded_message_equals_the_encoded_one(name, random_message):
     cls = getattr(messages, name)
 
     @settings(max_examples=15, deadline=None)
@@ -63,7 +63,7 @@ def test_every_message_is_read_as_it_was_written(name, random_message):
 
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.sampled_from(REQUESTS), st.none() | st.text(max_size=20), seeds)
-def test_frames_are_read_as_they_were_written(random_message, data, name, client_id, seed):
+def test_decoded_frame_equals_the_encoded_one(random_message, data, name, client_id, seed):
     request_class = getattr(messages, name)
     version = data.draw(versions(name))
     header = RequestHeader(ApiKey(request_class.API_KEY), version, seed >> 1, client_id)
@@ -90,13 +90,13 @@ def split(chunks):
 
 @settings(max_examples=500, deadline=None)
 @given(st.data(), st.sampled_from(NAMES), st.binary(max_size=200))
-def test_random_bytes_are_a_message_or_a_protocol_error(data, name, buffer):
+def test_random_bytes_are_decoded_or_a_protocol_error(data, name, buffer):
     read_or_refuse(getattr(messages, name), data.draw(versions(name)), buffer)
 
 
 @settings(max_examples=500, deadline=None)
 @given(st.binary(max_size=40))
-def test_random_request_headers_are_read_or_refused(buffer):
+def test_random_request_header_is_decoded_or_a_protocol_error(buffer):
     try:
         _, offset = decode_request_header(buffer)
     except ProtocolError:
@@ -105,7 +105,7 @@ def test_random_request_headers_are_read_or_refused(buffer):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_damaged_messages_are_a_message_or_a_protocol_error(name, random_message):
+def test_damaged_message_is_decoded_or_a_protocol_error(name, random_message):
     cls = getattr(messages, name)
 
     @settings(max_examples=10, deadline=None)
@@ -125,7 +125,7 @@ def test_damaged_messages_are_a_message_or_a_protocol_error(name, random_message
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_values_of_any_type_are_encoded_or_refused(name, random_message):
+def test_value_of_any_type_is_encoded_or_a_protocol_error(name, random_message):
     cls = getattr(messages, name)
 
     @settings(max_examples=10, deadline=None)

@@ -1,5 +1,3 @@
-"""Claims about frames and headers."""
-
 import pytest
 
 from broker_sim.protocol import messages
@@ -16,7 +14,7 @@ from broker_sim.protocol.headers import (
 
 
 @pytest.mark.parametrize(("version", "tail"), [(11, b""), (12, b"\0")])
-def test_request_header_is_flexible_with_its_message_but_client_id_is_never_compact(version, tail):
+def test_client_id_is_never_compact_even_in_a_flexible_request_header(version, tail):
     header = RequestHeader(ApiKey.FETCH, version, 77, "me")
     frame = b"".join(encode_request(header, messages.FetchRequest()))
     assert frame[:4] == (len(frame) - 4).to_bytes(4, "big")

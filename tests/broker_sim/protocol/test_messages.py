@@ -1,5 +1,3 @@
-"""Claims about the message classes."""
-
 import ast
 import copy
 import pickle
@@ -13,7 +11,7 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.message import to_dict
 
 
-def test_fields_have_kafkas_defaults():
+def test_fields_have_the_defaults_of_kafka():
     request = messages.FetchRequest()
     assert request.max_bytes == 0x7FFFFFFF
     assert request.cluster_id is None
@@ -40,7 +38,7 @@ def test_constructor_takes_fields_by_position_and_by_keyword():
         messages.FetchRequest(timeout=5)
 
 
-def test_messages_have_no_other_attributes():
+def test_unknown_attribute_cannot_be_set():
     with pytest.raises(AttributeError):
         messages.FetchRequest().timeout = 5
 
@@ -65,7 +63,7 @@ def test_equality_is_by_class_and_fields():
         hash(topic())
 
 
-def test_repr_shows_what_is_not_the_default():
+def test_repr_shows_only_fields_that_differ_from_their_defaults():
     partition = messages.ProduceRequest.PartitionProduceData(5, memoryview(bytes(1000)))
     topic = messages.ProduceRequest.TopicProduceData("a", partition_data=[partition])
     assert repr(messages.ProduceRequest(acks=-1, topic_data=[topic])) == (
@@ -76,7 +74,7 @@ def test_repr_shows_what_is_not_the_default():
     assert repr(partition).endswith("records=b'abc')")
 
 
-def test_to_dict_is_plain_python():
+def test_to_dict_returns_plain_python_values():
     partition = messages.ProduceRequest.PartitionProduceData(5, [memoryview(b"ab"), b"c"])
     topic = messages.ProduceRequest.TopicProduceData("a", partition_data=[partition])
     assert to_dict(messages.ProduceRequest(None, -1, 7, [topic])) == {
@@ -104,7 +102,7 @@ def test_unknown_message_is_an_attribute_error():
         messages.NoSuchRequest  # noqa: B018 - the access is the claim
 
 
-def test_the_class_of_a_message_is_made_once():
+def test_class_of_a_message_is_made_once():
     assert messages.VoteRequest is messages.VoteRequest
     assert "VoteRequest" in dir(messages)
 
@@ -117,7 +115,7 @@ def test_importing_the_protocol_parses_no_schema():
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
-def test_the_static_types_name_every_class_and_field():
+def test_stubs_have_every_class_and_field():
     stub = ast.parse(Path(messages.__file__).with_suffix(".pyi").read_text())
     classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
     assert set(classes) == set(dir(messages))

@@ -1,5 +1,3 @@
-"""Claims about the pieces that generated code calls."""
-
 import pytest
 
 from broker_sim.protocol.errors import ProtocolError
@@ -35,7 +33,7 @@ VARINTS = [
 
 
 @pytest.mark.parametrize(("value", "encoded"), VARINTS)
-def test_varints_have_seven_bits_a_byte_low_ones_first(value, encoded):
+def test_varint_has_seven_bits_per_byte_lowest_first(value, encoded):
     assert varint(value).hex() == encoded
     assert varints[value].hex() == encoded
     assert read_varint(bytes.fromhex(f"ff{encoded}ff"), 1) == (value, 1 + len(encoded) // 2)
@@ -57,7 +55,7 @@ def test_varint_out_of_range_is_not_written(value):
         varints[value]
 
 
-def test_truncated_varint_ends_at_the_buffer():
+def test_truncated_varint_ends_with_the_buffer():
     with pytest.raises(IndexError):
         read_varint(b"\x80\x80", 0)
 
@@ -71,7 +69,7 @@ def test_strings_have_at_most_32767_bytes():
         finish_string_length(varint(32769), 1, 0x81)
 
 
-def test_long_lengths_are_not_memorised():
+def test_varints_of_long_lengths_are_not_cached():
     varints[1 << 20]
     assert 1 << 20 not in varints
     packers = ArrayPackers("i", flexible=False)
@@ -98,7 +96,7 @@ def test_tagged_fields_of_any_length_are_skipped():
     assert skip_tagged_fields(wide, 1, wide[0]) == len(wide)
 
 
-def test_a_lying_number_of_tagged_fields_ends_at_the_buffer():
+def test_too_large_count_of_tagged_fields_ends_with_the_buffer():
     with pytest.raises(IndexError):
         skip_tagged_fields(varint((1 << 31) - 1) + b"\0\0\0\0", 1, 0xFF)
 
@@ -122,12 +120,12 @@ def test_small_bytes_are_joined_and_large_ones_are_passed_by_reference():
     assert out == [b"tail"]
 
 
-def test_size_is_that_of_all_pieces():
+def test_size_of_a_list_is_the_sum_of_its_pieces():
     assert size_of([b"ab", bytearray(b"c"), memoryview(b"def")]) == 6
     assert size_of(b"") == 0
 
 
 @pytest.mark.parametrize("value", ["text", 5, ["text"], memoryview(bytes(8)).cast("i")])
-def test_what_is_not_bytes_is_refused(value):
+def test_value_that_is_not_bytes_like_is_refused(value):
     with pytest.raises(ProtocolError, match=r"bytes-like|one byte"):
         size_of(value)

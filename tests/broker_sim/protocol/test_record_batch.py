@@ -32,7 +32,7 @@ def batch():
     return build_batch([Record(b"a", timestamp=10), Record(b"b", b"k", timestamp=12)])
 
 
-def test_header_has_every_field_at_its_place():
+def test_every_field_of_the_header_is_at_its_position():
     fields = BatchHeader(1, 49, 3, 2, 0, 0x3B, 6, 7, 8, 9, 10, 11, 12)
     encoded = encode_batch(fields, b"")
     assert len(encoded) == BATCH_OVERHEAD_BYTES
@@ -64,12 +64,12 @@ def test_sequences_wrap_after_the_largest_int():
     assert decrement_sequence(5, 2) == 3
 
 
-def test_last_sequence_is_none_without_a_producer(batch):
+def test_batch_without_a_producer_has_no_last_sequence(batch):
     assert parse_header(batch).last_sequence == -1
     assert parse_header(batch)._replace(base_sequence=2**31 - 1).last_sequence == 0
 
 
-def test_every_flipped_bit_under_the_crc_is_found(batch):
+def test_crc_finds_every_flipped_bit(batch):
     for position in range(21, len(batch)):
         broken = bytearray(batch)
         broken[position] ^= 0x10
@@ -88,7 +88,7 @@ def test_rebase_changes_offset_and_epoch_and_leaves_the_crc(batch):
 
 
 @pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.GZIP])
-def test_restamp_makes_every_record_as_old_as_the_append(codec):
+def test_restamped_records_have_the_time_of_the_append(codec):
     batch = build_batch([Record(b"a", timestamp=10), Record(b"b", timestamp=12)], codec=codec)
     stamped = restamp(
         memoryview(batch), parse_header(batch), 100, 1, log_append_time=True, max_timestamp=77
@@ -104,7 +104,7 @@ def test_restamp_makes_every_record_as_old_as_the_append(codec):
     assert back == batch
 
 
-def test_split_gives_whole_batches_and_leaves_a_part_out(batch):
+def test_split_returns_whole_batches_only(batch):
     other = build_batch([b"z" * 50])
     buffer = batch + other
     assert [bytes(b) for b in split_batches(buffer)] == [batch, other]
@@ -115,7 +115,7 @@ def test_split_gives_whole_batches_and_leaves_a_part_out(batch):
 
 
 @pytest.mark.parametrize("length", [13, 0, -1, -(2**31)])
-def test_length_that_no_batch_has_is_corrupt(batch, length):
+def test_impossible_length_is_corrupt(batch, length):
     broken = bytearray(batch)
     struct.pack_into(">i", broken, 8, length)
     assert error_of(batch_size_at, broken) is ErrorCode.CORRUPT_MESSAGE
@@ -129,13 +129,13 @@ def test_unknown_magic_is_corrupt(batch, magic):
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_formats_before_v2_are_invalid_records(batch, magic):
+def test_batch_of_an_older_format_is_an_invalid_record(batch, magic):
     old = bytearray(batch)
     old[16] = magic
     assert error_of(validate_produce_records, bytes(old), 9) is ErrorCode.INVALID_RECORD
 
 
-def test_length_beyond_the_buffer_is_no_batch(batch):
+def test_incomplete_batch_has_no_size(batch):
     broken = bytearray(batch)
     struct.pack_into(">i", broken, 8, 2**31 - 1)
     assert batch_size_at(broken) is None
@@ -150,7 +150,7 @@ def test_batch_shorter_than_its_header_is_corrupt(batch, length):
     assert error_of(parse_header, short[: length + 12]) is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_produce_takes_exactly_one_batch(batch):
+def test_produce_accepts_exactly_one_batch(batch):
     validate_produce_records(batch, 9)
     validate_produce_records(memoryview(batch), 9)
     validate_produce_records(batch + batch[:20], 9)

@@ -40,7 +40,7 @@ def needs_cramjam():
 
 
 @given(records, st.sampled_from(CODECS), st.integers(0, 2**60))
-def test_records_come_back_as_they_were(items, codec, base_offset):
+def test_records_read_equal_the_records_built(items, codec, base_offset):
     batch = build_batch(items, base_offset=base_offset, codec=codec)
     header = parse_header(batch)
     verify_crc(memoryview(batch), header)
@@ -52,7 +52,7 @@ def test_records_come_back_as_they_were(items, codec, base_offset):
 
 
 @given(st.binary(max_size=100_000), st.sampled_from(CODECS))
-def test_compression_gives_back_what_it_took(data, codec):
+def test_decompressed_bytes_equal_the_compressed_ones(data, codec):
     assert decompress(codec, compress(codec, data)) == data
     assert decompress(codec, memoryview(compress(codec, memoryview(data)))) == data
 
@@ -99,7 +99,7 @@ def test_batches_built_by_clients_are_decoded_here():
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_end_txn_marker_is_read_back(is_commit):
+def test_end_txn_marker_read_equals_the_one_built(is_commit):
     batch = build_end_txn_marker(
         producer_id=9, producer_epoch=3, is_commit=is_commit, timestamp=5, coordinator_epoch=4
     )
@@ -113,7 +113,7 @@ def test_end_txn_marker_is_read_back(is_commit):
 @pytest.mark.parametrize(
     "record", [Record(b"\0" * 6, b"\0\0"), Record(b"", b"\0" * 4), Record(b"\0" * 6, b"\0\0\0\x07")]
 )
-def test_other_control_records_are_no_end_of_a_transaction(record):
+def test_other_control_record_is_refused_as_an_end_txn_marker(record):
     batch = build_batch([record], producer_id=1, producer_epoch=0, is_control=True)
     assert error_of(read_end_txn_marker, batch) is ErrorCode.INVALID_RECORD
 
@@ -132,7 +132,7 @@ def outcome(function, *args):
 
 
 @given(records, st.data())
-def test_lying_records_are_invalid_and_never_crash(items, data):
+def test_random_records_are_read_or_an_invalid_record(items, data):
     batch = bytearray(build_batch(items))
     position = data.draw(st.integers(61, len(batch) - 1))
     batch[position] = data.draw(st.integers(0, 255))
@@ -143,7 +143,7 @@ def test_lying_records_are_invalid_and_never_crash(items, data):
 
 
 @given(st.binary(max_size=200), st.sampled_from(CODECS[1:]))
-def test_rubbish_is_not_decompressed(data, codec):
+def test_random_bytes_are_not_decompressed(data, codec):
     plain = outcome(decompress, codec, data)
     assert plain is ErrorCode.INVALID_RECORD or isinstance(plain, bytes)
 
@@ -164,14 +164,14 @@ def test_truncated_compression_is_an_invalid_record(codec, cut):
     assert error_of(decompress, codec, packed[:-cut]) is ErrorCode.INVALID_RECORD
 
 
-def test_raw_snappy_blocks_are_read_too():
+def test_raw_snappy_block_is_decompressed():
     import cramjam
 
     assert decompress(CompressionCodec.SNAPPY, bytes(cramjam.snappy.compress_raw(b"abc"))) == b"abc"
 
 
 @pytest.mark.parametrize("codec", CODECS[2:])
-def test_missing_package_names_the_extra(codec, monkeypatch):
+def test_error_of_a_missing_package_names_the_extra(codec, monkeypatch):
     monkeypatch.setitem(sys.modules, "cramjam", None)
     with pytest.raises(ApiError, match=r"broker-sim\[compression\]") as caught:
         decompress(codec, b"")
@@ -192,5 +192,5 @@ def test_batch_without_records_can_be_encoded_and_read():
 
 
 @given(st.lists(st.binary(max_size=300), max_size=40))
-def test_mere_values_make_the_batch_that_records_of_them_make(values):
+def test_batch_of_values_equals_the_batch_of_their_records(values):
     assert build_batch(values) == build_batch([Record(value) for value in values])

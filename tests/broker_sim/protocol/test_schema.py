@@ -1,5 +1,3 @@
-"""Claims about the schemas."""
-
 import keyword
 
 import pytest
@@ -18,7 +16,7 @@ from broker_sim.protocol.schema import (
     ("text", "first", "last"),
     [("3", 3, 3), ("3-5", 3, 5), ("3+", 3, 32767), ("0-0", 0, 0)],
 )
-def test_versions_are_ranges_with_both_ends(text, first, last):
+def test_versions_include_both_ends(text, first, last):
     versions = Versions.parse(text)
     assert versions == Versions(first, last)
     assert first in versions
@@ -28,7 +26,7 @@ def test_versions_are_ranges_with_both_ends(text, first, last):
 
 
 @pytest.mark.parametrize("text", ["none", "", None])
-def test_none_is_no_version(text):
+def test_none_means_no_version(text):
     versions = Versions.parse(text)
     assert not versions
     assert 0 not in versions
@@ -49,7 +47,7 @@ def test_names_become_snake_case(name, expected):
     assert snake_case(name) == expected
 
 
-def test_every_schema_is_well_formed():
+def test_every_schema_is_valid():
     for name in message_names():
         spec = load_message(name)
         assert spec.name == name
@@ -63,13 +61,16 @@ def test_every_schema_is_well_formed():
                 assert (field.type == "struct") == (field.struct is not None)
 
 
-def test_requests_and_responses_are_all_there():
-    kinds = [load_message(name).kind for name in message_names()]
-    assert kinds.count("request") == kinds.count("response") == 93
-    assert kinds.count("header") == 2
+def test_every_request_has_its_response():
+    names = {"request": set(), "response": set()}
+    for name in message_names():
+        kind = load_message(name).kind
+        if kind in names:
+            names[kind].add(name.removesuffix(kind.capitalize()))
+    assert names["request"] == names["response"] != set()
 
 
-def test_defaults_are_read_in_kafkas_notation():
+def test_defaults_are_parsed_from_the_notation_of_kafka():
     def default(field_type, **facts):
         field = {"name": "F", "type": field_type, "versions": "0+", **facts}
         definition = {"name": "M", "type": "data", "validVersions": "0", "fields": [field]}

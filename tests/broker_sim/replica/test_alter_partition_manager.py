@@ -6,8 +6,8 @@ def counts(bench):
     return manager.isr_shrinks, manager.isr_expands, manager.failed_isr_updates
 
 
-def test_a_follower_that_leaves_and_returns_is_a_shrink_and_an_expansion(make_bench):
-    """It lags out long before the controller would fence it, which is not the leader's doing."""
+def test_follower_that_leaves_and_returns_counts_as_a_shrink_and_an_expansion(make_bench):
+    """The lag ends long before the session: a fenced follower would leave without the leader."""
     bench = make_bench(configs={"replica.lag.time.max.ms": "2000"})
     bench.produced()
     assert counts(bench) == (0, 0, 0)
@@ -21,8 +21,8 @@ def test_a_follower_that_leaves_and_returns_is_a_shrink_and_an_expansion(make_be
     assert counts(bench) == (1, 1, 0)
 
 
-def test_a_change_that_the_controller_refuses_is_counted_as_failed(bench):
-    """A leader that is cut off proposes what the controller knows better by then."""
+def test_refused_change_counts_as_failed(bench):
+    """A disconnected leader proposes a change, but the controller has elected another one."""
     bench.produced()
     bench.cluster.disconnect(1)
     bench.wait(bench.produce(timeout_ms=40_000))

@@ -1,4 +1,4 @@
-"""Cases A to C of `DelayedDeleteRecords`, and its timeout."""
+"""Cases A to C of `DelayedDeleteRecords`, each with a deletion that waits, and its timeout."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def answer_of(pending):
     return pending.response.topics[0].partitions[0]
 
 
-def test_case_c_all_replicas_have_moved_their_start(bench, delete):
+def test_case_c_deletion_completes_when_all_replicas_have_moved_their_log_start(bench, delete):
     pending = bench.wait(delete(3))
     assert (answer_of(pending).error_code, answer_of(pending).low_watermark) == (0, 3)
     assert [bench.partition(b).log.log_start_offset for b in (1, 2, 3)] == [3, 3, 3]
@@ -40,7 +40,7 @@ def test_minus_one_deletes_up_to_the_high_watermark(bench, delete):
     assert answer_of(bench.wait(delete(-1))).low_watermark == 4
 
 
-def test_with_a_stopped_follower_it_times_out_to_the_millisecond(bench, delete):
+def test_deletion_with_a_paused_follower_times_out_to_the_millisecond(bench, delete):
     bench.cluster.pause(3)
     pending = delete(3, timeout_ms=2_000)
     bench.cluster.advance(1_999)
@@ -51,15 +51,14 @@ def test_with_a_stopped_follower_it_times_out_to_the_millisecond(bench, delete):
     assert bench.partition().log.log_start_offset == 3, "the leader's own start has moved"
 
 
-def test_beyond_the_high_watermark_is_out_of_range_at_once(bench, delete):
+def test_deletion_beyond_the_high_watermark_is_refused_at_once(bench, delete):
     pending = bench.wait(delete(5))
     assert answer_of(pending).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert pending.elapsed_ms == 0
 
 
-def test_the_partitions_end_does_not_wake_it_as_kafka_tries_only_produce_and_fetch_then(
-    bench, delete
-):
+def test_deletion_of_the_topic_does_not_end_the_wait(bench, delete):
+    """As in Kafka, which then tries only produces and fetches."""
     bench.cluster.pause(3)
     pending = delete(3, timeout_ms=20_000)
     bench.settle()
@@ -69,7 +68,7 @@ def test_the_partitions_end_does_not_wake_it_as_kafka_tries_only_produce_and_fet
     assert pending.elapsed_ms == 20_000
 
 
-def test_case_b_a_leader_that_lost_its_place_says_so_when_it_is_tried_again(bench, delete):
+def test_case_b_leader_that_follows_now_ends_the_wait(bench, delete):
     bench.cluster.pause(3)
     pending = delete(3, timeout_ms=60_000)
     bench.cluster.disconnect(1)
@@ -83,7 +82,7 @@ def test_case_b_a_leader_that_lost_its_place_says_so_when_it_is_tried_again(benc
     assert (answer.error_code, answer.low_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
-def test_case_a_a_partition_that_has_left_the_broker_is_unknown_to_it(bench, delete):
+def test_case_a_partition_that_has_left_the_broker_ends_the_wait(bench, delete):
     bench.cluster.pause(3)
     pending = delete(3, timeout_ms=60_000)
     bench.settle()
@@ -96,7 +95,7 @@ def test_case_a_a_partition_that_has_left_the_broker_is_unknown_to_it(bench, del
     assert (answer.error_code, answer.low_watermark) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
 
 
-def test_a_dead_replica_is_not_waited_for(bench, delete):
+def test_deletion_does_not_wait_for_a_dead_replica(bench, delete):
     bench.cluster.kill(3)
     bench.cluster.run_until(lambda: 3 not in bench.isr())
     bench.settle()

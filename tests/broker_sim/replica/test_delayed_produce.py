@@ -1,4 +1,4 @@
-"""Cases A to C of `DelayedProduce`, each in virtual time, and the edges of its timeout."""
+"""Cases A to C of `DelayedProduce`, each with a produce that waits, and the edges of its timeout."""
 
 import dataclasses
 
@@ -7,10 +7,10 @@ import pytest
 from broker_sim.controller import NewPartitions
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.records import build_batch
-from broker_sim.replica import CommittedIsr
+from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition
 
 
-def test_case_c2_all_in_sync_replicas_have_the_records(bench):
+def test_case_c2_produce_completes_when_all_in_sync_replicas_have_the_records(bench):
     answer = bench.produced()
     assert answer.error_code == ErrorCode.NONE
     assert answer.base_offset == 0
@@ -18,7 +18,9 @@ def test_case_c2_all_in_sync_replicas_have_the_records(bench):
 
 
 @pytest.mark.parametrize("timeout_ms", [1, 500, 1500, 7777])
-def test_without_a_follower_it_times_out_to_the_millisecond_with_its_base_offset(bench, timeout_ms):
+def test_produce_without_a_follower_times_out_to_the_millisecond_with_its_base_offset(
+    bench, timeout_ms
+):
     bench.produced()
     bench.cluster.pause(2)
     pending = bench.produce(timeout_ms=timeout_ms)
@@ -34,7 +36,7 @@ def test_without_a_follower_it_times_out_to_the_millisecond_with_its_base_offset
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, -2_000_000_000])
-def test_no_timeout_at_all_is_over_at_once_and_the_records_are_in_the_log(bench, timeout_ms):
+def test_produce_without_a_timeout_ends_at_once_and_its_records_are_in_the_log(bench, timeout_ms):
     bench.cluster.pause(2)
     pending = bench.wait(bench.produce(timeout_ms=timeout_ms))
     assert bench.partition_answer(pending).error_code == ErrorCode.REQUEST_TIMED_OUT
@@ -42,7 +44,7 @@ def test_no_timeout_at_all_is_over_at_once_and_the_records_are_in_the_log(bench,
     assert bench.partition().log.log_end_offset == 1
 
 
-def test_it_completes_when_the_isr_shrinks(bench):
+def test_produce_completes_when_the_isr_shrinks(bench):
     bench.produced()
     bench.cluster.pause(2)
     pending = bench.wait(bench.produce(timeout_ms=60_000))
@@ -52,7 +54,7 @@ def test_it_completes_when_the_isr_shrinks(bench):
     assert 5_000 <= pending.elapsed_ms <= 15_000
 
 
-def test_case_a_the_partition_is_deleted_while_it_waits(bench):
+def test_case_a_deleted_partition_ends_the_wait(bench):
     bench.produced()
     bench.cluster.pause(2)
     pending = bench.produce()
@@ -63,8 +65,8 @@ def test_case_a_the_partition_is_deleted_while_it_waits(bench):
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_case_b_the_leader_is_another_one_by_now(bench):
-    """A leader that is cut off loses its place, and hears of it when the link is whole again."""
+def test_case_b_leader_that_follows_now_ends_the_wait(bench):
+    """A disconnected leader is replaced, and learns it when it is connected again."""
     bench.produced()
     bench.cluster.pause(2)
     pending = bench.produce(timeout_ms=60_000)
@@ -77,7 +79,7 @@ def test_case_b_the_leader_is_another_one_by_now(bench):
     assert bench.partition_answer(pending).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_below_the_minimum_while_it_waits_nothing_happens_until_its_timeout(make_bench):
+def test_produce_waits_until_its_timeout_while_the_isr_is_below_the_minimum(make_bench):
     bench = make_bench(topic_configs={"min.insync.replicas": "3"})
     bench.produced()
     bench.cluster.pause(2)
@@ -87,19 +89,35 @@ def test_below_the_minimum_while_it_waits_nothing_happens_until_its_timeout(make
     assert pending.elapsed_ms == 25_000
 
 
-def test_case_c1_fewer_in_sync_replicas_than_required_once_the_records_are_there(bench):
-    """Only a minimum that was raised meanwhile leads here: below it the high watermark stands."""
-    bench.produced()
-    partition = bench.partition()
-    partition.replica_states.isr_state = CommittedIsr(frozenset({1}))
-    partition.config = dataclasses.replace(partition.config, min_insync_replicas=2)
-    assert partition.check_enough_replicas_reach_offset(1) == (
-        True,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+def test_case_c1_isr_that_is_too_small_once_the_records_are_replicated_is_an_error(broker):
+    """The minimum is raised between the move of the high watermark and the check.
+
+    Below the minimum the high watermark does not move, so no other order leads here.
+    """
+    partition = broker.lead(replicas=(1, 2, 3), isr=(1, 2), min_insync_replicas=2)
+    answers = broker.produce()
+    assert broker.purgatories.produce.num_delayed() == 1
+    fetch = FetchPartition(fetch_offset=1, max_bytes=1_000)
+    broker.manager.read_from_log(
+        FetchParams(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=1_000,
+            isolation=FetchIsolation.LOG_END,
+            replica_id=2,
+        ),
+        [(partition.topic_partition, fetch)],
+        update_fetch_state=True,
     )
+    assert (partition.log.high_watermark, answers) == (1, [])
+    partition.config = dataclasses.replace(partition.config, min_insync_replicas=3)
+    broker.actions.try_complete_actions()
+    assert broker.purgatories.produce.num_delayed() == 0
+    assert answers[0][0].error_code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert answers[0][0].base_offset == 0
 
 
-def test_too_small_an_isr_at_append_refuses_and_appends_nothing(make_bench):
+def test_isr_below_the_minimum_refuses_the_append(make_bench):
     bench = make_bench(topic_configs={"min.insync.replicas": "3"})
     bench.produced()
     bench.cluster.pause(2)
@@ -115,7 +133,7 @@ def test_too_small_an_isr_at_append_refuses_and_appends_nothing(make_bench):
     assert bench.partition().log.log_end_offset == end_offset
 
 
-def test_with_acks_1_the_high_watermark_stands_below_the_minimum_and_catches_up_later(make_bench):
+def test_high_watermark_stays_while_the_isr_is_below_the_minimum_and_moves_later(make_bench):
     bench = make_bench(topic_configs={"min.insync.replicas": "3"})
     bench.produced()
     bench.cluster.pause(2)
@@ -129,7 +147,7 @@ def test_with_acks_1_the_high_watermark_stands_below_the_minimum_and_catches_up_
     bench.cluster.run_until(lambda: bench.partition().log.high_watermark == 3)
 
 
-def test_one_response_waits_for_the_slowest_partition(make_bench):
+def test_response_waits_for_the_slowest_partition(make_bench):
     bench = make_bench(partitions=1)
     bench.cluster.create_topic("other", assignments={0: [2, 1, 3]})
     bench.produced()
@@ -140,14 +158,14 @@ def test_one_response_waits_for_the_slowest_partition(make_bench):
     assert pending.elapsed_ms == 700
 
 
-def test_when_every_partition_fails_the_answer_comes_at_once(bench):
+def test_produce_whose_partitions_all_fail_is_answered_at_once(bench):
     bench.cluster.pause(3)
     pending = bench.wait(bench.produce(broker=2))
     assert bench.partition_answer(pending).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert pending.elapsed_ms == 0
 
 
-def test_timeouts_of_pipelined_requests_add_up_and_the_later_ones_are_not_appended_yet(bench):
+def test_pipelined_produces_are_appended_one_after_the_timeout_of_the_other(bench):
     bench.produced()
     bench.cluster.pause(2)
     pending = [bench.produce(timeout_ms=600) for _ in range(3)]
@@ -162,14 +180,14 @@ def test_timeouts_of_pipelined_requests_add_up_and_the_later_ones_are_not_append
 
 
 @pytest.mark.parametrize("acks", [2, -2, 127])
-def test_unknown_acks_are_refused_without_an_append(bench, acks):
+def test_invalid_acks_are_refused_without_an_append(bench, acks):
     answer = bench.produced(acks=acks)
     assert answer.error_code == ErrorCode.INVALID_REQUIRED_ACKS
     assert answer.base_offset == -1
     assert bench.partition().log.log_end_offset == 0
 
 
-def test_a_transactional_batch_without_a_transactional_id_is_refused_with_all_the_others(bench):
+def test_transactional_batch_without_a_transactional_id_is_refused(bench):
     batch = build_batch([b"value"], producer_id=1, producer_epoch=0, base_sequence=0,
                         is_transactional=True)  # fmt: skip
     answer = bench.produced(batch=batch)
@@ -177,13 +195,13 @@ def test_a_transactional_batch_without_a_transactional_id_is_refused_with_all_th
     assert bench.partition().log.log_end_offset == 0
 
 
-def test_min_insync_replicas_counts_as_the_number_of_replicas_at_most(make_bench):
+def test_min_insync_replicas_is_at_most_the_number_of_replicas(make_bench):
     bench = make_bench(topic_configs={"min.insync.replicas": "9"})
     assert bench.produced().error_code == ErrorCode.NONE
 
 
-def test_a_new_partition_joins_the_running_fetch_up_to_half_a_second_late(bench):
-    """The followers' running fetch does not hold a partition that was made meanwhile."""
+def test_new_partition_is_replicated_with_the_followers_next_fetch(bench):
+    """The fetch that a follower has in flight does not have a partition that was added later."""
     bench.produced()
     bench.cluster.advance(100)
     bench.cluster.nodes.controller.create_partitions(

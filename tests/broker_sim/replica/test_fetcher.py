@@ -1,4 +1,4 @@
-"""A follower's fetcher and a leader that answers as the test says."""
+"""A follower's fetcher; the test answers for the leader."""
 
 import pytest
 
@@ -13,7 +13,7 @@ SOCKET_TIMEOUT_MS = 30_000
 
 
 class ScriptedLeader:
-    """Keeps what it is asked; the test answers."""
+    """Records the requests; the test answers them."""
 
     def __init__(self):
         self.fetches = []
@@ -42,7 +42,7 @@ def leader():
 
 @pytest.fixture
 def follower(bench, leader):
-    """A fetcher on a follower's partition with two records, whose true leader is frozen."""
+    """A fetcher of a follower's partition with two records; its real leader is paused."""
     for _ in range(2):
         bench.produced()
     bench.cluster.advance(600)
@@ -69,16 +69,14 @@ def records(offset):
     return bytes(batch)
 
 
-def test_what_the_leader_sends_is_appended_and_the_next_fetch_begins_behind_it(
-    bench, leader, follower
-):
+def test_records_are_appended_and_the_next_fetch_begins_after_them(bench, leader, follower):
     batch = records(2)
     leader.answer(ErrorCode.NONE, 3, 3, 0, (batch,), len(batch))
     assert (len(leader.fetches), leader.fetch_offset) == (2, 3)
     assert bench.partition(FOLLOWER).log.high_watermark == 3
 
 
-def test_records_that_cannot_be_appended_are_asked_for_again_after_the_backoff(
+def test_records_that_cannot_be_appended_are_fetched_again_after_the_backoff(
     bench, leader, follower
 ):
     broken = records(2)[:-1] + b"?"
@@ -89,7 +87,7 @@ def test_records_that_cannot_be_appended_are_asked_for_again_after_the_backoff(
     assert (len(leader.fetches), leader.fetch_offset) == (2, 2)
 
 
-def test_a_log_start_beyond_the_own_log_delays_the_partition_and_not_for_ever(
+def test_log_start_beyond_the_followers_log_delays_the_partition_by_the_backoff(
     bench, leader, follower
 ):
     leader.answer(ErrorCode.NONE, 9, 9, 9)
@@ -97,7 +95,7 @@ def test_a_log_start_beyond_the_own_log_delays_the_partition_and_not_for_ever(
     assert len(leader.fetches) == 2
 
 
-def test_an_error_delays_the_partition(bench, leader, follower):
+def test_error_delays_the_partition_by_the_backoff(bench, leader, follower):
     leader.answer(ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1, -1)
     bench.cluster.advance(BACKOFF_MS - 1)
     assert len(leader.fetches) == 1
@@ -105,15 +103,13 @@ def test_an_error_delays_the_partition(bench, leader, follower):
     assert len(leader.fetches) == 2
 
 
-def test_a_fenced_partition_is_left_alone_until_new_metadata_adds_it(bench, leader, follower):
+def test_fenced_partition_is_not_fetched_until_new_metadata_adds_it(bench, leader, follower):
     leader.answer(ErrorCode.FENCED_LEADER_EPOCH, -1, -1, -1)
     bench.cluster.advance(5 * BACKOFF_MS)
     assert (len(leader.fetches), len(follower)) == (1, 0)
 
 
-def test_a_leader_that_never_answers_is_given_up_and_its_late_answer_ignored(
-    bench, leader, follower
-):
+def test_fetch_without_an_answer_is_given_up_and_a_late_answer_ignored(bench, leader, follower):
     bench.cluster.advance(SOCKET_TIMEOUT_MS - 1)
     assert len(leader.fetches) == 1
     bench.cluster.advance(1 + BACKOFF_MS)
@@ -124,14 +120,14 @@ def test_a_leader_that_never_answers_is_given_up_and_its_late_answer_ignored(
     assert len(leader.fetches) == 2
 
 
-def test_out_of_range_behind_a_shorter_leader_truncates(bench, leader, follower):
+def test_fetch_beyond_the_leaders_end_truncates_the_follower(bench, leader, follower):
     leader.answer(ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
     leader.bounds[0](ErrorCode.NONE, 0, 1)
     assert bench.partition(FOLLOWER).log.log_end_offset == 1
     assert leader.fetch_offset == 1
 
 
-def test_out_of_range_before_the_leaders_start_begins_anew_there(bench, leader, follower):
+def test_fetch_before_the_leaders_start_restarts_the_log_there(bench, leader, follower):
     leader.answer(ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
     leader.bounds[0](ErrorCode.NONE, 7, 9)
     log = bench.partition(FOLLOWER).log
@@ -139,7 +135,7 @@ def test_out_of_range_before_the_leaders_start_begins_anew_there(bench, leader, 
     assert leader.fetch_offset == 7
 
 
-def test_a_diverging_epoch_truncates_to_where_the_leader_left(bench, leader, follower):
+def test_diverging_epoch_truncates_the_follower_to_its_end(bench, leader, follower):
     leader.answer(ErrorCode.NONE, 1, 1, 0, diverging_epoch=(0, 1))
     assert bench.partition(FOLLOWER).log.log_end_offset == 1
     assert leader.fetch_offset == 1

@@ -1,4 +1,4 @@
-"""What a leader does with the fetches of its followers, and of those who are none."""
+"""Fetches of followers at their leader, through the replica server."""
 
 import pytest
 
@@ -10,7 +10,7 @@ LEADER, FOLLOWER, STRANGER = 1, 2, 9
 
 @pytest.fixture
 def fetch_as(bench):
-    """Fetch from the leader in the name of a replica; returns error, HW and log start."""
+    """Fetch from the leader as a replica; return the result of the partition."""
 
     def fetch(replica_id, offset=0, replica_epoch=-1, leader_epoch=-1, log_start_offset=0):
         results = []
@@ -46,7 +46,7 @@ def broker_epoch(bench, broker_id):
     return bench.cluster.nodes.controller.image.brokers[broker_id].epoch
 
 
-def test_a_fetch_from_a_followers_former_life_is_refused_and_changes_nothing(bench, fetch_as):
+def test_fetch_of_a_followers_previous_epoch_is_refused_and_changes_nothing(bench, fetch_as):
     bench.produced()
     bench.cluster.pause(FOLLOWER)
     bench.produced(acks=1)
@@ -58,7 +58,7 @@ def test_a_fetch_from_a_followers_former_life_is_refused_and_changes_nothing(ben
     assert bench.partition().replica_states.followers[FOLLOWER].log_end_offset == 2
 
 
-def test_a_follower_that_says_no_epoch_is_believed(bench, fetch_as):
+def test_fetch_without_a_broker_epoch_is_accepted(bench, fetch_as):
     assert fetch_as(FOLLOWER).error_code == ErrorCode.NONE
 
 
@@ -66,11 +66,11 @@ def test_a_follower_that_says_no_epoch_is_believed(bench, fetch_as):
     ("leader_epoch", "error"),
     [(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, ErrorCode.UNKNOWN_LEADER_EPOCH)],
 )
-def test_a_replica_that_is_not_assigned_is_told_to_look_again(bench, fetch_as, leader_epoch, error):
+def test_fetch_of_a_replica_that_is_not_assigned_is_refused(bench, fetch_as, leader_epoch, error):
     assert fetch_as(STRANGER, leader_epoch=leader_epoch).error_code == error
 
 
-def test_a_follower_gets_the_high_watermark_of_before_its_fetch(bench, fetch_as):
+def test_follower_gets_the_high_watermark_of_before_its_fetch(bench, fetch_as):
     bench.produced()
     bench.cluster.pause(FOLLOWER)
     bench.produced(acks=1)

@@ -1,0 +1,77 @@
+import pytest
+
+from broker_sim.config import BrokerConfig
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.replica import Purgatories
+from purgatory import (
+    DelayedOperationPurgatory,
+    InlineExecutor,
+    PendingOperation,
+    SystemTimer,
+    VirtualClock,
+)
+
+KEY = TopicPartition("topic", 0)
+
+
+@pytest.fixture
+def made():
+    """The purge intervals by name, in the order in which the purgatories were made."""
+    return {}
+
+
+@pytest.fixture
+def purgatories(made):
+    clock = VirtualClock()
+
+    def make(name, purge_interval):
+        made[name] = purge_interval
+        timer = SystemTimer(name, clock, InlineExecutor())
+        return DelayedOperationPurgatory(name, timer, reaper_enabled=False)
+
+    config = BrokerConfig.from_mapping(
+        {
+            "producer.purgatory.purge.interval.requests": "11",
+            "fetch.purgatory.purge.interval.requests": "12",
+            "delete.records.purgatory.purge.interval.requests": "13",
+        }
+    )
+    return Purgatories(make, config)
+
+
+def park(purgatory):
+    operation = PendingOperation(60_000)
+    purgatory.try_complete_else_watch(operation, [KEY])
+    operation.ready = True
+    return operation
+
+
+def completed_by(purgatories, announce):
+    """Return the names of the purgatories whose operations `announce` completes."""
+    operations = {purgatory.name: park(purgatory) for purgatory in purgatories}
+    announce(KEY)
+    return {name for name, operation in operations.items() if operation.is_completed()}
+
+
+def test_purge_intervals_are_those_of_the_configuration(made, purgatories):
+    assert made == {"Produce": 11, "Fetch": 12, "DeleteRecords": 13, "ElectLeader": 1000}
+
+
+def test_progress_of_a_partition_completes_all_but_elections(purgatories):
+    completed = completed_by(purgatories, purgatories.check_and_complete_all)
+    assert completed == {"Produce", "Fetch", "DeleteRecords"}
+
+
+def test_leader_that_follows_now_completes_produces_and_fetches(purgatories):
+    completed = completed_by(purgatories, purgatories.check_and_complete_not_leader)
+    assert completed == {"Produce", "Fetch"}
+
+
+def test_added_purgatory_is_one_of_the_broker_and_shuts_down_with_it(made, purgatories):
+    rebalance = purgatories.make("Rebalance")
+    assert list(purgatories)[-1] is rebalance
+    assert made["Rebalance"] == 1000
+    park(rebalance)
+    assert rebalance.num_delayed() == 1
+    purgatories.shutdown()
+    assert [purgatory.num_delayed() for purgatory in purgatories] == [0] * 5
