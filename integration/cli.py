@@ -64,7 +64,7 @@ REFERENCE_TROUBLE = 2
     "--record-to",
     type=click.Path(file_okay=False, path_type=Path),
     default=RECORDING,
-    help="Where --record writes; the shipped recording unless told otherwise.",
+    help="Where --record writes; the shipped recording by default.",
 )
 @click.pass_context
 def main(
@@ -122,7 +122,7 @@ def main(
 
 
 @main.command("list")
-@click.option("--names", is_flag=True, help="One name a line, nothing else.")
+@click.option("--names", is_flag=True, help="Names only, one per line.")
 @click.option("--markdown", is_flag=True, help="As docs/scenarios.md.")
 def list_scenarios(names: bool, markdown: bool) -> None:
     """List the scenarios by family."""

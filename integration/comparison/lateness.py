@@ -29,8 +29,8 @@ __all__ = [
 
 TOLERANCE_MS: Final = 5.0
 TOLERANCE_REASON: Final = (
-    "a few milliseconds are what two busy cores add to either side from one run to the next, "
-    "and a fault of a timer adds more"
+    "two busy cores add a few milliseconds to either side from one run to the next, "
+    "and a faulty timer adds more"
 )
 LEAST_SAMPLES: Final = 50
 """With fewer samples a single outlier would decide the 99th percentile."""

@@ -50,7 +50,7 @@ _SESSION_OPTIONS: Final = (
         "--conf", multiple=True, callback=_parse_conf, metavar="KEY=VALUE", help="Spark's own."
     ),
     click.option("--output", required=True, help="Directory of the tables that are written."),
-    click.option("--verbose", is_flag=True, help="Show what Spark itself prints, too."),
+    click.option("--verbose", is_flag=True, help="Show the output of Spark too."),
 )
 _TABLES: Final = click.option(
     "--input", "directory", required=True, help="Directory of the tables to read."
@@ -136,16 +136,18 @@ def parity(module: Any, spark: Any, directory: str, output: str) -> str:
 
 @_job("stream", kafka=True)
 @click.option("--input", "bootstrap_servers", required=True, help="The cluster: HOST:PORT,...")
-@click.option("--topic", required=True, help="What `broker-sim run --trace-topic` was given.")
+@click.option("--topic", required=True, help="The topic of `broker-sim run --trace-topic`.")
 @click.option("--window", default="1 minute", show_default=True)
 @click.option(
     "--watermark", default="30 seconds", show_default=True, help="How late events may be."
 )
-@click.option("--trigger", default="5 seconds", show_default=True, help="How often to look.")
+@click.option("--trigger", default="5 seconds", show_default=True, help="How often a batch starts.")
 @click.option(
     "--max-offsets-per-trigger", type=click.IntRange(1), help="The most records of one batch."
 )
-@click.option("--available-now", is_flag=True, help="Take what the topic holds, and end.")
+@click.option(
+    "--available-now", is_flag=True, help="Process the records that the topic has now, and end."
+)
 @click.option(
     "--for", "for_s", type=click.IntRange(1), help="End after so many seconds; else at ctrl-C."
 )
@@ -161,10 +163,12 @@ def stream(module: Any, spark: Any, output: str, for_s: int | None, **settings: 
     type=click.Path(exists=True, dir_okay=False),
     help="JSON from settings to lists of values (docs/pipeline.md); a small grid without it.",
 )
-@click.option("--sample", "sample_size", type=click.IntRange(1), help="Draw so many settings.")
+@click.option(
+    "--sample", "sample_size", type=click.IntRange(1), help="How many settings to draw at random."
+)
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Seeds each.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The first seed.")
-@click.option("--tasks", type=click.IntRange(1), help="Tasks to cut the runs into.")
+@click.option("--tasks", type=click.IntRange(1), help="Number of Spark tasks for the runs.")
 def sweep(
     module: Any, spark: Any, output: str, path: str | None, tasks: int | None, **plan: Any
 ) -> str:

@@ -46,7 +46,7 @@ BATCH_EVENTS: Final = 50_000
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="observations.jsonl of a comparison; without it a short one is made.",
 )
-@click.option("--verbose", is_flag=True, help="Show what Spark itself prints, too.")
+@click.option("--verbose", is_flag=True, help="Show the output of Spark too.")
 def main(out: Path, events: int, master: str, observations: Path | None, verbose: bool) -> None:
     """Trace a cluster under load, run every job of the pipeline, and draw the report."""
     try:

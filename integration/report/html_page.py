@@ -53,8 +53,8 @@ def html_page(report: Report) -> str:
         (
             "<!doctype html><html lang=en><meta charset=utf-8>",
             "<meta name=viewport content='width=device-width'>",
-            f"<title>Simulator beside Kafka {kafka}</title><style>{STYLE}</style>",
-            f"<h1>The simulator beside Kafka {kafka}</h1>",
+            f"<title>Simulator and Kafka {kafka}</title><style>{STYLE}</style>",
+            f"<h1>The simulator and Kafka {kafka}</h1>",
             f"<p>Reference: {html.escape(report.reference)} ({html.escape(report.reason)}). ",
             f"Catalogue {report.catalogue_version}, run {report.run_id}.</p>",
             *_families(report),

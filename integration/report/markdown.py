@@ -30,7 +30,7 @@ def markdown(report: Report) -> str:
 def _lines(report: Report) -> Iterator[str]:
     counts = ", ".join(f"{count} {verdict.value}" for verdict, count in report.counts().items())
     kafka = report.facts.get("kafka_version", "unknown")
-    yield "# The simulator beside a real Kafka"
+    yield "# The simulator compared with a real Kafka"
     yield ""
     yield f"{len(report.results)} scenarios against Kafka {kafka} ({report.reference}): {counts}."
     yield f"Catalogue {report.catalogue_version}, run {report.run_id}."

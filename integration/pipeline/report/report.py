@@ -215,7 +215,7 @@ def _health(source: _Source) -> list[Section]:
     sections = [
         Section(
             "Broken lifecycles",
-            "Operations whose life no purgatory may give them."
+            "Operations whose events are not possible in a correct purgatory."
             if kinds
             else "None: every operation was tried once, parked at most once, and ended once.",
             table=Table.of_rows(["side", "purgatory", "problem", "operations"], kinds),
@@ -243,7 +243,7 @@ def _health(source: _Source) -> list[Section]:
 
 
 def _parity(source: _Source) -> list[Section]:
-    title = "The simulator beside a real Kafka"
+    title = "The simulator compared with a real Kafka"
     scenarios, timing = source.table("parity_scenarios"), source.table("parity_timing")
     seen = source.table("observations")
     if scenarios is None or timing is None or seen is None:
@@ -265,7 +265,7 @@ def _parity(source: _Source) -> list[Section]:
     return [
         Section(
             title,
-            "How late answers came on each side, by what they waited for, and the "
+            "How late responses came on each side, by what they waited for, and the "
             "Kolmogorov-Smirnov distance between the sides.",
             picture=charts.lateness(counted) if counted else None,
             table=Table.of_rows(

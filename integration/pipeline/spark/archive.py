@@ -18,7 +18,7 @@ __all__ = ["ARCHIVE", "PROGRAM", "ship_code", "write_archive"]
 
 ARCHIVE: Final = "broker_sim.zip"
 PROGRAM: Final = "broker_sim_pipeline.py"
-PROGRAM_TEXT: Final = '''"""What spark-submit runs; the code is in the archive beside it."""
+PROGRAM_TEXT: Final = '''"""What spark-submit runs; the code is in the archive next to it."""
 
 from integration.pipeline.cli import main
 

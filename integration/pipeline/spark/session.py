@@ -59,7 +59,7 @@ def require_java() -> None:
     )
     match = re.search(r'version "(?:1\.)?(\d+)', found.stderr)
     if match is None:
-        raise PipelineError(f"{java} does not tell its version: {remedy}")
+        raise PipelineError(f"{java} does not print its version: {remedy}")
     if not OLDEST_JAVA <= int(match[1]) <= NEWEST_JAVA:
         raise PipelineError(
             f"{java} is Java {match[1]}, Spark {pyspark_version} needs 17: {remedy}"
@@ -146,4 +146,4 @@ def _why_no_session(settings: Mapping[str, str], kept: KeptOutput | None) -> str
         kept.show()
     elif packages := settings.get("spark.jars.packages"):
         return f"Spark did not start; if {packages} could not be fetched (see above), {offline}"
-    return "Spark did not start: its own words are above; --conf changes what it was asked for"
+    return "Spark did not start: its own messages are above; --conf changes its configuration"

@@ -151,7 +151,7 @@ def test_a_spark_that_does_not_start_says_why_itself(require_spark, pipeline, tm
     assert result.returncode == 1
     assert "Too small maximum heap" in result.stderr
     assert result.stderr.splitlines()[-1] == (
-        "Error: Spark did not start: its own words are above; --conf changes what it was asked for"
+        "Error: Spark did not start: its own messages are above; --conf changes its configuration"
     )
 
 
@@ -164,7 +164,7 @@ def test_unexpected_error_shows_the_output_of_spark(require_spark, pipeline, tmp
         "ingest", "--input", lines, "--output", tmp_path, "--master", "local[1]", *SMALL
     )
     assert result.returncode == 1
-    assert "Setting Spark log level" in result.stderr, "Spark's own words"
+    assert "Setting Spark log level" in result.stderr, "the output of Spark"
     assert "Traceback (most recent call last)" in result.stderr
 
 

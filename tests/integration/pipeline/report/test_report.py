@@ -103,7 +103,7 @@ def test_every_section_shows_its_table(page):
         "Produce t-0 @ 1",
         "never tried",
         "not one JSON object",
-        "The simulator beside a real Kafka",
+        "The simulator compared with a real Kafka",
         "How often acks=all would time out",
     ):
         assert text in page

@@ -59,7 +59,7 @@ def test_javas_that_spark_runs_on_pass(java, version):
 
 def test_a_java_without_a_version_is_named(java):
     java("Segmentation fault")
-    with pytest.raises(PipelineError, match="does not tell its version"):
+    with pytest.raises(PipelineError, match="does not print its version"):
         require_java()
 
 
