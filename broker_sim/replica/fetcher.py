@@ -30,6 +30,8 @@ __all__ = ["LeaderEndpoint", "ReplicaFetcher"]
 
 log = get_logger(__name__)
 
+MIN_PAUSE_MS = 1
+
 
 class LeaderEndpoint(Protocol):
     """The connection to a leader; mirrors `kafka.server.LeaderEndPoint`."""
@@ -87,6 +89,8 @@ class ReplicaFetcher:
         self._process = process
         self._config = config
         self._endpoint = endpoint
+        # A pause of 0 ms would let fetches follow each other without end in one moment of virtual time.
+        self._backoff_ms = max(config.replica_fetch_backoff_ms, MIN_PAUSE_MS)
         self._replica_id = replica_id
         self._broker_epoch = broker_epoch
         self._complete_delayed_fetches = complete_delayed_fetches
@@ -153,9 +157,7 @@ class ReplicaFetcher:
             if state.delayed_until_ms <= now_ms
         ]
         if not infos:
-            self._backoff = self._process.call_later(
-                self._config.replica_fetch_backoff_ms, self._end_backoff
-            )
+            self._backoff = self._process.call_later(self._backoff_ms, self._end_backoff)
             return
         request = self._request = object()
         self._sent_ms = now_ms
@@ -176,8 +178,8 @@ class ReplicaFetcher:
         broker_epoch = self._broker_epoch()
         if self._params is None or self._params.replica_epoch != broker_epoch:
             self._params = FetchParams(
-                max_wait_ms=self._config.replica_fetch_wait_max_ms,
-                min_bytes=self._config.replica_fetch_min_bytes,
+                max_wait_ms=max(self._config.replica_fetch_wait_max_ms, MIN_PAUSE_MS),
+                min_bytes=max(self._config.replica_fetch_min_bytes, 1),
                 max_bytes=self._config.replica_fetch_response_max_bytes,
                 isolation=FetchIsolation.LOG_END,
                 replica_id=self._replica_id,
@@ -300,7 +302,7 @@ class ReplicaFetcher:
             failed.append(topic_partition)
 
     def _delay(self, topic_partitions: Sequence[TopicPartition]) -> None:
-        until_ms = self._clock.now_ms() + self._config.replica_fetch_backoff_ms
+        until_ms = self._clock.now_ms() + self._backoff_ms
         for topic_partition in topic_partitions:
             state = self._states.get(topic_partition)
             if state is not None:
