@@ -131,7 +131,7 @@ def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[click.Parameter]
         elif kind == "bool":
             names = f"{option}/--no-{name.replace('_', '-')}" if parameter.default else option
             parameters.append(click.Option([names], is_flag=True, default=None))
-        elif kind == "Mapping[str, str]":
+        elif kind.startswith("Mapping[str, "):
             parameters.append(
                 click.Option(
                     [option, name], multiple=True, callback=_as_configs, metavar="KEY=VALUE"

@@ -25,6 +25,7 @@ from broker_sim.runtime.scheduler import LoopScheduler
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from broker_sim.config import GivenValue
     from broker_sim.control.server import ControlServer
     from broker_sim.runtime.purgatories import ObserverFactory
     from broker_sim.trace import Trace
@@ -54,8 +55,8 @@ class AsyncCluster(Verbs, AsyncFace):
         self,
         brokers: int = 3,
         *,
-        configs: Mapping[str, str] | None = None,
-        broker_configs: Mapping[int, Mapping[str, str]] | None = None,
+        configs: Mapping[str, GivenValue] | None = None,
+        broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None,
         host: str = "127.0.0.1",
         advertised_host: str | None = None,
         ports: Sequence[int] | None = None,

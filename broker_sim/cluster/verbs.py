@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.listeners import Listeners
     from broker_sim.cluster.nodes import Nodes
     from broker_sim.cluster.status import ClusterStatus, PurgatoriesStatus, TopicStatus
+    from broker_sim.config import GivenValue
     from broker_sim.handlers.faults import Fault, InjectedFault
 
 __all__ = ["Verbs"]
@@ -152,7 +153,7 @@ class Verbs(Face):
         name: str,
         partitions: int = BROKER_DEFAULT,
         replication_factor: int = BROKER_DEFAULT,
-        configs: Mapping[str, str] | None = None,
+        configs: Mapping[str, GivenValue] | None = None,
         *,
         assignments: Mapping[int, list[int]] | None = None,
     ) -> TopicStatus:
@@ -161,10 +162,11 @@ class Verbs(Face):
         -1 takes the brokers' default (`num.partitions`, `default.replication.factor`).
         `assignments` gives the brokers of each partition instead, the preferred leader first.
         """
-        from broker_sim.controller import CreatableTopic  # noqa: PLC0415 - see module docstring
+        from broker_sim.config import to_texts  # noqa: PLC0415 - see module docstring
+        from broker_sim.controller import CreatableTopic  # noqa: PLC0415
 
         wanted = CreatableTopic(
-            name, partitions, replication_factor, tuple((assignments or {}).items()), configs or {}
+            name, partitions, replication_factor, tuple((assignments or {}).items()), to_texts(configs or {})
         )
         version = self.nodes.create_topic(wanted)
         await self._until(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
     from broker_sim.cluster.nodes import Nodes
+    from broker_sim.config import GivenValue
     from broker_sim.trace import Trace
 
 __all__ = ["SimulationError", "VirtualCluster"]
@@ -61,8 +62,8 @@ class VirtualCluster(Verbs, BlockingFace):
         brokers: int = 3,
         *,
         seed: int = 0,
-        configs: Mapping[str, str] | None = None,
-        broker_configs: Mapping[int, Mapping[str, str]] | None = None,
+        configs: Mapping[str, GivenValue] | None = None,
+        broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None,
         max_latency_ms: int = 0,
         latency_ms: Callable[[int, int], int] | None = None,
         check_invariants: bool = True,

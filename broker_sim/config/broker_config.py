@@ -10,7 +10,13 @@ from types import MappingProxyType
 from typing import Final, Self
 
 from broker_sim.config.coordinator_settings import GroupCoordinatorConfigs, TransactionConfigs
-from broker_sim.config.definition import ConfigDef, definitions_of, parse_all
+from broker_sim.config.definition import (
+    ConfigDef,
+    GivenValue,
+    definitions_of,
+    parse_all,
+    to_texts,
+)
 from broker_sim.config.log_settings import CleanerConfigs, ServerLogConfigs
 from broker_sim.config.server_settings import (
     KRaftConfigs,
@@ -64,17 +70,18 @@ class BrokerConfig(
                 )
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, str]) -> Self:
-        """Return the configuration with ``values`` by Kafka's names and defaults for the rest.
+    def from_mapping(cls, values: Mapping[str, GivenValue]) -> Self:
+        """Return the configuration with `values` by Kafka's names and defaults for the rest.
 
-        Raises ConfigError, one line, for an unknown name or a value that is not allowed.
+        A value is Kafka's text for it, or a number or a boolean of Python's. Raises ConfigError, one line, for an unknown name or a value that is not allowed.
         """
         return cls().with_overrides(values)
 
-    def with_overrides(self, values: Mapping[str, str]) -> Self:
-        """Return a copy with ``values`` set statically. Raises ConfigError as `from_mapping`."""
-        changed = self.with_dynamic(values)
-        return replace(changed, originals={**self.originals, **values})
+    def with_overrides(self, values: Mapping[str, GivenValue]) -> Self:
+        """Return a copy with `values` set statically. Raises ConfigError as `from_mapping`."""
+        texts = to_texts(values)
+        changed = self.with_dynamic(texts)
+        return replace(changed, originals={**self.originals, **texts})
 
     def with_dynamic(self, values: Mapping[str, str]) -> Self:
         """Return a copy with ``values`` in effect but not among ``originals``.

@@ -15,6 +15,11 @@ from typing import Any, Final, TypeVar
 from broker_sim.errors import ConfigError
 
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
+"""A typed value, as an attribute of a configuration has it."""
+
+GivenValue = str | int | float | bool
+"""A value as it may be given: Kafka's text for it, or a number or a boolean of Python's."""
+
 Validator = Callable[[str, ConfigValue], None]
 
 _D = TypeVar("_D")
@@ -90,6 +95,16 @@ def to_text(value: ConfigValue) -> str | None:
     if isinstance(value, tuple):
         return ",".join(value)
     return str(value)
+
+
+def to_texts(values: Mapping[str, GivenValue]) -> dict[str, str]:
+    """Return the values as Kafka writes them. Raises ConfigError for another type, such as None."""
+    texts = {}
+    for name, value in values.items():
+        if not isinstance(value, GivenValue):
+            raise _invalid(name, value, "Expected value to be a text, a number or a boolean")
+        texts[name] = to_text(value) or ""
+    return texts
 
 
 def _parse(name: str, config_type: ConfigType, text: str) -> ConfigValue:

@@ -60,7 +60,7 @@ class Body:
         kind = _KINDS.get(annotation.removesuffix(" | None"))
         if kind is not None:
             return self.take(name, kind) if required else self.take_optional(name, kind)
-        if annotation.startswith("Mapping[str, str]"):
+        if annotation.startswith("Mapping[str, "):
             return self.take_texts(name)
         if annotation.startswith("Mapping[int, list[int]]"):
             return self.take_assignments(name)

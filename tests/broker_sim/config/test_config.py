@@ -15,6 +15,7 @@ from broker_sim.config import (
     TopicConfig,
     effective_topic_config,
     to_text,
+    to_texts,
     topic_defaults,
 )
 from broker_sim.errors import ConfigError
@@ -35,6 +36,40 @@ def test_values_are_typed_attributes_under_kafkas_names():
     assert config.log_cleanup_policy == ("compact", "delete")
     assert config.log_cleaner_min_cleanable_ratio == 0.25
     assert config.compression_type == "lz4"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("num.partitions", 2, "2"),
+        ("log.retention.ms", -1, "-1"),
+        ("auto.create.topics.enable", False, "false"),
+        ("log.cleaner.min.cleanable.ratio", 0.25, "0.25"),
+        ("log.cleaner.min.cleanable.ratio", 1, "1"),
+        ("broker.rack", "r1", "r1"),
+        ("broker.rack", 1, "1"),
+    ],
+)
+def test_numbers_and_booleans_of_python_stand_for_their_text(name, value, text):
+    given = BrokerConfig.from_mapping({name: value})
+    assert given == BrokerConfig.from_mapping({name: text})
+    assert given.originals == {name: text}
+    assert to_texts({name: value}) == {name: text}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("num.partitions", 2.0, "Invalid value 2.0 for configuration num.partitions"),
+        ("num.partitions", True, "Invalid value true for configuration num.partitions"),
+        ("delete.topic.enable", 1, "Invalid value 1 for configuration delete.topic.enable"),
+        ("log.dirs", ["/a"], r"Invalid value \['/a'\] for configuration log.dirs"),
+        ("broker.rack", None, "Invalid value None for configuration broker.rack"),
+    ],
+)
+def test_value_of_another_type_is_one_line_with_its_name(name, value, message):
+    with pytest.raises(ConfigError, match=f"^{message}: (Not a number|Expected value to be) .*$"):
+        BrokerConfig.from_mapping({name: value})
 
 
 def test_what_is_not_given_has_kafkas_default():

@@ -1,0 +1,112 @@
+"""The configurations that Kafka knows and that change nothing here, with the reason.
+
+They are accepted, so that a configuration made for Kafka can be used as it is, and a cluster logs
+`configuration_without_effect` once when one is set. A test compares these tables with what the
+simulator reads.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["BROKER_WITHOUT_EFFECT", "TOPIC_WITHOUT_EFFECT"]
+
+_NO_DISK: Final = "logs are kept in memory"
+_NO_INDEX_FILES: Final = "logs have no index files"
+_NO_JITTER: Final = "a segment is rolled exactly at its age"
+_NO_CLEANER: Final = "logs are not compacted"
+_NO_GROUPS: Final = "consumer groups are not served"
+_NO_TRANSACTIONS: Final = "transactions are not served"
+
+_BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
+    _NO_DISK: (
+        "log.dir",
+        "log.dirs",
+        "log.flush.interval.messages",
+        "log.flush.interval.ms",
+        "log.flush.offset.checkpoint.interval.ms",
+        "log.flush.scheduler.interval.ms",
+        "log.preallocate",
+        "log.segment.delete.delay.ms",
+    ),
+    _NO_INDEX_FILES: ("log.index.interval.bytes", "log.index.size.max.bytes"),
+    _NO_JITTER: ("log.roll.jitter.hours", "log.roll.jitter.ms"),
+    _NO_CLEANER: (
+        "log.cleaner.backoff.ms",
+        "log.cleaner.delete.retention.ms",
+        "log.cleaner.enable",
+        "log.cleaner.max.compaction.lag.ms",
+        "log.cleaner.min.cleanable.ratio",
+        "log.cleaner.min.compaction.lag.ms",
+    ),
+    _NO_GROUPS: (
+        "group.consumer.assignment.interval.ms",
+        "group.consumer.assignors",
+        "group.consumer.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+        "group.consumer.max.session.timeout.ms",
+        "group.consumer.max.size",
+        "group.consumer.migration.policy",
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.min.session.timeout.ms",
+        "group.consumer.session.timeout.ms",
+        "group.coordinator.rebalance.protocols",
+        "group.initial.rebalance.delay.ms",
+        "group.max.session.timeout.ms",
+        "group.max.size",
+        "group.min.session.timeout.ms",
+        "offset.metadata.max.bytes",
+        "offsets.commit.timeout.ms",
+        "offsets.load.buffer.size",
+        "offsets.retention.check.interval.ms",
+        "offsets.retention.minutes",
+        "offsets.topic.compression.codec",
+    ),
+    _NO_TRANSACTIONS: (
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        "transaction.max.timeout.ms",
+        "transaction.partition.verification.enable",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "transaction.state.log.load.buffer.size",
+        "transaction.two.phase.commit.enable",
+        "transactional.id.expiration.ms",
+    ),
+    "a broker stops without handing over": ("controlled.shutdown.enable",),
+    "connections are not counted": ("max.connections", "max.connections.per.ip"),
+    "the backlog is a constant": ("socket.listen.backlog.size",),
+    "one fetcher follows each leader": ("num.replica.fetchers",),
+    "fetch sessions are not kept": ("max.incremental.fetch.session.cache.slots",),
+    "a starting broker tries to register for ever": ("initial.broker.registration.timeout.ms",),
+    "there is no metadata log": ("metadata.max.idle.interval.ms",),
+    "sockets have the buffers of the operating system": (
+        "socket.receive.buffer.bytes",
+        "socket.send.buffer.bytes",
+    ),
+    "requests do not queue: each is handled when it has been read": ("queued.max.requests",),
+    "a broker waits for the controller as long as the link between them takes": (
+        "request.timeout.ms",
+    ),
+}
+
+_TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
+    _NO_DISK: ("file.delete.delay.ms", "flush.messages", "flush.ms", "preallocate"),
+    _NO_INDEX_FILES: ("index.interval.bytes", "segment.index.bytes"),
+    _NO_JITTER: ("segment.jitter.ms",),
+    _NO_CLEANER: (
+        "delete.retention.ms",
+        "max.compaction.lag.ms",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+    ),
+}
+
+
+def _by_name(reasons: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:
+    return MappingProxyType({name: why for why, names in reasons.items() for name in names})
+
+
+BROKER_WITHOUT_EFFECT: Final = _by_name(_BROKER_REASONS)
+"""Why each of these broker configurations changes nothing, by its name."""
+
+TOPIC_WITHOUT_EFFECT: Final = _by_name(_TOPIC_REASONS)
+"""Why each of these topic configurations changes nothing, by its name."""
