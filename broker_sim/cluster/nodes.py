@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment, PurgatoryFactory
+from broker_sim.config import BROKER_WITHOUT_EFFECT
 from broker_sim.controller import Controller, initial_features
-from broker_sim.errors import ApiError, UnknownBrokerError, WrongStateError
+from broker_sim.errors import ApiError, ConfigError, UnknownBrokerError, WrongStateError
 from broker_sim.handlers import ApiTable
 from broker_sim.handlers.faults import FaultInjector
 from broker_sim.log import LogManager
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
 from broker_sim.runtime.process import Handle, Process, ProcessState
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from broker_sim.config import BrokerConfig
     from broker_sim.controller import CreatableTopic
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Scheduler
 
 __all__ = ["Node", "Nodes"]
+
+log = get_logger(__name__)
+
+NO_NODE_ID = -1
 
 
 class Node:
@@ -91,8 +97,9 @@ class Nodes:
                 LogManager(scheduler.clock, config.producer_id_expiration_ms),
                 addresses[broker_id],
             )
-            for broker_id, config in configs.items()
+            for broker_id, config in _numbered(configs).items()
         }
+        _log_configs_without_effect(configs.values())
         self._controller_process = Process("controller", scheduler)
         self.links.attach(CONTROLLER_ID, self._controller_process)
         first_config = next(iter(configs.values()))
@@ -292,3 +299,23 @@ class Nodes:
         if self._tick_handle is not None:
             self._tick_handle.cancel()
         self._controller_process.kill()
+
+
+def _numbered(configs: Mapping[int, BrokerConfig]) -> dict[int, BrokerConfig]:
+    """Return the configurations with the number of their broker. Raises ConfigError for another."""
+    numbered = {}
+    for broker_id, config in configs.items():
+        if config.node_id not in (NO_NODE_ID, broker_id):
+            raise ConfigError(
+                f"Invalid value {config.node_id} for configuration node.id: brokers are numbered"
+                f" from 1 on, and this one is {broker_id}"
+            )
+        number = str(broker_id)
+        numbered[broker_id] = config.with_overrides({"node.id": number, "broker.id": number})
+    return numbered
+
+
+def _log_configs_without_effect(configs: Iterable[BrokerConfig]) -> None:
+    names = {name for config in configs for name in config.originals}
+    if without_effect := sorted(names & BROKER_WITHOUT_EFFECT.keys()):
+        log.warning("configuration_without_effect", names=without_effect)

@@ -16,7 +16,9 @@ from typing import Final, NoReturn
 
 from broker_sim.config import (
     BROKER_CONFIGS,
+    BROKER_WITHOUT_EFFECT,
     TOPIC_CONFIGS,
+    TOPIC_WITHOUT_EFFECT,
     BrokerConfig,
     ConfigDef,
     ConfigType,
@@ -35,6 +37,9 @@ from broker_sim.controller.requests import (
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from broker_sim.metadata import MetadataDelta, TopicState
 from broker_sim.metadata.topic_name import invalid_topic_name
+from broker_sim.runtime.event_log import get_logger
+
+log = get_logger(__name__)
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
@@ -48,6 +53,7 @@ class ConfigurationControlManager:
     def __init__(self, static: BrokerConfig, *, elr_enabled: bool) -> None:
         self._static = static
         self._elr_enabled = elr_enabled
+        self._logged_without_effect: set[str] = set()
 
     def bootstrap(self, delta: MetadataDelta) -> None:
         """Write the configurations that a new cluster starts with."""
@@ -228,6 +234,18 @@ class ConfigurationControlManager:
             topic = resource_type is ConfigResourceType.TOPIC
             code = ErrorCode.INVALID_CONFIG if topic else ErrorCode.INVALID_REQUEST
             raise ApiError(code, str(error)) from error
+        self._log_without_effect(resource_type, configs)
+
+    def _log_without_effect(
+        self, resource_type: ConfigResourceType, configs: Mapping[str, str]
+    ) -> None:
+        """Log each configuration that is set and changes nothing, once."""
+        is_topic = resource_type is ConfigResourceType.TOPIC
+        table = TOPIC_WITHOUT_EFFECT if is_topic else BROKER_WITHOUT_EFFECT
+        names = sorted((configs.keys() & table.keys()) - self._logged_without_effect)
+        if names:
+            self._logged_without_effect.update(names)
+            log.warning("configuration_without_effect", names=names)
 
     def _write(
         self,

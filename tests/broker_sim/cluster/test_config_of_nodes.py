@@ -1,0 +1,82 @@
+"""Claims about what a cluster makes of its configurations when it starts."""
+
+import pytest
+
+from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.errors import ApiError, ConfigError
+
+EVENT = "configuration_without_effect"
+
+
+@pytest.fixture
+def told(caplog):
+    """Return a function that returns the events about configurations without effect."""
+    return lambda: [
+        record.getMessage() for record in caplog.records if EVENT in record.getMessage()
+    ]
+
+
+def test_configurations_without_effect_are_logged_once_with_their_names(told):
+    VirtualCluster(3, configs={"log.dirs": "/logs", "num.partitions": "3", "group.max.size": "2"})
+    (event,) = told()
+    assert "['group.max.size', 'log.dirs']" in event
+    assert "num.partitions" not in event
+
+
+def test_nothing_is_logged_of_configurations_that_have_an_effect(told):
+    VirtualCluster(1, configs={"num.partitions": "3", "node.id": "1"})
+    assert told() == []
+
+
+def test_topic_configuration_without_effect_is_logged_the_first_time_that_it_is_set(told):
+    cluster = VirtualCluster(1)
+    for name in ("first", "second"):
+        cluster.create_topic(name, 1, 1, configs={"flush.ms": "1", "retention.ms": "1"})
+    (event,) = told()
+    assert "['flush.ms']" in event
+
+
+def test_refused_topic_configuration_is_not_logged(told):
+    with pytest.raises(ApiError):
+        VirtualCluster(1).create_topic("topic", 1, 1, configs={"flush.ms": "-1"})
+    assert told() == []
+
+
+def test_each_broker_has_its_number_in_its_configuration():
+    cluster = VirtualCluster(2)
+    for broker_id, broker in cluster.nodes.brokers.items():
+        assert (broker.config.node_id, broker.config.broker_id) == (broker_id, broker_id)
+
+
+@pytest.mark.parametrize("name", ["node.id", "broker.id"])
+def test_another_number_is_refused_in_one_line(name):
+    with pytest.raises(ConfigError) as error:
+        VirtualCluster(2, configs={name: "1"})
+    assert str(error.value) == (
+        "Invalid value 1 for configuration node.id:"
+        " brokers are numbered from 1 on, and this one is 2"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["replica.fetch.wait.max.ms", "replica.fetch.min.bytes", "replica.fetch.backoff.ms"]
+)
+def test_time_passes_when_followers_fetch_without_a_pause(name):
+    cluster = VirtualCluster(2, configs={name: "0"})
+    cluster.create_topic("topic", 1, 2)
+    leader = cluster.nodes.controller.image.topics["topic"].partitions[0].leader
+    for kill in (False, True):
+        if kill:
+            cluster.kill(leader)
+        end_ms = cluster.now_ms + 1_000
+        cluster.run_until(lambda end_ms=end_ms: cluster.now_ms >= end_ms)
+
+
+def test_topic_configurations_may_be_numbers_and_booleans():
+    cluster = VirtualCluster(1)
+    configs = {"min.insync.replicas": 2, "unclean.leader.election.enable": True}
+    cluster.create_topic("topic", 1, 1, configs=configs)
+    assert cluster.nodes.controller.image.topics["topic"].configs == {
+        "min.insync.replicas": "2",
+        "unclean.leader.election.enable": "true",
+    }

@@ -1,0 +1,110 @@
+"""Claims about the configurations that are accepted and change nothing.
+
+A configuration has an effect if the simulator reads it outside of `broker_sim/config/`: as an
+attribute of a configuration (`config.num_partitions`), by a constant of its name, or through another
+value that it changes and that is read.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import broker_sim
+from broker_sim.config import (
+    BROKER_CONFIGS,
+    BROKER_WITHOUT_EFFECT,
+    TOPIC_CONFIG_SYNONYMS,
+    TOPIC_CONFIGS,
+    TOPIC_WITHOUT_EFFECT,
+    BrokerConfig,
+    TopicConfig,
+    effective_topic_config,
+    topic_defaults,
+)
+from broker_sim.errors import ConfigError
+
+ROOT = Path(broker_sim.__file__).parent
+IS_A_CONFIG = re.compile(r"(config|_static)$")
+"""How everything that holds or returns a configuration is named."""
+
+CANDIDATES = (
+    *("false", "true", "1", "2", "501", "2000000", "0.25"),
+    *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x"),
+)
+
+
+def last_name(node):
+    """Return the name that an expression ends with: `config` of `self.config` and of `config()`."""
+    if isinstance(node, ast.Call):
+        return last_name(node.func)
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+@cache
+def read_names():
+    """Return the attributes of configurations that are read, and the names in constants."""
+    names = set()
+    for path in ROOT.rglob("*.py"):
+        if path.parent.name == "config":
+            continue
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and IS_A_CONFIG.search(last_name(node.value)):
+                names.add(node.attr)
+        for statement in tree.body:
+            value = getattr(statement, "value", None)
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                names.add(value.value.replace(".", "_"))
+    return names
+
+
+def values_read_of(config):
+    """Return what is read of a configuration, its computed values included."""
+    values = {name: getattr(config, name, None) for name in read_names()}
+    return {name: value for name, value in values.items() if not callable(value)}
+
+
+def with_another_value(definition, make):
+    """Return the configuration that `make` makes of the first text that is allowed and no default."""
+    for text in CANDIDATES:
+        try:
+            if definition.parse(text) != definition.default:
+                return make({definition.name: text})
+        except ConfigError:
+            continue
+    raise AssertionError(f"no other value for {definition.name}")
+
+
+def broker_has_effect(definition):
+    default = BrokerConfig()
+    changed = with_another_value(definition, default.with_dynamic)
+    return any(
+        values_read_of(before) != values_read_of(after)
+        for before, after in (
+            (default, changed),
+            (topic_defaults(default), topic_defaults(changed)),
+        )
+    )
+
+
+def topic_has_effect(definition):
+    changed = with_another_value(
+        definition, lambda values: effective_topic_config(BrokerConfig(), {}, values)
+    )
+    return values_read_of(changed) != values_read_of(TopicConfig())
+
+
+def test_broker_configs_that_nothing_reads_are_those_of_the_table():
+    unread = {n for n, definition in BROKER_CONFIGS.items() if not broker_has_effect(definition)}
+    assert sorted(unread) == sorted(BROKER_WITHOUT_EFFECT)
+
+
+def test_topic_configs_that_nothing_reads_are_those_of_the_table():
+    unread = {n for n, definition in TOPIC_CONFIGS.items() if not topic_has_effect(definition)}
+    assert sorted(unread) == sorted(TOPIC_WITHOUT_EFFECT)
+
+
+def test_every_broker_config_that_only_sets_a_topics_without_effect_has_its_reason():
+    for name, why in TOPIC_WITHOUT_EFFECT.items():
+        assert BROKER_WITHOUT_EFFECT[TOPIC_CONFIG_SYNONYMS[name]] == why
