@@ -18,7 +18,7 @@ from broker_sim.config import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from broker_sim.config import ConfigDef
 
@@ -35,7 +35,8 @@ is created. Clients can read and change both with the requests of an admin clien
 value that is not allowed is an error of one line.
 
 Not every configuration has an effect. One without is accepted, so that a configuration made for Kafka
-can be used as it is; when it is set, the event `configuration_without_effect` is logged once.
+can be used as it is; when it is set, the event `configuration_without_effect` is logged once. An
+internal one is not told to clients.
 """
 
 BROKER_HEAD = """
@@ -63,29 +64,29 @@ def page() -> str:
 
 
 def _broker_rows() -> Iterator[str]:
-    for definition in _public(BROKER_CONFIGS.values()):
+    for definition in _by_name(BROKER_CONFIGS):
         yield _row(definition, definition.update_mode.value, BROKER_WITHOUT_EFFECT)
 
 
 def _topic_rows() -> Iterator[str]:
-    for definition in _public(TOPIC_CONFIGS.values()):
-        yield _row(definition, f"`{TOPIC_CONFIG_SYNONYMS[definition.name]}`", TOPIC_WITHOUT_EFFECT)
+    for definition in _by_name(TOPIC_CONFIGS):
+        synonym = TOPIC_CONFIG_SYNONYMS.get(definition.name)
+        place = "" if synonym is None else f"`{synonym}`"
+        yield _row(definition, place, TOPIC_WITHOUT_EFFECT)
 
 
-def _public(definitions: Iterable[ConfigDef]) -> list[ConfigDef]:
-    """Return the definitions that Kafka's own documentation shows too, by name."""
-    shown = (definition for definition in definitions if not definition.internal)
-    return sorted(shown, key=lambda definition: definition.name)
+def _by_name(definitions: Mapping[str, ConfigDef]) -> list[ConfigDef]:
+    return sorted(definitions.values(), key=lambda definition: definition.name)
 
 
 def _row(definition: ConfigDef, place: str, without_effect: Mapping[str, str]) -> str:
     why = without_effect.get(definition.name)
     cells = (
         f"`{definition.name}`",
-        definition.doc,
+        f"{definition.doc} Internal." if definition.internal else definition.doc,
         definition.type.name.lower(),
         _default(definition),
-        "" if definition.validator is None else definition.allowed,
+        "" if definition.validator is None else str(definition.validator),
         place,
         "yes" if why is None else f"no: {why}",
     )

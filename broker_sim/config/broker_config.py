@@ -1,7 +1,7 @@
 """The configuration of one broker, typed and checked.
 
-Mirrors ``kafka.server.KafkaConfig`` and ``AbstractKafkaConfig``. Deliberate difference: a name
-that has no effect here is an error, not a warning, so that a typing mistake never passes.
+Mirrors `kafka.server.KafkaConfig` and `AbstractKafkaConfig`. Deliberate difference: a name that Kafka
+does not know is an error, so that a typing mistake is found. Kafka accepts it, for plugins.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Self
 
-from broker_sim.config.coordinator_settings import GroupCoordinatorConfigs, TransactionConfigs
+from broker_sim.config.coordinator_configs import GroupCoordinatorConfigs, TransactionConfigs
 from broker_sim.config.definition import (
     ConfigDef,
     GivenValue,
@@ -17,8 +17,8 @@ from broker_sim.config.definition import (
     parse_all,
     to_texts,
 )
-from broker_sim.config.log_settings import CleanerConfigs, ServerLogConfigs
-from broker_sim.config.server_settings import (
+from broker_sim.config.log_configs import CleanerConfigs, ServerLogConfigs
+from broker_sim.config.server_configs import (
     KRaftConfigs,
     ReplicationConfigs,
     ServerConfigs,
@@ -41,23 +41,24 @@ class BrokerConfig(
     GroupCoordinatorConfigs,
     TransactionConfigs,
 ):
-    """Every configuration of a broker as an attribute: Kafka's name with ``_`` for ``.``.
+    """Every configuration of a broker as an attribute: Kafka's name with `_` for `.`.
 
-    ``originals`` holds what was given by name, as Kafka's static configuration; it tells a
-    value that was set from a default. Immutable: any thread may read it.
+    The bases only declare attributes, in the groups in which Kafka defines its configurations.
+    `originals` holds the texts of what was set, which tells a value that was set from a default.
+    Immutable: any thread may read it.
     """
 
     originals: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one configuration, as ``KafkaConfig.validateValues``."""
+        """Check the rules between configurations; mirrors `KafkaConfig.validateValues`."""
         if self.log_retention_time_ms == 0:
-            raise ConfigError("log.retention.ms must be unlimited (-1) or at least 1, and is 0")
+            raise ConfigError("log.retention.ms=0 must be -1, for no limit, or at least 1")
         if self.log_roll_time_ms < 1:
-            raise ConfigError(f"log.roll.ms must be at least 1, and is {self.log_roll_time_ms}")
+            raise ConfigError(f"log.roll.ms={self.log_roll_time_ms} must be at least 1")
         if self.log_roll_time_jitter_ms < 0:
             raise ConfigError(
-                f"log.roll.jitter.ms must be at least 0, and is {self.log_roll_time_jitter_ms}"
+                f"log.roll.jitter.ms={self.log_roll_time_jitter_ms} must be at least 0"
             )
         for name, limit_ms in (
             ("replica.socket.timeout.ms", self.replica_socket_timeout_ms),
@@ -71,9 +72,9 @@ class BrokerConfig(
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, GivenValue]) -> Self:
-        """Return the configuration with `values` by Kafka's names and defaults for the rest.
+        """Return the configuration with `values` by Kafka's names, and defaults for the rest.
 
-        A value is Kafka's text for it, or a number or a boolean of Python's. Raises ConfigError, one line, for an unknown name or a value that is not allowed.
+        A value is Kafka's text for it, a number or a boolean. Raises ConfigError, one line, for an unknown name or a value that is not allowed.
         """
         return cls().with_overrides(values)
 
@@ -84,9 +85,10 @@ class BrokerConfig(
         return replace(changed, originals={**self.originals, **texts})
 
     def with_dynamic(self, values: Mapping[str, str]) -> Self:
-        """Return a copy with ``values`` in effect but not among ``originals``.
+        """Return a copy with `values` in effect that are not among `originals`.
 
-        This is how dynamic broker configurations take part. Raises ConfigError.
+        Such are the dynamic configurations of the broker and of the cluster. Raises ConfigError as
+        `from_mapping`.
         """
         if not values:
             return self
@@ -94,12 +96,14 @@ class BrokerConfig(
         if "node_id" in parsed or "broker_id" in parsed:
             node_id = parsed.setdefault("node_id", parsed.get("broker_id"))
             if parsed.setdefault("broker_id", node_id) != node_id:
-                raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
+                raise ConfigError(
+                    f"node.id={node_id} and broker.id={parsed['broker_id']} must be the same number"
+                )
         return replace(self, **parsed)  # type: ignore[arg-type]  # parsed by their definitions
 
     @property
     def log_retention_time_ms(self) -> int:
-        """How long records are kept: the finest of ms, minutes and hours that is set; -1 ever."""
+        """How long records are kept, by the finest unit that is set; -1 without a limit."""
         if self.log_retention_ms is not None:
             retention_ms = self.log_retention_ms
         elif self.log_retention_minutes is not None:
@@ -115,7 +119,7 @@ class BrokerConfig(
 
     @property
     def log_roll_time_jitter_ms(self) -> int:
-        """Largest random share taken off `log_roll_time_ms`."""
+        """Largest random time by which a segment is rolled earlier."""
         jitter_ms = self.log_roll_jitter_ms
         return self.log_roll_jitter_hours * _HOUR_MS if jitter_ms is None else jitter_ms
 
@@ -124,11 +128,6 @@ class BrokerConfig(
         """Time after which a log is flushed to disk."""
         interval_ms = self.log_flush_interval_ms
         return self.log_flush_scheduler_interval_ms if interval_ms is None else interval_ms
-
-    @property
-    def log_directories(self) -> tuple[str, ...]:
-        """The directories of the logs."""
-        return self.log_dirs or self.log_dir
 
 
 BROKER_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(definitions_of(BrokerConfig))

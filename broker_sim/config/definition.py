@@ -1,9 +1,9 @@
-"""What one configuration is: its name, type, default, allowed values and meaning.
+"""The definition of a configuration: its name, type, default, allowed values and meaning.
 
-Mirrors ``org.apache.kafka.common.config.ConfigDef``. Deliberate difference: a configuration is
-declared as a field of a frozen dataclass, ``num_partitions: int = declare(INT, 1, ...)``; Kafka's name
-is the field's name with dots, and the value is a typed attribute. Texts of errors follow Kafka's,
-because clients see them.
+Mirrors `org.apache.kafka.common.config.ConfigDef`. Deliberate difference: a configuration is
+declared as a field of a frozen dataclass, `num_partitions: int = declare(INT, 1, ...)`. Kafka's name
+is the field's name with dots, and the value is a typed attribute. Error messages are worded as
+Kafka's, because clients see them.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,10 +15,10 @@ from typing import Any, Final, TypeVar
 from broker_sim.errors import ConfigError
 
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
-"""A typed value, as an attribute of a configuration has it."""
+"""A typed value: what an attribute of a configuration holds."""
 
 GivenValue = str | int | float | bool
-"""A value as it may be given: Kafka's text for it, or a number or a boolean of Python's."""
+"""A value that may be set: Kafka's text for it, a number or a boolean."""
 
 Validator = Callable[[str, ConfigValue], None]
 
@@ -39,10 +39,9 @@ class ConfigType(IntEnum):
 
 
 class UpdateMode(Enum):
-    """Where a broker configuration may be changed at run time."""
+    """Whether a broker configuration may be changed at run time."""
 
     READ_ONLY = "read-only"
-    PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
 
 
@@ -62,7 +61,7 @@ _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 @dataclass(frozen=True, slots=True)
 class ConfigDef:
-    """The definition of one configuration; ``attribute`` is its name in Python."""
+    """The definition of one configuration; `attribute` is its name in Python."""
 
     name: str
     attribute: str
@@ -73,13 +72,8 @@ class ConfigDef:
     update_mode: UpdateMode
     internal: bool
 
-    @property
-    def allowed(self) -> str:
-        """What a value may be, in words."""
-        return "any value" if self.validator is None else str(self.validator)
-
     def parse(self, text: str) -> ConfigValue:
-        """Return the typed value of ``text``. Raises ConfigError when it is not allowed."""
+        """Return the typed value of `text`. Raises ConfigError when it is not allowed."""
         value = _parse(self.name, self.type, text.strip())
         if self.validator is not None:
             self.validator(self.name, value)
@@ -134,20 +128,20 @@ def _invalid(name: str, value: object, reason: str) -> ConfigError:
 
 
 def _shown(value: object) -> str:
-    """Return the value for a message of one line."""
+    """Return the value in a form that keeps a message on one line."""
     text = str(value)
     return text if text.isprintable() else repr(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A number in a closed range; either end may be open. Mirrors ``ConfigDef.Range``."""
+    """A number between two limits, either of which may be absent; mirrors `ConfigDef.Range`."""
 
     minimum: float | None = None
     maximum: float | None = None
 
     def __call__(self, name: str, value: ConfigValue) -> None:
-        """Raise ConfigError when ``value`` is not allowed."""
+        """Raise ConfigError when `value` is not allowed."""
         if value is None:
             return
         assert isinstance(value, int | float)
@@ -163,9 +157,9 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class BetweenOrDefault:
-    """A number in a closed range, or one that stands for a default.
+    """A number between two limits, or the number that stands for a default.
 
-    Mirrors ``GzipCompression.LevelValidator``.
+    Mirrors `GzipCompression.LevelValidator`.
     """
 
     minimum: int
@@ -173,7 +167,7 @@ class BetweenOrDefault:
     default: int
 
     def __call__(self, name: str, value: ConfigValue) -> None:
-        """Raise ConfigError when ``value`` is not allowed."""
+        """Raise ConfigError when `value` is not allowed."""
         assert isinstance(value, int)
         if value != self.default and not self.minimum <= value <= self.maximum:
             allowed = f"between {self.minimum} and {self.maximum} or equal to {self.default}"
@@ -185,12 +179,12 @@ class BetweenOrDefault:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of some words; mirrors ``ConfigDef.ValidString``."""
+    """One of the given words; mirrors `ConfigDef.ValidString`."""
 
     words: tuple[str, ...]
 
     def __call__(self, name: str, value: ConfigValue) -> None:
-        """Raise ConfigError when ``value`` is not allowed."""
+        """Raise ConfigError when `value` is not allowed."""
         if value not in self.words:
             raise _invalid(name, value, f"String must be one of: {', '.join(self.words)}")
 
@@ -200,12 +194,12 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of some words, or of none; mirrors ``ConfigDef.ValidList``."""
+    """A list of the given words, which may be empty; mirrors `ConfigDef.ValidList`."""
 
     words: tuple[str, ...]
 
     def __call__(self, name: str, value: ConfigValue) -> None:
-        """Raise ConfigError when ``value`` is not allowed."""
+        """Raise ConfigError when `value` is not allowed."""
         assert isinstance(value, tuple)
         for word in value:
             if word not in self.words:
@@ -216,7 +210,7 @@ class ListOf:
 
 
 def at_least(minimum: int) -> Validator:
-    """Allow numbers from ``minimum`` on; mirrors ``ConfigDef.Range.atLeast``."""
+    """Allow `minimum` and every larger number; mirrors `ConfigDef.Range.atLeast`."""
     return Between(minimum)
 
 
@@ -229,7 +223,7 @@ def declare(
     update_mode: UpdateMode = UpdateMode.READ_ONLY,
     internal: bool = False,
 ) -> _D:
-    """Declare a configuration as a dataclass field."""
+    """Declare a configuration as a dataclass field; `doc` is what clients are told of it."""
     return field(
         default=default,
         metadata={
@@ -246,7 +240,7 @@ def declare(
 
 
 def definitions_of(cls: type[Any]) -> dict[str, ConfigDef]:
-    """Return the configurations declared in a dataclass and its bases, by Kafka's name."""
+    """Return the configurations that a dataclass and its bases declare, by Kafka's name."""
     found = {}
     for declared in fields(cls):
         if _KEY in declared.metadata:
@@ -258,7 +252,7 @@ def definitions_of(cls: type[Any]) -> dict[str, ConfigDef]:
 def parse_all(
     definitions: Mapping[str, ConfigDef], values: Mapping[str, str], kind: str
 ) -> dict[str, ConfigValue]:
-    """Return typed values by attribute. Raises ConfigError at the first one that is wrong."""
+    """Return the typed values by attribute. Raises ConfigError for the first one that is wrong."""
     parsed: dict[str, ConfigValue] = {}
     for name, text in values.items():
         definition = definitions.get(name)
@@ -269,7 +263,7 @@ def parse_all(
 
 
 def unknown_name(definitions: Mapping[str, ConfigDef], name: str, kind: str) -> str:
-    """Say that there is no such configuration, and which one may be meant."""
+    """Return the message that there is no such configuration, with the one that may be meant."""
     close = get_close_matches(name, definitions, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
     return f"Unknown {kind} config name: {_shown(name)}{hint}"

@@ -1,8 +1,8 @@
-"""What is configured, and where from: the content of a DescribeConfigs response.
+"""The content of a DescribeConfigs response: values, and where each comes from.
 
-Mirrors ``kafka.server.ConfigHelper`` and ``DynamicBrokerConfig.brokerConfigSynonyms``. Internal
-configurations are not shown. As in Kafka a value that comes from a unit variant alone (from
-``log.retention.hours``, say) has no synonyms and counts as a default.
+Mirrors `kafka.server.ConfigHelper` and `DynamicBrokerConfig.brokerConfigSynonyms`. Internal
+configurations are left out. As in Kafka, a value that is set in another unit only (such as
+`log.retention.hours` for `log.retention.ms`) has no synonyms and counts as a default.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -39,7 +39,7 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """One of the places that a value is looked for, in order of precedence."""
+    """One place where a value is set; the first of several is in effect."""
 
     name: str
     value: str | None
@@ -48,7 +48,7 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One configuration as a client sees it; none is sensitive."""
+    """One configuration as a client sees it."""
 
     name: str
     value: str | None
@@ -60,13 +60,13 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has set it."""
+        """Whether the value is not set anywhere."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfigs:
-    """All that is known of one broker's configuration: its file and the dynamic changes."""
+    """One broker's static configuration and the dynamic ones of its cluster and of itself."""
 
     static: BrokerConfig
     cluster: Mapping[str, str]
@@ -75,7 +75,7 @@ class BrokerConfigs:
     def describe_topic(
         self, topic_configs: Mapping[str, str], names: Collection[str] | None = None
     ) -> list[ConfigEntry]:
-        """Return a topic's configurations, all or the named ones."""
+        """Return the topic's configurations, all or those of `names`."""
         effective = effective_topic_config(
             self.static, {**self.cluster, **self.broker}, topic_configs
         )
@@ -92,7 +92,7 @@ class BrokerConfigs:
         return _entries(TOPIC_CONFIGS, names, entry)
 
     def describe_broker(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
-        """Return the broker's configurations, all or the named ones."""
+        """Return the broker's configurations, all or those of `names`."""
         effective = self.static.with_dynamic({**self.cluster, **self.broker})
 
         def entry(definition: ConfigDef) -> ConfigEntry:
@@ -102,7 +102,7 @@ class BrokerConfigs:
         return _entries(BROKER_CONFIGS, names, entry)
 
     def describe_cluster(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
-        """Return what is set at run time for all brokers, all or the named ones."""
+        """Return the cluster's dynamic configurations, all or those of `names`."""
 
         def entry(definition: ConfigDef) -> ConfigEntry:
             source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
@@ -112,7 +112,7 @@ class BrokerConfigs:
         return _entries(BROKER_CONFIGS, names, entry, only=self.cluster)
 
     def _synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
-        """Return where the broker configuration is set, the one in effect first."""
+        """Return the places where the broker configuration is set, the one in effect first."""
         places = (
             (self.broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
             (self.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
@@ -138,7 +138,7 @@ _DEFAULTS: Final = _default_texts()
 
 
 def _variants(name: str) -> tuple[str, ...]:
-    """Return the configurations that say the same in other units, the finest first."""
+    """Return the configurations of the same value in all units, the finest first."""
     if name == _FLUSH[0]:
         return _FLUSH
     return next((names for names in _UNIT_VARIANTS if name in names), (name,))

@@ -1,6 +1,6 @@
-"""The configuration of one topic: its own values over those of the broker.
+"""The configuration of one topic: what is set for it, and the broker's values for the rest.
 
-Mirrors ``org.apache.kafka.storage.internals.log.LogConfig`` and ``ServerTopicConfigSynonyms``.
+Mirrors `org.apache.kafka.storage.internals.log.LogConfig` and `ServerTopicConfigSynonyms`.
 Deliberate difference: tiered storage and replication throttles are left out.
 """
 
@@ -27,21 +27,21 @@ from broker_sim.config.definition import (
     definitions_of,
     parse_all,
 )
-from broker_sim.config.log_settings import CLEANUP_POLICIES, TIMESTAMP_TYPES
-from broker_sim.config.server_settings import COMPRESSION_TYPES
+from broker_sim.config.log_configs import CLEANUP_POLICIES, TIMESTAMP_TYPES
+from broker_sim.config.server_configs import COMPRESSION_TYPES
 from broker_sim.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopicConfig:
-    """Every configuration of a topic as an attribute: Kafka's name with ``_`` for ``.``."""
+    """Every configuration of a topic as an attribute: Kafka's name with `_` for `.`."""
 
     segment_bytes: int = declare(
         INT, 1_073_741_824, "Size in bytes at which a segment is rolled.", at_least(1_048_576)
     )
     segment_ms: int = declare(LONG, 604_800_000, "Age at which a segment is rolled.", at_least(1))
     segment_jitter_ms: int = declare(
-        LONG, 0, "Largest random share taken off a segment's age.", at_least(0)
+        LONG, 0, "Largest random time by which a segment is rolled earlier.", at_least(0)
     )
     segment_index_bytes: int = declare(
         INT, 10_485_760, "Largest size of an offset index.", at_least(4)
@@ -53,10 +53,10 @@ class TopicConfig:
         LONG, MAX_LONG, "Time after which the log is flushed to disk.", at_least(0)
     )
     retention_bytes: int = declare(
-        LONG, -1, "Bytes of a partition beyond which old segments go; -1 for no limit."
+        LONG, -1, "Size of a partition above which old segments are deleted; -1 sets no limit."
     )
     retention_ms: int = declare(
-        LONG, 604_800_000, "How long records are kept; -1 for ever.", at_least(-1)
+        LONG, 604_800_000, "How long records are kept; -1 sets no limit.", at_least(-1)
     )
     max_message_bytes: int = declare(
         INT, 1_048_588, "Largest record batch in bytes that is accepted.", at_least(0)
@@ -65,33 +65,39 @@ class TopicConfig:
         INT, 4_096, "Bytes between two entries of the offset index.", at_least(0)
     )
     delete_retention_ms: int = declare(
-        LONG, 86_400_000, "How long the marks of deleted keys are kept.", at_least(0)
+        LONG, 86_400_000, "How long tombstones are kept.", at_least(0)
     )
     min_compaction_lag_ms: int = declare(
-        LONG, 0, "How long a record is safe from compaction.", at_least(0)
+        LONG, 0, "Time before which a record is not compacted.", at_least(0)
     )
     max_compaction_lag_ms: int = declare(
-        LONG, MAX_LONG, "How long a record may stay uncompacted.", at_least(1)
+        LONG,
+        MAX_LONG,
+        "Time after which a record may be compacted whatever the dirty ratio.",
+        at_least(1),
     )
     file_delete_delay_ms: int = declare(
-        LONG, 60_000, "How long the files of a deleted segment stay.", at_least(0)
+        LONG, 60_000, "How long the files of a deleted segment are kept.", at_least(0)
     )
     min_cleanable_dirty_ratio: float = declare(
-        DOUBLE, 0.5, "Share of uncleaned bytes from which the log may be cleaned.", Between(0, 1)
+        DOUBLE, 0.5, "Share of uncleaned bytes from which on the log is cleaned.", Between(0, 1)
     )
     cleanup_policy: tuple[str, ...] = declare(
         LIST,
         ("delete",),
-        "What becomes of old records: delete, compact, or both.",
+        "What is done with old records: delete, compact, or both.",
         CLEANUP_POLICIES,
     )
     unclean_leader_election_enable: bool = declare(
         BOOLEAN,
         False,
-        "Whether a replica outside the ISR may lead when nobody else can; loses records.",
+        "Whether a replica outside the ISR may become leader; records may be lost.",
     )
     min_insync_replicas: int = declare(
-        INT, 1, "In-sync replicas without which acks=all is refused.", at_least(1)
+        INT,
+        1,
+        "Fewest in-sync replicas with which a produce with acks=all is accepted.",
+        at_least(1),
     )
     compression_type: str = declare(
         STRING,
@@ -100,30 +106,32 @@ class TopicConfig:
         COMPRESSION_TYPES,
     )
     compression_gzip_level: int = declare(
-        INT, -1, "Level for gzip; -1 is its own default.", BetweenOrDefault(1, 9, -1)
+        INT, -1, "Level of gzip; -1 is the default of gzip.", BetweenOrDefault(1, 9, -1)
     )
-    compression_lz4_level: int = declare(INT, 9, "Level for lz4.", Between(1, 17))
-    compression_zstd_level: int = declare(INT, 3, "Level for zstd.", Between(-131_072, 22))
-    preallocate: bool = declare(BOOLEAN, False, "Whether segment files get their size at once.")
+    compression_lz4_level: int = declare(INT, 9, "Level of lz4.", Between(1, 17))
+    compression_zstd_level: int = declare(INT, 3, "Level of zstd.", Between(-131_072, 22))
+    preallocate: bool = declare(
+        BOOLEAN, False, "Whether a segment's file is allocated at its full size."
+    )
     message_timestamp_type: str = declare(
         STRING,
         "CreateTime",
-        "Whose clock stamps the records, the producer's or the broker's.",
+        "Whether a record's timestamp is its producer's or the time of its append.",
         TIMESTAMP_TYPES,
     )
     message_timestamp_before_max_ms: int = declare(
-        LONG, MAX_LONG, "How far a record's timestamp may lie in the past.", at_least(0)
+        LONG, MAX_LONG, "How far a record's timestamp may be in the past.", at_least(0)
     )
     message_timestamp_after_max_ms: int = declare(
-        LONG, 3_600_000, "How far a record's timestamp may lie in the future.", at_least(0)
+        LONG, 3_600_000, "How far a record's timestamp may be in the future.", at_least(0)
     )
     internal_segment_bytes: int | None = declare(
-        INT, None, "Size of a segment for tests, without the lower limit.", internal=True
+        INT, None, "segment.bytes for tests, without its lower limit.", internal=True
     )
 
     @property
     def segment_size_bytes(self) -> int:
-        """Size at which a segment is rolled: the one for tests if it is set."""
+        """Size in bytes at which a segment is rolled: internal.segment.bytes if it is set."""
         size = self.internal_segment_bytes
         return self.segment_bytes if size is None else size
 
@@ -134,7 +142,7 @@ class TopicConfig:
 
     @property
     def is_deleted_by_age(self) -> bool:
-        """Whether old segments are deleted."""
+        """Whether old segments are deleted, by age and by size."""
         return "delete" in self.cleanup_policy
 
 
@@ -171,7 +179,7 @@ TOPIC_CONFIG_SYNONYMS: Final[Mapping[str, str]] = MappingProxyType(
         "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
     }
 )
-"""The broker configuration that is the default of a topic's; mirrors its first synonym."""
+"""The broker configuration that is the default of each topic configuration."""
 
 _COMPUTED: Final[Mapping[str, Callable[[BrokerConfig], ConfigValue]]] = {
     "segment.ms": lambda broker: broker.log_roll_time_ms,
@@ -182,9 +190,9 @@ _COMPUTED: Final[Mapping[str, Callable[[BrokerConfig], ConfigValue]]] = {
 
 
 def topic_defaults(broker: BrokerConfig) -> TopicConfig:
-    """Return what a topic without any configuration gets from the broker.
+    """Return the configuration of a topic for which nothing is set.
 
-    Mirrors ``KafkaConfig.extractLogConfigMap``.
+    Mirrors `KafkaConfig.extractLogConfigMap`.
     """
     values: dict[str, ConfigValue] = {}
     for name, synonym in TOPIC_CONFIG_SYNONYMS.items():
@@ -199,9 +207,11 @@ def effective_topic_config(
     dynamic_broker_configs: Mapping[str, str],
     topic_configs: Mapping[str, str],
 ) -> TopicConfig:
-    """Return the topic's configuration: its own over dynamic over static over default.
+    """Return the topic's configuration.
 
-    ``dynamic_broker_configs`` are those of the cluster overlaid with those of the broker.
+    A value is taken from the topic, else from the broker's dynamic configurations, its static
+    ones, or the default. `dynamic_broker_configs` are those of the cluster, overridden by those of
+    the broker.
     Raises ConfigError, one line, for an unknown name or a value that is not allowed.
     """
     defaults = topic_defaults(broker.with_dynamic(dynamic_broker_configs))

@@ -29,7 +29,7 @@ LIMITED_HERE_ONLY = {
 
 @pytest.fixture(scope="module")
 def kafka():
-    """Return Kafka's definitions as ``{(kind, name): [type, default, allowed, internal, last]}``."""
+    """Return Kafka's definitions as `{(kind, name): [type, default, allowed, internal, last]}`."""
     from integration.reference.errors import ReferenceUnavailableError
     from integration.reference.jars import kafka_jars
 
@@ -57,7 +57,7 @@ def ours(definition, last):
     return [
         definition.type.name,
         "null" if default is None else default,
-        "null" if definition.validator is None else definition.allowed,
+        "null" if definition.validator is None else str(definition.validator),
         str(definition.internal).lower(),
         last,
     ]

@@ -1,6 +1,6 @@
 """Configurations of the group and the transaction coordinator.
 
-Mirrors ``GroupCoordinatorConfig``, ``TransactionLogConfig`` and ``TransactionStateManagerConfig``,
+Mirrors `GroupCoordinatorConfig`, `TransactionLogConfig` and `TransactionStateManagerConfig`,
 with the defaults of Kafka 4.3.
 """
 
@@ -30,7 +30,7 @@ class GroupCoordinatorConfigs:
     group_coordinator_rebalance_protocols: tuple[str, ...] = declare(
         LIST,
         ("classic", "consumer", "streams"),
-        "Group protocols that are offered.",
+        "Group protocols that the broker offers.",
         ListOf(("consumer", "classic", "share", "streams")),
     )
     group_min_session_timeout_ms: int = declare(
@@ -42,7 +42,7 @@ class GroupCoordinatorConfigs:
     group_initial_rebalance_delay_ms: int = declare(
         INT, 3_000, "How long an empty group waits for more members before its first rebalance."
     )
-    group_max_size: int = declare(INT, MAX_INT, "Members of a classic group.", at_least(1))
+    group_max_size: int = declare(INT, MAX_INT, "Most members of a classic group.", at_least(1))
     group_consumer_session_timeout_ms: int = declare(
         INT, 45_000, "Session timeout of the consumer protocol.", at_least(1)
     )
@@ -62,7 +62,7 @@ class GroupCoordinatorConfigs:
         INT, 15_000, "Longest heartbeat interval of the consumer protocol.", at_least(1)
     )
     group_consumer_max_size: int = declare(
-        INT, MAX_INT, "Members of a group of the consumer protocol.", at_least(1)
+        INT, MAX_INT, "Most members of a group of the consumer protocol.", at_least(1)
     )
     group_consumer_assignors: tuple[str, ...] = declare(
         LIST, ("uniform", "range"), "Server-side assignors; the first is the default."
@@ -76,12 +76,12 @@ class GroupCoordinatorConfigs:
     group_consumer_assignment_interval_ms: int = declare(
         INT,
         1_000,
-        "Least time between two assignments of a group.",
+        "Shortest time between two assignments of a group.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     offset_metadata_max_bytes: int = declare(
-        INT, 4_096, "Largest text that may be stored with a committed offset, in bytes."
+        INT, 4_096, "Largest metadata of a committed offset, in bytes."
     )
     offsets_commit_timeout_ms: int = declare(
         INT, 5_000, "How long a commit may wait for the replicas of the offsets topic.", at_least(1)
@@ -90,7 +90,7 @@ class GroupCoordinatorConfigs:
         INT, 10_080, "How long the offsets of an empty group are kept.", at_least(1)
     )
     offsets_retention_check_interval_ms: int = declare(
-        LONG, 600_000, "How often expired offsets are looked for.", at_least(1)
+        LONG, 600_000, "Interval of the check for expired offsets.", at_least(1)
     )
     offsets_topic_num_partitions: int = declare(
         INT, 50, "Partitions of the offsets topic.", at_least(1)
@@ -99,10 +99,10 @@ class GroupCoordinatorConfigs:
         SHORT, 3, "Replicas of the offsets topic.", at_least(1)
     )
     offsets_topic_segment_bytes: int = declare(
-        INT, 104_857_600, "Size of a segment of the offsets topic.", at_least(1)
+        INT, 104_857_600, "segment.bytes of the offsets topic.", at_least(1)
     )
     offsets_topic_compression_codec: int = declare(
-        INT, 0, "Compression of the offsets topic by its number; 0 is none.", Between(0, 4)
+        INT, 0, "Compression of the offsets topic by its code; 0 is none.", Between(0, 4)
     )
     offsets_load_buffer_size: int = declare(
         INT, 5_242_880, "Bytes read at once when offsets are loaded.", at_least(1)
@@ -129,16 +129,16 @@ class TransactionConfigs:
         INT, 50, "Partitions of the transaction topic.", at_least(1)
     )
     transaction_state_log_segment_bytes: int = declare(
-        INT, 104_857_600, "Size of a segment of the transaction topic.", at_least(1)
+        INT, 104_857_600, "segment.bytes of the transaction topic.", at_least(1)
     )
     transaction_state_log_load_buffer_size: int = declare(
         INT, 5_242_880, "Bytes read at once when transactions are loaded.", at_least(1)
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = declare(
-        INT, 10_000, "How often transactions that timed out are looked for.", at_least(1)
+        INT, 10_000, "Interval of the check for transactions that timed out.", at_least(1)
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = declare(
-        INT, 3_600_000, "How often expired transactional ids are removed.", at_least(1)
+        INT, 3_600_000, "Interval of the removal of expired transactional ids.", at_least(1)
     )
     transaction_partition_verification_enable: bool = declare(
         BOOLEAN,
@@ -157,5 +157,5 @@ class TransactionConfigs:
         update_mode=CLUSTER_WIDE,
     )
     producer_id_expiration_check_interval_ms: int = declare(
-        INT, 600_000, "How often expired producer ids are removed.", at_least(1), internal=True
+        INT, 600_000, "Interval of the removal of expired producer ids.", at_least(1), internal=True
     )

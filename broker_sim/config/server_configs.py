@@ -1,6 +1,6 @@
 """Configurations of the broker itself: sockets, registration, replication, topics.
 
-Mirrors ``SocketServerConfigs``, ``KRaftConfigs``, ``ServerConfigs`` and ``ReplicationConfigs``,
+Mirrors `SocketServerConfigs`, `KRaftConfigs`, `ServerConfigs` and `ReplicationConfigs`,
 with the defaults of Kafka 4.3.
 """
 
@@ -28,39 +28,42 @@ class SocketServerConfigs:
     """Connections and requests."""
 
     socket_request_max_bytes: int = declare(
-        INT, 104_857_600, "Largest request in bytes that the server reads.", at_least(1)
+        INT, 104_857_600, "Largest request in bytes.", at_least(1)
     )
     socket_send_buffer_bytes: int = declare(
-        INT, 102_400, "Send buffer of a server socket in bytes; -1 leaves it to the system."
+        INT, 102_400, "Send buffer of a socket in bytes; -1 is the system's default."
     )
     socket_receive_buffer_bytes: int = declare(
-        INT, 102_400, "Receive buffer of a server socket in bytes; -1 leaves it to the system."
+        INT, 102_400, "Receive buffer of a socket in bytes; -1 is the system's default."
     )
     socket_listen_backlog_size: int = declare(
         INT, 50, "Connections that may wait to be accepted.", at_least(1)
     )
     connections_max_idle_ms: int = declare(
-        LONG, 600_000, "A connection that is idle for so long is closed."
+        LONG, 600_000, "Time after which an idle connection is closed."
     )
     max_connections: int = declare(
         INT,
         MAX_INT,
-        "Connections that the broker holds open at once.",
+        "Most connections of the broker.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     max_connections_per_ip: int = declare(
         INT,
         MAX_INT,
-        "Connections from one address at once.",
+        "Most connections from one IP address.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     queued_max_requests: int = declare(
-        INT, 500, "Requests that may wait before the broker stops reading sockets.", at_least(1)
+        INT,
+        500,
+        "Requests that may be queued before the broker stops reading from sockets.",
+        at_least(1),
     )
     request_timeout_ms: int = declare(
-        INT, 30_000, "How long the broker waits for the answer to a request of its own."
+        INT, 30_000, "How long the broker waits for the response to a request that it sends."
     )
 
 
@@ -68,38 +71,34 @@ class SocketServerConfigs:
 class KRaftConfigs:
     """Who the broker is and how it keeps in touch with the controller."""
 
-    node_id: int = declare(
-        INT, -1, "The number of this node; -1 when there is none yet.", at_least(-1)
-    )
-    broker_id: int = declare(
-        INT, -1, "The old name of node.id; if both are given they must be equal."
-    )
+    node_id: int = declare(INT, -1, "The number of this node; the cluster gives it.", at_least(-1))
+    broker_id: int = declare(INT, -1, "The old name of node.id.")
     broker_rack: str | None = declare(
-        STRING, None, "The rack of this broker, for replica placement and fetching nearby."
+        STRING, None, "The rack of this broker, for the placement of replicas."
     )
     broker_heartbeat_interval_ms: int = declare(
         INT, 2_000, "Time between two heartbeats of the broker to the controller."
     )
     broker_session_timeout_ms: int = declare(
-        INT, 9_000, "The controller fences a broker that sent no heartbeat for so long."
+        INT, 9_000, "Time without a heartbeat after which the controller fences a broker."
     )
     initial_broker_registration_timeout_ms: int = declare(
-        INT, 60_000, "A starting broker gives up when it is not registered after so long."
+        INT, 60_000, "Time after which a starting broker that could not register stops."
     )
     metadata_max_idle_interval_ms: int = declare(
-        INT, 500, "How often an idle controller writes a record to its log.", at_least(0)
+        INT, 500, "Longest time between two records of the metadata log.", at_least(0)
     )
     controlled_shutdown_enable: bool = declare(
-        BOOLEAN, True, "Whether a stopping broker hands over its leaderships first."
+        BOOLEAN, True, "Whether a broker that shuts down gives its leaderships away first."
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerConfigs:
-    """What the broker offers to clients."""
+    """Topics, sizes and compression."""
 
     auto_create_topics_enable: bool = declare(
-        BOOLEAN, True, "Whether asking for an unknown topic creates it."
+        BOOLEAN, True, "Whether a metadata request for an unknown topic creates it."
     )
     delete_topic_enable: bool = declare(BOOLEAN, True, "Whether topics may be deleted.")
     message_max_bytes: int = declare(
@@ -119,93 +118,96 @@ class ServerConfigs:
     compression_gzip_level: int = declare(
         INT,
         -1,
-        "Level for gzip; -1 is its own default.",
+        "Level of gzip; -1 is the default of gzip.",
         BetweenOrDefault(1, 9, -1),
         update_mode=CLUSTER_WIDE,
     )
     compression_lz4_level: int = declare(
-        INT, 9, "Level for lz4.", Between(1, 17), update_mode=CLUSTER_WIDE
+        INT, 9, "Level of lz4.", Between(1, 17), update_mode=CLUSTER_WIDE
     )
     compression_zstd_level: int = declare(
-        INT, 3, "Level for zstd.", Between(-131_072, 22), update_mode=CLUSTER_WIDE
+        INT, 3, "Level of zstd.", Between(-131_072, 22), update_mode=CLUSTER_WIDE
     )
     fetch_max_bytes: int = declare(
-        INT, 57_671_680, "Most bytes in the answer to one fetch.", at_least(1024)
+        INT, 57_671_680, "Most bytes in the response to a fetch.", at_least(1024)
     )
     max_incremental_fetch_session_cache_slots: int = declare(
         INT, 1_000, "Incremental fetch sessions that the broker keeps.", at_least(0)
     )
     max_request_partition_size_limit: int = declare(
-        INT, 2_000, "Most partitions in one answer to DescribeTopicPartitions.", at_least(1)
+        INT, 2_000, "Most partitions in a response to DescribeTopicPartitions.", at_least(1)
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicationConfigs:
-    """Replicas, leaders and the waiting for them."""
+    """Replication, leader elections and purgatories."""
 
     default_replication_factor: int = declare(
-        INT, 1, "Replicas of a topic made without a number of its own."
+        INT, 1, "Replicas of a topic that is created without a number of them."
     )
     min_insync_replicas: int = declare(
         INT,
         1,
-        "In-sync replicas without which acks=all is refused.",
+        "Fewest in-sync replicas with which a produce with acks=all is accepted.",
         at_least(1),
         update_mode=CLUSTER_WIDE,
     )
     unclean_leader_election_enable: bool = declare(
         BOOLEAN,
         False,
-        "Whether a replica outside the ISR may lead when nobody else can; loses records.",
+        "Whether a replica outside the ISR may become leader; records may be lost.",
         update_mode=CLUSTER_WIDE,
     )
     unclean_leader_election_interval_ms: int = declare(
         LONG,
         300_000,
-        "How often leaderless partitions are checked for an unclean election.",
+        "Interval of the check for partitions that need an unclean election.",
         at_least(1),
         internal=True,
     )
     auto_leader_rebalance_enable: bool = declare(
-        BOOLEAN, True, "Whether leadership goes back to the preferred replicas by itself."
+        BOOLEAN, True, "Whether the controller moves leaderships back to the preferred replicas."
     )
     leader_imbalance_check_interval_seconds: int = declare(
-        LONG, 300, "How often the controller looks for leaders that are not preferred.", at_least(1)
+        LONG,
+        300,
+        "Interval of the check for leaders that are not the preferred replica.",
+        at_least(1),
     )
     replica_lag_time_max_ms: int = declare(
-        LONG, 30_000, "A follower that has not caught up for so long leaves the ISR."
+        LONG, 30_000, "Time without having caught up after which a follower leaves the ISR."
     )
     replica_fetch_wait_max_ms: int = declare(
-        INT, 500, "How long a leader may hold a follower's fetch that finds too little."
+        INT, 500, "How long a follower's fetch may wait for its fewest bytes."
     )
     replica_fetch_min_bytes: int = declare(
-        INT, 1, "Bytes that a follower's fetch waits for, up to its maximal wait."
+        INT, 1, "Fewest bytes that a follower's fetch waits for."
     )
     replica_fetch_max_bytes: int = declare(
-        INT, 1_048_576, "Bytes of one partition in a follower's fetch.", at_least(0)
+        INT, 1_048_576, "Most bytes of one partition in a follower's fetch.", at_least(0)
     )
     replica_fetch_response_max_bytes: int = declare(
-        INT, 10_485_760, "Bytes of the whole answer to a follower's fetch.", at_least(0)
+        INT, 10_485_760, "Most bytes in the response to a follower's fetch.", at_least(0)
     )
     replica_fetch_backoff_ms: int = declare(
-        INT, 1_000, "Pause of a follower after a failed fetch of a partition.", at_least(0)
+        INT, 1_000, "How long a follower waits after a failed fetch of a partition.", at_least(0)
     )
     replica_socket_timeout_ms: int = declare(
-        INT, 30_000, "How long a follower waits for the answer to a fetch."
+        INT, 30_000, "How long a follower waits for the response to a fetch."
     )
     num_replica_fetchers: int = declare(
-        INT, 1, "Fetchers per leader broker.", at_least(1), update_mode=CLUSTER_WIDE
+        INT, 1, "Fetchers for each leader.", at_least(1), update_mode=CLUSTER_WIDE
     )
     replica_high_watermark_checkpoint_interval_ms: int = declare(
-        LONG, 5_000, "How often the high watermarks are written to disk."
+        LONG, 5_000, "Interval between two checkpoints of the high watermarks."
     )
     fetch_purgatory_purge_interval_requests: int = declare(
-        INT, 1_000, "Completed fetches that may stay on watch lists before they are swept."
+        INT, 1_000, "Completed fetches in watch lists above which the purgatory is purged."
     )
     producer_purgatory_purge_interval_requests: int = declare(
-        INT, 1_000, "Completed produces that may stay on watch lists before they are swept."
+        INT, 1_000, "Completed produces in watch lists above which the purgatory is purged."
     )
     delete_records_purgatory_purge_interval_requests: int = declare(
-        INT, 1, "Completed record deletions that may stay on watch lists before the sweep."
+        INT, 1, "Completed record deletions in watch lists above which the purgatory is purged."
     )

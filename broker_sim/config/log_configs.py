@@ -1,6 +1,6 @@
 """Configurations of the logs on a broker: segments, retention, cleaning, timestamps.
 
-Mirrors ``ServerLogConfigs`` and ``CleanerConfig``, with the defaults of Kafka 4.3. Most are the
+Mirrors `ServerLogConfigs` and `CleanerConfig`, with the defaults of Kafka 4.3. Most are the
 defaults of a topic's configuration of a similar name.
 """
 
@@ -31,10 +31,10 @@ class ServerLogConfigs:
     """Segments, retention and timestamps."""
 
     num_partitions: int = declare(
-        INT, 1, "Partitions of a topic made without a number of its own.", at_least(1)
+        INT, 1, "Partitions of a topic that is created without a number of them.", at_least(1)
     )
     log_dirs: tuple[str, ...] | None = declare(
-        LIST, None, "Directories of the logs; without them log.dir is used."
+        LIST, None, "Directories of the logs; log.dir if not set."
     )
     log_dir: tuple[str, ...] = declare(LIST, ("/tmp/kafka-logs",), "Directory of the logs.")  # noqa: S108
     log_segment_bytes: int = declare(
@@ -48,36 +48,42 @@ class ServerLogConfigs:
         LONG, None, "Age at which a segment is rolled.", update_mode=CLUSTER_WIDE
     )
     log_roll_hours: int = declare(
-        INT, 168, "Age in hours at which a segment is rolled, below log.roll.ms.", at_least(1)
+        INT,
+        168,
+        "Age in hours at which a segment is rolled, if log.roll.ms is not set.",
+        at_least(1),
     )
     log_roll_jitter_ms: int | None = declare(
-        LONG, None, "Largest random share taken off a segment's age.", update_mode=CLUSTER_WIDE
+        LONG,
+        None,
+        "Largest random time by which a segment is rolled earlier.",
+        update_mode=CLUSTER_WIDE,
     )
     log_roll_jitter_hours: int = declare(
-        INT, 0, "The same in hours, below log.roll.jitter.ms.", at_least(0)
+        INT, 0, "The same in hours, if log.roll.jitter.ms is not set.", at_least(0)
     )
     log_retention_ms: int | None = declare(
-        LONG, None, "How long records are kept; -1 for ever.", update_mode=CLUSTER_WIDE
+        LONG, None, "How long records are kept; -1 sets no limit.", update_mode=CLUSTER_WIDE
     )
     log_retention_minutes: int | None = declare(
-        INT, None, "How long records are kept in minutes, below log.retention.ms."
+        INT, None, "How long records are kept, in minutes, if log.retention.ms is not set."
     )
     log_retention_hours: int = declare(
-        INT, 168, "How long records are kept in hours, below log.retention.minutes."
+        INT, 168, "How long records are kept, in hours, if log.retention.minutes is not set."
     )
     log_retention_bytes: int = declare(
         LONG,
         -1,
-        "Bytes of a partition beyond which old segments go; -1 for no limit.",
+        "Size of a partition above which old segments are deleted; -1 sets no limit.",
         update_mode=CLUSTER_WIDE,
     )
     log_retention_check_interval_ms: int = declare(
-        LONG, 300_000, "How often retention is applied.", at_least(1)
+        LONG, 300_000, "Interval of the check for segments to delete.", at_least(1)
     )
     log_cleanup_policy: tuple[str, ...] = declare(
         LIST,
         ("delete",),
-        "What becomes of old records: delete, compact, or both.",
+        "What is done with old records: delete, compact, or both.",
         CLEANUP_POLICIES,
         update_mode=CLUSTER_WIDE,
     )
@@ -106,87 +112,94 @@ class ServerLogConfigs:
         LONG, None, "Time after which a log is flushed to disk.", update_mode=CLUSTER_WIDE
     )
     log_flush_scheduler_interval_ms: int = declare(
-        LONG, MAX_LONG, "How often logs are checked for flushing."
+        LONG, MAX_LONG, "Interval of the check for logs to flush."
     )
     log_flush_offset_checkpoint_interval_ms: int = declare(
-        INT, 60_000, "How often the recovery points are written to disk.", at_least(0)
+        INT, 60_000, "Interval between two checkpoints of the recovery points.", at_least(0)
     )
     log_flush_start_offset_checkpoint_interval_ms: int = declare(
-        INT, 60_000, "How often the log start offsets are written to disk.", at_least(0)
+        INT, 60_000, "Interval between two checkpoints of the log start offsets.", at_least(0)
     )
     log_segment_delete_delay_ms: int = declare(
         LONG,
         60_000,
-        "How long the files of a deleted segment stay.",
+        "How long the files of a deleted segment are kept.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     log_preallocate: bool = declare(
-        BOOLEAN, False, "Whether segment files get their size at once.", update_mode=CLUSTER_WIDE
+        BOOLEAN,
+        False,
+        "Whether a segment's file is allocated at its full size.",
+        update_mode=CLUSTER_WIDE,
     )
     log_message_timestamp_type: str = declare(
         STRING,
         "CreateTime",
-        "Whose clock stamps the records, the producer's or the broker's.",
+        "Whether a record's timestamp is its producer's or the time of its append.",
         TIMESTAMP_TYPES,
         update_mode=CLUSTER_WIDE,
     )
     log_message_timestamp_before_max_ms: int = declare(
         LONG,
         MAX_LONG,
-        "How far a record's timestamp may lie in the past.",
+        "How far a record's timestamp may be in the past.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     log_message_timestamp_after_max_ms: int = declare(
         LONG,
         3_600_000,
-        "How far a record's timestamp may lie in the future.",
+        "How far a record's timestamp may be in the future.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     log_initial_task_delay_ms: int = declare(
-        LONG, 30_000, "Delay of the first run of the log's chores.", at_least(0), internal=True
+        LONG,
+        30_000,
+        "Delay before the first check of retention and the first checkpoint of log starts.",
+        at_least(0),
+        internal=True,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CleanerConfigs:
-    """The log cleaner, which compacts."""
+    """The log cleaner, which compacts logs."""
 
     log_cleaner_enable: bool = declare(BOOLEAN, True, "Whether the log cleaner runs.")
     log_cleaner_backoff_ms: int = declare(
         LONG,
         15_000,
-        "How long the cleaner sleeps when there is nothing to clean.",
+        "How long the cleaner waits when there is nothing to clean.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     log_cleaner_min_cleanable_ratio: float = declare(
         DOUBLE,
         0.5,
-        "Share of uncleaned bytes from which a log may be cleaned.",
+        "Share of uncleaned bytes from which on a log is cleaned.",
         Between(0, 1),
         update_mode=CLUSTER_WIDE,
     )
     log_cleaner_delete_retention_ms: int = declare(
         LONG,
         86_400_000,
-        "How long the marks of deleted keys are kept.",
+        "How long tombstones are kept.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     log_cleaner_min_compaction_lag_ms: int = declare(
         LONG,
         0,
-        "How long a record is safe from compaction.",
+        "Time before which a record is not compacted.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     log_cleaner_max_compaction_lag_ms: int = declare(
         LONG,
         MAX_LONG,
-        "How long a record may stay uncompacted.",
+        "Time after which a record may be compacted whatever the dirty ratio.",
         at_least(1),
         update_mode=CLUSTER_WIDE,
     )

@@ -1,0 +1,103 @@
+"""Claims about the configuration of a broker: typed, checked, with Kafka's defaults."""
+
+import pytest
+
+from broker_sim.config import (
+    BrokerConfig,
+    topic_defaults,
+)
+from broker_sim.errors import ConfigError
+
+
+def test_values_are_typed_attributes_named_as_in_kafka():
+    config = BrokerConfig.from_mapping(
+        {
+            "replica.lag.time.max.ms": " 3000 ",
+            "auto.create.topics.enable": "FALSE",
+            "log.cleanup.policy": "compact, delete",
+            "log.cleaner.min.cleanable.ratio": "0.25",
+            "compression.type": "lz4",
+        }
+    )
+    assert config.replica_lag_time_max_ms == 3000
+    assert config.auto_create_topics_enable is False
+    assert config.log_cleanup_policy == ("compact", "delete")
+    assert config.log_cleaner_min_cleanable_ratio == 0.25
+    assert config.compression_type == "lz4"
+
+
+def test_unset_values_are_kafkas_defaults():
+    config = BrokerConfig.from_mapping({})
+    assert config == BrokerConfig()
+    assert (config.replica_lag_time_max_ms, config.broker_session_timeout_ms) == (30_000, 9_000)
+    assert config.delete_records_purgatory_purge_interval_requests == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"replica.fetch.wait.max.ms": "600", "replica.lag.time.max.ms": "500"},
+        {"replica.fetch.wait.max.ms": "600", "replica.socket.timeout.ms": "500"},
+        {"log.retention.ms": "0"},
+        {"log.roll.ms": "0"},
+        {"log.roll.jitter.ms": "-1"},
+        {"node.id": "1", "broker.id": "2"},
+        {"node.id": "-2"},
+    ],
+)
+def test_values_that_contradict_each_other_are_refused_in_one_line(values):
+    with pytest.raises(ConfigError) as error:
+        BrokerConfig.from_mapping(values)
+    assert "\n" not in str(error.value)
+
+
+def test_node_id_and_broker_id_set_each_other():
+    for name in ("node.id", "broker.id"):
+        config = BrokerConfig.from_mapping({name: "3"})
+        assert (config.node_id, config.broker_id) == (3, 3)
+
+
+def test_overrides_add_up_in_a_copy():
+    first = BrokerConfig.from_mapping({"num.partitions": "2"})
+    second = first.with_overrides({"message.max.bytes": "9"})
+    assert (second.num_partitions, second.message_max_bytes) == (2, 9)
+    assert second.originals == {"num.partitions": "2", "message.max.bytes": "9"}
+    assert first.message_max_bytes == 1_048_588
+
+
+def test_dynamic_values_are_in_effect_and_not_among_the_originals():
+    config = BrokerConfig().with_dynamic({"message.max.bytes": "9"})
+    assert (config.message_max_bytes, config.originals) == (9, {})
+
+
+@pytest.mark.parametrize(
+    ("values", "retention_ms"),
+    [
+        ({}, 7 * 24 * 3_600_000),
+        ({"log.retention.hours": "1"}, 3_600_000),
+        ({"log.retention.hours": "1", "log.retention.minutes": "2"}, 120_000),
+        ({"log.retention.minutes": "2", "log.retention.ms": "3"}, 3),
+        ({"log.retention.hours": "-1"}, -1),
+        ({"log.retention.ms": "-1"}, -1),
+    ],
+)
+def test_retention_is_that_of_the_finest_unit_that_is_set(values, retention_ms):
+    config = BrokerConfig.from_mapping(values)
+    assert config.log_retention_time_ms == retention_ms
+    assert topic_defaults(config).retention_ms == retention_ms
+
+
+def test_roll_and_flush_times_have_several_units():
+    config = BrokerConfig.from_mapping(
+        {
+            "log.roll.hours": "1",
+            "log.roll.jitter.hours": "2",
+            "log.flush.scheduler.interval.ms": "3",
+        }
+    )
+    topic = topic_defaults(config)
+    assert (topic.segment_ms, topic.segment_jitter_ms, topic.flush_ms) == (
+        3_600_000,
+        7_200_000,
+        3,
+    )

@@ -1,0 +1,53 @@
+"""Claims about the configuration of a topic and where its values come from."""
+
+import pytest
+
+from broker_sim.config import (
+    BROKER_CONFIGS,
+    TOPIC_CONFIG_SYNONYMS,
+    TOPIC_CONFIGS,
+    BrokerConfig,
+    TopicConfig,
+    effective_topic_config,
+    topic_defaults,
+)
+from broker_sim.errors import ConfigError
+
+
+def test_defaults_of_topics_are_those_of_brokers():
+    assert topic_defaults(BrokerConfig()) == TopicConfig()
+
+
+def test_synonym_is_a_broker_config_of_the_same_type():
+    for name, synonym in TOPIC_CONFIG_SYNONYMS.items():
+        assert TOPIC_CONFIGS[name].type is BROKER_CONFIGS[synonym].type
+
+
+def test_topic_overrides_dynamic_overrides_static_overrides_default():
+    static = BrokerConfig.from_mapping({"message.max.bytes": "3", "log.retention.ms": "3"})
+    dynamic = {"message.max.bytes": "2"}
+    config = effective_topic_config(static, dynamic, {"max.message.bytes": "1"})
+    assert (config.max_message_bytes, config.retention_ms) == (1, 3)
+    assert effective_topic_config(static, dynamic, {}).max_message_bytes == 2
+    assert effective_topic_config(static, {}, {}).max_message_bytes == 3
+
+
+def test_minimum_compaction_lag_above_the_maximum_is_refused():
+    with pytest.raises(ConfigError, match="conflict topic config setting"):
+        effective_topic_config(
+            BrokerConfig(), {}, {"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"}
+        )
+
+
+def test_small_segments_need_the_internal_configuration():
+    with pytest.raises(ConfigError):
+        effective_topic_config(BrokerConfig(), {}, {"segment.bytes": "1000"})
+    config = effective_topic_config(BrokerConfig(), {}, {"internal.segment.bytes": "1000"})
+    assert (config.segment_size_bytes, config.segment_bytes) == (1000, 1 << 30)
+    assert TopicConfig().segment_size_bytes == 1 << 30
+
+
+def test_cleanup_policy_says_whether_segments_are_deleted_and_compacted():
+    both = effective_topic_config(BrokerConfig(), {}, {"cleanup.policy": "compact,delete"})
+    assert (both.is_compacted, both.is_deleted_by_age) == (True, True)
+    assert (TopicConfig().is_compacted, TopicConfig().is_deleted_by_age) == (False, True)
