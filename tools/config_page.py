@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
+    CHANGE_WITHOUT_EFFECT,
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
     TOPIC_WITHOUT_EFFECT,
@@ -65,7 +66,10 @@ def page() -> str:
 
 def _broker_rows() -> Iterator[str]:
     for definition in _by_name(BROKER_CONFIGS):
-        yield _row(definition, definition.update_mode.value, BROKER_WITHOUT_EFFECT)
+        change = definition.update_mode.value
+        if definition.name in CHANGE_WITHOUT_EFFECT:
+            change += ", without effect"
+        yield _row(definition, change, BROKER_WITHOUT_EFFECT)
 
 
 def _topic_rows() -> Iterator[str]:

@@ -18,11 +18,16 @@ from broker_sim.config.topic_config import (
     effective_topic_config,
     topic_defaults,
 )
-from broker_sim.config.without_effect import BROKER_WITHOUT_EFFECT, TOPIC_WITHOUT_EFFECT
+from broker_sim.config.without_effect import (
+    BROKER_WITHOUT_EFFECT,
+    CHANGE_WITHOUT_EFFECT,
+    TOPIC_WITHOUT_EFFECT,
+)
 
 __all__ = [
     "BROKER_CONFIGS",
     "BROKER_WITHOUT_EFFECT",
+    "CHANGE_WITHOUT_EFFECT",
     "TOPIC_CONFIGS",
     "TOPIC_CONFIG_SYNONYMS",
     "TOPIC_WITHOUT_EFFECT",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["BROKER_WITHOUT_EFFECT", "TOPIC_WITHOUT_EFFECT"]
+__all__ = ["BROKER_WITHOUT_EFFECT", "CHANGE_WITHOUT_EFFECT", "TOPIC_WITHOUT_EFFECT"]
 
 _NO_DISK: Final = "logs are kept in memory"
 _NO_INDEX_FILES: Final = "logs have no index files"
@@ -72,8 +72,6 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
         "transactional.id.expiration.ms",
     ),
     "a broker stops without handing over": ("controlled.shutdown.enable",),
-    "connections are not counted": ("max.connections", "max.connections.per.ip"),
-    "the backlog is a constant": ("socket.listen.backlog.size",),
     "one fetcher follows each leader": ("num.replica.fetchers",),
     "fetch sessions are not kept": ("max.incremental.fetch.session.cache.slots",),
     "a starting broker tries to register for ever": ("initial.broker.registration.timeout.ms",),
@@ -110,3 +108,8 @@ BROKER_WITHOUT_EFFECT: Final = _by_name(_BROKER_REASONS)
 
 TOPIC_WITHOUT_EFFECT: Final = _by_name(_TOPIC_REASONS)
 """Why each of these topic configurations changes nothing, by its name."""
+
+CHANGE_WITHOUT_EFFECT: Final = frozenset(
+    {"max.connections", "max.connections.per.ip", "producer.id.expiration.ms"}
+)
+"""Broker configurations that have an effect when they are set statically, but not dynamically."""

@@ -17,6 +17,7 @@ from typing import Final, NoReturn
 from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
+    CHANGE_WITHOUT_EFFECT,
     TOPIC_CONFIGS,
     TOPIC_WITHOUT_EFFECT,
     BrokerConfig,
@@ -241,8 +242,12 @@ class ConfigurationControlManager:
     ) -> None:
         """Log each configuration that is set and changes nothing, once."""
         is_topic = resource_type is ConfigResourceType.TOPIC
-        table = TOPIC_WITHOUT_EFFECT if is_topic else BROKER_WITHOUT_EFFECT
-        names = sorted((configs.keys() & table.keys()) - self._logged_without_effect)
+        without_effect = (
+            TOPIC_WITHOUT_EFFECT.keys()
+            if is_topic
+            else BROKER_WITHOUT_EFFECT.keys() | CHANGE_WITHOUT_EFFECT
+        )
+        names = sorted((configs.keys() & without_effect) - self._logged_without_effect)
         if names:
             self._logged_without_effect.update(names)
             log.warning("configuration_without_effect", names=names)

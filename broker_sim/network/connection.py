@@ -79,6 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         self.is_active = True
         """Whether bytes have come or gone since this was last set to False."""
         self.peer = "unknown"
+        self.ip = "unknown"
 
     # -- what asyncio calls ---------------------------------------------------------------------
 
@@ -87,7 +88,9 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transports have the methods of asyncio.Transport, but not its type.
         self._link.attach(cast("asyncio.Transport", transport))
         peer = transport.get_extra_info("peername")
-        self.peer = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+        if isinstance(peer, tuple):
+            self.ip = peer[0]
+            self.peer = f"{peer[0]}:{peer[1]}"
         self._on_made(self)
         if self._process.state is ProcessState.DEAD:
             # The client was accepted while the broker died.

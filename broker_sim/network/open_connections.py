@@ -1,7 +1,11 @@
-"""The connections of one broker; idle ones are closed after a while.
+"""The connections of one broker: how many there may be, and for how long they may be idle.
 
-Mirrors the channels and the `IdleExpiryManager` of `org.apache.kafka.common.network.Selector`. As in
-Kafka, a connection that waits for its answer counts as idle too, and a negative limit means none.
+Mirrors `ConnectionQuotas` and the channels and the `IdleExpiryManager` of
+`org.apache.kafka.common.network.Selector`. As in Kafka, a connection that waits for its answer counts
+as idle too, and a negative time means no limit.
+
+    above `max.connections`          the connection waits, unserved, until another one ends
+    above `max.connections.per.ip`   the connection is closed at once
 
 Deliberate difference: Kafka looks for idle connections in every poll. Here a sweep looks for them ten
 times in `connections.max.idle.ms`, so that no clock is read when bytes come or go; a connection may
@@ -10,8 +14,10 @@ live longer by up to two sweeps.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from typing import TYPE_CHECKING
 
+from broker_sim.config.definition import MAX_INT
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.process import PeriodicTask
 
@@ -30,10 +36,22 @@ SWEEPS = 10
 class OpenConnections:
     """Knows when each connection was last used. Thread rule: only the scheduler's thread."""
 
-    def __init__(self, process: Process, max_idle_ms: int) -> None:
+    def __init__(
+        self,
+        process: Process,
+        max_idle_ms: int,
+        *,
+        max_connections: int = MAX_INT,
+        max_connections_per_ip: int = MAX_INT,
+    ) -> None:
         self._process = process
         self._max_idle_ms = max_idle_ms
+        self._max_connections = max_connections
+        self._max_connections_per_ip = max_connections_per_ip
         self._idle_since_ms: dict[Connection, int] = {}
+        self._connections_by_ip: Counter[str] = Counter()
+        self._waiting: deque[Connection] = deque()
+        """Connections above `max.connections`, which the broker does not read from."""
         self._held = False
         self._sweep_task: PeriodicTask | None = None
         if max_idle_ms >= 0:
@@ -43,14 +61,38 @@ class OpenConnections:
         return len(self._idle_since_ms)
 
     def add(self, connection: Connection) -> None:
-        """Look after a new connection."""
-        self._idle_since_ms[connection] = self._process.clock.now_ms()
-        if self._held:
+        """Look after a new connection, if there may be one more."""
+        if len(self._idle_since_ms) >= self._max_connections:
             connection.hold()
+            self._waiting.append(connection)
+        elif self._connections_by_ip[connection.ip] >= self._max_connections_per_ip:
+            limit = (
+                f"{connection.ip} has {self._max_connections_per_ip} connections, the most allowed"
+            )
+            log.info("connection_rejected", peer=connection.peer, reason=limit)
+            connection.abort()
+        else:
+            self._idle_since_ms[connection] = self._process.clock.now_ms()
+            self._connections_by_ip[connection.ip] += 1
+            if self._held:
+                connection.hold()
 
     def discard(self, connection: Connection) -> None:
-        """Forget a connection that has ended."""
-        self._idle_since_ms.pop(connection, None)
+        """Forget a connection that has ended, and serve one that waits in its place."""
+        if connection in self._waiting:
+            self._waiting.remove(connection)
+        elif self._idle_since_ms.pop(connection, None) is not None:
+            self._connections_by_ip[connection.ip] -= 1
+            if not self._connections_by_ip[connection.ip]:
+                del self._connections_by_ip[connection.ip]
+            self._serve_waiting()
+
+    def _serve_waiting(self) -> None:
+        while self._waiting and len(self._idle_since_ms) < self._max_connections:
+            connection = self._waiting.popleft()
+            self.add(connection)
+            if not self._held:
+                connection.release()
 
     def hold(self) -> None:
         """Let nothing pass on any connection, also on those made from now on, until `release`."""
@@ -78,5 +120,6 @@ class OpenConnections:
         """Break all connections off and stop looking for idle ones."""
         if self._sweep_task is not None:
             self._sweep_task.cancel()
-        for connection in list(self._idle_since_ms):
+        waiting, self._waiting = self._waiting, deque()
+        for connection in (*waiting, *self._idle_since_ms):
             connection.abort()

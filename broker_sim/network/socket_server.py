@@ -36,7 +36,12 @@ class SocketServer:
 
         As many as `socket.listen.backlog.size` may wait to be accepted, and, on Linux, one more.
         """
-        connections = OpenConnections(process, config.connections_max_idle_ms)
+        connections = OpenConnections(
+            process,
+            config.connections_max_idle_ms,
+            max_connections=config.max_connections,
+            max_connections_per_ip=config.max_connections_per_ip,
+        )
         if self._holds_clients:
             connections.hold()
         self._connections = connections

@@ -3,6 +3,7 @@
 import pytest
 
 from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType
 from broker_sim.errors import ApiError, ConfigError
 
 EVENT = "configuration_without_effect"
@@ -80,3 +81,12 @@ def test_topic_configurations_may_be_numbers_and_booleans():
         "min.insync.replicas": "2",
         "unclean.leader.election.enable": "true",
     }
+
+
+def test_dynamic_change_without_effect_is_logged(told):
+    cluster = VirtualCluster(1)
+    change = ConfigAlteration("max.connections", AlterOp.SET, "5")
+    resource = ConfigResource(ConfigResourceType.BROKER, "")
+    cluster.nodes.controller.incremental_alter_configs([(resource, [change])])
+    (event,) = told()
+    assert "['max.connections']" in event

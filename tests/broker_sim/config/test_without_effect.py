@@ -14,11 +14,13 @@ import broker_sim
 from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
+    CHANGE_WITHOUT_EFFECT,
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
     TOPIC_WITHOUT_EFFECT,
     BrokerConfig,
     TopicConfig,
+    UpdateMode,
     effective_topic_config,
     topic_defaults,
 )
@@ -98,6 +100,19 @@ def topic_has_effect(definition):
 def test_broker_configs_that_nothing_reads_are_those_of_the_table():
     unread = {n for n, definition in BROKER_CONFIGS.items() if not broker_has_effect(definition)}
     assert sorted(unread) == sorted(BROKER_WITHOUT_EFFECT)
+
+
+def test_dynamic_broker_configs_that_change_no_topics_are_those_of_the_table():
+    default = BrokerConfig()
+    without_effect = {
+        name
+        for name, definition in BROKER_CONFIGS.items()
+        if definition.update_mode is UpdateMode.CLUSTER_WIDE
+        and name not in BROKER_WITHOUT_EFFECT
+        and values_read_of(topic_defaults(with_another_value(definition, default.with_dynamic)))
+        == values_read_of(topic_defaults(default))
+    }
+    assert without_effect == CHANGE_WITHOUT_EFFECT
 
 
 def test_topic_configs_that_nothing_reads_are_those_of_the_table():

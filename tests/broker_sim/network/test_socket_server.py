@@ -34,8 +34,8 @@ class Client:
         self._writer = writer
 
     @classmethod
-    async def connect(cls, server):
-        return cls(*await asyncio.open_connection(server.host, server.port))
+    async def connect(cls, server, ip=HOST):
+        return cls(*await asyncio.open_connection(server.host, server.port, local_addr=(ip, 0)))
 
     def send(self, data):
         self._writer.write(len(data).to_bytes(4, "big") + data)
@@ -104,6 +104,49 @@ def test_request_above_the_configured_size_closes_the_connection(run):
             client.send(b"x" * 11)
             assert await client.is_closed_by_broker()
             await client.close()
+
+    run(main())
+
+
+def test_connection_above_the_limit_is_served_when_another_one_ends(run):
+    async def main():
+        broker = EchoBroker()
+        async with serving(broker=broker, max_connections=2) as server:
+            first, second = await Client.connect(server), await Client.connect(server)
+            await first.request(b"first")
+            await second.request(b"second")
+            third, fourth = await Client.connect(server), await Client.connect(server)
+            third.send(b"third")
+            fourth.send(b"fourth")
+            for _ in range(10):
+                # One loop serves all, and it had the third client's request before these.
+                await first.request(b"again")
+            assert set(broker.requests) == {b"first", b"second", b"again"}
+            await second.close()
+            assert await third.answer() == b"third"
+            assert b"fourth" not in broker.requests
+            for client in (first, third, fourth):
+                await client.close()
+
+    run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there every 127.x.y.z is this machine")
+def test_connection_above_the_limit_per_ip_is_closed_and_others_are_not(run):
+    async def main():
+        async with serving(max_connections_per_ip=1) as server:
+            first = await Client.connect(server)
+            await first.request(b"first")
+            second = await Client.connect(server)
+            assert await second.is_closed_by_broker()
+            elsewhere = await Client.connect(server, "127.0.0.2")
+            assert await elsewhere.request(b"elsewhere") == b"elsewhere"
+            await first.close()
+            await elsewhere.request(b"the broker has seen the first one's end")
+            again = await Client.connect(server)
+            assert await again.request(b"again") == b"again"
+            for client in (second, elsewhere, again):
+                await client.close()
 
     run(main())
 
