@@ -166,7 +166,11 @@ class Verbs(Face):
         from broker_sim.controller import CreatableTopic  # noqa: PLC0415
 
         wanted = CreatableTopic(
-            name, partitions, replication_factor, tuple((assignments or {}).items()), to_texts(configs or {})
+            name,
+            partitions,
+            replication_factor,
+            tuple((assignments or {}).items()),
+            to_texts(configs or {}),
         )
         version = self.nodes.create_topic(wanted)
         await self._until(

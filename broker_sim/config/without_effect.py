@@ -71,7 +71,6 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
         "transaction.two.phase.commit.enable",
         "transactional.id.expiration.ms",
     ),
-    "a broker stops without handing over": ("controlled.shutdown.enable",),
     "one fetcher follows each leader": ("num.replica.fetchers",),
     "fetch sessions are not kept": ("max.incremental.fetch.session.cache.slots",),
     "a starting broker tries to register for ever": ("initial.broker.registration.timeout.ms",),
