@@ -124,7 +124,7 @@ def test_a_completed_operation_leaves_three_lines_with_all_fields(traced):
     }
     waiting = {"waited_ms": None, "completed_by": None, "error_code": None, "ts_ms": WALL_START_MS}
     assert tried == {**common, **waiting, "event": "tried", "watched": 0, "num_delayed": 0}
-    assert parked == {**common, **waiting, "event": "parked", "watched": 0, "num_delayed": 0}
+    assert parked == {**common, **waiting, "event": "parked", "watched": 0, "num_delayed": 1}
     assert completed == {
         **common,
         "ts_ms": WALL_START_MS + 30,
@@ -192,8 +192,7 @@ def test_sizes_are_those_of_the_purgatory(traced):
         traced.purgatory.try_complete_else_watch(Switched(1000), [KEY])
         traced.clock.advance(WATCHED_AGE_MS)
     parked = [line for line in traced.lines() if line["event"] == "parked"]
-    # An operation is reported as parked before it is in the timer.
-    assert [line["num_delayed"] for line in parked] == [0, 1, 2]
+    assert [line["num_delayed"] for line in parked] == [1, 2, 3]
     assert [line["watched"] for line in parked] == [0, 1, 2]
 
 
