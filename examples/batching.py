@@ -1,6 +1,6 @@
 """Batching with a deadline: a batch leaves when it is full, or 50 ms after its first item.
 
-Run it with ``python examples/batching.py``: it needs no time, because its time is virtual.
+Run it with `python examples/batching.py`: it ends at once, because its time is virtual.
 """
 
 from collections.abc import Callable

@@ -8,36 +8,28 @@ injected, so it can be virtual. See docs/purgatory.md.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from purgatory import timing_wheel as _timing_wheel
+from purgatory import _timing_wheel
 from purgatory.clock import Clock, SystemClock, VirtualClock
-from purgatory.delay_queue import DelayQueue
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
 from purgatory.executor import Executor, InlineExecutor, SingleThreadExecutor
-from purgatory.expired_operation_reaper import ExpiredOperationReaper, Reaper
 from purgatory.observer import PurgatoryObserver
 from purgatory.pending_operation import PendingOperation
 from purgatory.snapshots import ParkedOperation, PlacedTask, PurgatoryStatistics, TimerStatistics
 from purgatory.system_timer import SystemTimer, Timer
-from purgatory.timer_task import TaskCounter, TimerTask, TimerTaskEntry
-from purgatory.timer_task_list import TimerTaskList
-from purgatory.timing_wheel import TimingWheel
+from purgatory.timer_task import TimerTask
 from purgatory.virtual_timer import VirtualTimer
-from purgatory.watchers import WatcherList
 
 if TYPE_CHECKING:
     from purgatory.awaitable import AwaitableOperation, wait_until
     from purgatory.loop_timer import LoopTimer
-    from purgatory.virtual_loop import VirtualLoop, run_virtual
 
 __all__ = [
     "AwaitableOperation",
     "Clock",
-    "DelayQueue",
     "DelayedOperation",
     "DelayedOperationPurgatory",
     "Executor",
-    "ExpiredOperationReaper",
     "InlineExecutor",
     "LoopTimer",
     "ParkedOperation",
@@ -45,35 +37,26 @@ __all__ = [
     "PlacedTask",
     "PurgatoryObserver",
     "PurgatoryStatistics",
-    "Reaper",
     "SingleThreadExecutor",
     "SystemClock",
     "SystemTimer",
-    "TaskCounter",
     "Timer",
     "TimerStatistics",
     "TimerTask",
-    "TimerTaskEntry",
-    "TimerTaskList",
-    "TimingWheel",
     "VirtualClock",
-    "VirtualLoop",
     "VirtualTimer",
-    "WatcherList",
     "compiled",
-    "run_virtual",
     "wait_until",
 ]
 
 compiled: bool = not str(_timing_wheel.__file__).endswith(".py")
-"""Whether the hot modules are native; see hatch_build.py. It makes no difference but in speed."""
+"""Whether the hot modules are native; see hatch_build.py. Both builds behave the same; only the
+speed differs."""
 
-# What needs asyncio is imported when it is asked for: threads should not pay for it.
+# What needs asyncio is imported on first use, so that programs without it start faster.
 _NEEDS_ASYNCIO = {
     "AwaitableOperation": "purgatory.awaitable",
     "LoopTimer": "purgatory.loop_timer",
-    "VirtualLoop": "purgatory.virtual_loop",
-    "run_virtual": "purgatory.virtual_loop",
     "wait_until": "purgatory.awaitable",
 }
 

@@ -48,9 +48,11 @@ class AwaitableOperation(DelayedOperation):
     def __await__(self) -> Generator[Any, None, bool]:
         try:
             return (yield from self._future)
-        finally:
-            if not self.completed:
-                self.force_complete()
+        except asyncio.CancelledError:
+            # Not for GeneratorExit: the garbage collector throws that at any moment, also while
+            # this thread holds the purgatory's lock. Then the operation waits for its deadline.
+            self.force_complete()
+            raise
 
     def _resolve(self) -> None:
         if not self._future.done():  # it is when the awaiting task was cancelled

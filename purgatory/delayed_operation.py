@@ -1,15 +1,17 @@
 """An operation that waits until it can be completed, at most `delay_ms`.
 
-Mirrors org.apache.kafka.server.purgatory.DelayedOperation. Deliberate differences: an operation
-can belong to a journal, which reports its end to a purgatory's observer; it carries an id and
-its watch keys, so that it can be shown while it is parked.
+Mirrors org.apache.kafka.server.purgatory.DelayedOperation. Deliberate differences: the right to
+complete is won under the purgatory's lock, where the operation leaves the timer in the same step
+(Kafka's is an atomic flag of its own); an operation may do without a lock; it has an id, so that it
+can be shown while it is parked.
 """
 
+from _thread import RLock
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Protocol, final
+from collections.abc import Callable
+from typing import Final, Protocol, cast, final
 
-from purgatory.locks import ONE_STEP, LeafLock, ReentrantLock
+from purgatory._timer_task_entry import TaskOwner
 from purgatory.native import mypyc_attr
 from purgatory.timer_task import TimerTask
 
@@ -24,14 +26,8 @@ class OperationLock(Protocol):
         """Let the next one have it."""
 
 
-class OperationJournal(Protocol):
-    """Where an observed operation reports; see purgatory.operation_journal."""
-
-    def ended(self, operation: "DelayedOperation", /) -> None:
-        """Report that `operation` has been completed and its on_complete has run."""
-
-    def expire(self, operation: "DelayedOperation", /) -> None:
-        """Force `operation` to complete because its time is over, and report that."""
+UNPARKED: Final = TaskOwner()
+"""Owns the operations that no timer and no purgatory has had yet."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -41,47 +37,29 @@ class DelayedOperation(TimerTask):
     `on_complete` runs exactly once, in the thread of whoever wins: a `try_complete` that found
     its condition met and called `force_complete`, or the expiry.
 
-    Any thread may call anything. `lock` makes attempts exclusive; give several operations the
-    same reentrant lock when their conditions are guarded by it, as Kafka's group joins do. An
-    operation with `one_thread=True` has no lock: one thread parks it, announces its events and
-    expires it. Then nothing can happen between two tries, so it is not tried a second time.
+    Any thread may call anything. `lock` makes attempts exclusive: a reentrant lock of its own
+    unless given. Give several operations the same reentrant lock when their conditions are guarded
+    by it, as Kafka's group joins do. An operation with `one_thread=True` has no lock: one thread
+    parks it, announces its events and expires it. Then nothing can happen between two tries, so it
+    is not tried a second time.
     """
 
-    __slots__ = (
-        "_completion",
-        "completed",
-        "journal",
-        "lock",
-        "one_thread",
-        "operation_id",
-        "own_lock",
-        "watch_keys",
-    )
+    __slots__ = ("completed", "lock", "one_thread", "operation_id")
 
     def __init__(
         self, delay_ms: int, lock: OperationLock | None = None, *, one_thread: bool = False
     ) -> None:
-        # As in TimerTask: spares a call per request.
+        # As in TimerTask: saves a call per request.
         self.delay_ms = delay_ms
         self.expiration_ms = -1
         self.cancelled = False
-        self.counter = None
+        self.owner = UNPARKED
         self.next = None
         self.prev = None
-        self.one_thread = one_thread
-        self.lock: OperationLock | None = lock
-        # The usual one once more in the native build, which calls it there without a look-up.
-        self.own_lock: ReentrantLock | None = None
-        if lock is None and not one_thread:
-            self.lock = usual = ReentrantLock()
-            if ONE_STEP:
-                self.own_lock = usual
         self.completed = False
+        self.lock: OperationLock | None = RLock() if lock is None and not one_thread else lock
+        self.one_thread = one_thread
         self.operation_id = 0
-        self.watch_keys: Sequence[object] = ()
-        self.journal: OperationJournal | None = None
-        # Taken once and never given back: whoever gets it completes the operation.
-        self._completion: LeafLock | None = None if ONE_STEP else LeafLock()
 
     @property
     def created_ms(self) -> int:
@@ -110,72 +88,72 @@ class DelayedOperation(TimerTask):
     def force_complete(self) -> bool:
         """Complete it unless it is completed; True for the one caller that did.
 
-        Leaves the timer, then runs `on_complete`, whose exceptions pass through.
+        Leaves the timer, then runs `on_complete`, whose exceptions pass through. Waits for no
+        lock of an operation, so it may be called whatever locks the caller holds.
         """
-        completion = self._completion
-        if completion is not None and not completion.acquire(False):
-            return False
-        if self.completed:
-            return False
-        self.completed = True
-        TimerTask.cancel(self)
-        journal = self.journal
-        if journal is None:
+        asks_for_purge = False
+        has_moved = True
+        while has_moved:
+            owner = cast("TaskOwner", self.owner)  # an operation always has one
+            lock = owner.lock
+            lock.acquire()
+            try:
+                # Between the read and the lock it may have been parked: look again.
+                has_moved = owner is not self.owner
+                if not has_moved:
+                    if self.completed:
+                        return False
+                    self.completed = True
+                    self.cancelled = True
+                    self.remove()
+                    asks_for_purge = owner.count < owner.purge_below and owner.asks_for_purge()
+            finally:
+                lock.release()
+        if asks_for_purge and owner.on_purge_due is not None:
+            owner.on_purge_due()
+        if owner.journal is None:
             self.on_complete()
         else:
             try:
                 self.on_complete()
             finally:
-                journal.ended(self)
+                owner.journal.ended(self)
         return True
 
     @final
     def safe_try_complete(self) -> bool:
         """`try_complete` under the operation's lock."""
-        own = self.own_lock
-        if own is None:
-            lock = self.lock
-            if lock is None:
-                return self.try_complete()
-            lock.acquire()  # see TimerTask.cancel
-            try:
-                return self.try_complete()
-            finally:
-                lock.release()
-        own.acquire()
+        lock = self.lock
+        if lock is None:
+            return self.try_complete()
+        lock.acquire()
         try:
             return self.try_complete()
         finally:
-            own.leave()
+            lock.release()
 
     @final
     def safe_try_complete_or_else(self, action: Callable[[], object]) -> bool:
         """Under the operation's lock: try; if that fails, call `action` and try once more.
 
-        True iff one of the tries completed the operation.
+        True iff one of the tries completed the operation. With `one_thread` it is tried once.
         """
         lock = self.lock
         if lock is None:
-            if self.try_complete():
-                return True
-            action()
-            return False
+            return self._try_act_try(action)
         lock.acquire()
         try:
-            if self.try_complete():
-                return True
-            action()
-            return self.try_complete()
+            return self._try_act_try(action)
         finally:
             lock.release()
 
     def run(self) -> None:
         """Expire: complete it if nobody has, then `on_expiration`. The timer calls this."""
-        journal = self.journal
-        if journal is None:
+        owner = self.owner
+        if owner is None or owner.journal is None:
             self.expire()
         else:
-            journal.expire(self)
+            owner.journal.expire(self)
 
     def expire(self) -> bool:
         """`force_complete`, and `on_expiration` if that won; returns whether it did."""
@@ -183,3 +161,9 @@ class DelayedOperation(TimerTask):
             self.on_expiration()
             return True
         return False
+
+    def _try_act_try(self, action: Callable[[], object]) -> bool:
+        if self.try_complete():
+            return True
+        action()
+        return not self.one_thread and self.try_complete()

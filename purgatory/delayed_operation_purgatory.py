@@ -1,29 +1,30 @@
 """Where operations wait: watched by key, completed by events, expired by the timer.
 
 Mirrors org.apache.kafka.server.purgatory.DelayedOperationPurgatory. Deliberate differences:
-the watch lists of all keys share a lock; completed operations are left out of what
+one lock covers the watch lists of all keys and the timer; completed operations are left out of what
 `cancel_for_key` returns; `shutdown` drops what is parked; there is an observer.
 """
 
 import logging
 from collections.abc import Sequence
 from functools import partial
-from itertools import count
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Final, Generic
 
-from purgatory.delayed_operation import DelayedOperation
-from purgatory.locks import LeafLock
+from purgatory._operation_journal import PurgatoryJournal
+from purgatory._watchers import OperationT, WatcherList
+from purgatory.delayed_operation import UNPARKED, DelayedOperation
 from purgatory.native import mypyc_attr
 from purgatory.observer import IMMEDIATE, SHUTDOWN, PurgatoryObserver
-from purgatory.operation_journal import PurgatoryJournal
-from purgatory.snapshots import ParkedOperation, PurgatoryStatistics
-from purgatory.system_timer import Timer
-from purgatory.watchers import OperationT, WatcherList
+from purgatory.snapshots import ParkedOperation, PlacedTask, PurgatoryStatistics
+from purgatory.system_timer import WAITS, Timer
 
 if TYPE_CHECKING:
-    from purgatory.expired_operation_reaper import Reaper
+    from purgatory._expired_operation_reaper import Reaper
 
 _LOGGER = logging.getLogger(__name__)
+
+COMPLETED: Final = -1
+"""Where a timer would say DUE or WAITS of an operation, this one is completed."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -39,24 +40,58 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     Any thread may call anything. Keys are hashable values, such as topic partitions.
     """
 
-    # The lock story. Locks are taken in this order, and the last two are leaves:
-    #   the operation's lock  ->  the watch lists' lock  |  the timer's lock
-    # try_complete_else_watch watches and tries again under the operation's lock. If that lock
-    # were only taken for the last try, this could happen:
-    # 1) thread A holds a shared lock that guards some state, and parks an operation
-    # 2) A has put the operation on a watch list
-    # 3) thread B waits for the exclusive side of that state's lock
-    # 4) thread C calls check_and_complete, takes the operation's lock, and wants the shared side,
+    # The lock story
+    #
+    # There are two kinds of locks, taken in this order:
+    #   operation.lock       makes the attempts at one operation exclusive; reentrant; may be shared
+    #                        by several operations, or None
+    #   timer.owner.lock     one per purgatory: watch lists, wheel, delay queue, the figures, and
+    #                        `completed` and the links of the operations
+    # The second is a leaf: while it is held no other lock is taken and no method of an operation is
+    # called. An operation that has never been in a purgatory is guarded by UNPARKED.lock instead.
+    #
+    # 1) try_complete_else_watch makes the operation the purgatory's (TaskOwner.adopt). From now on
+    #    its fields are guarded by the purgatory's lock.
+    # 2) It takes the operation's lock and holds it until 5.
+    # 3) It tries. If that fails:
+    # 4) Under the purgatory's lock, in one step, the operation comes into the list of every key.
+    #    After shutdown this raises, and nothing has come into any list.
+    # 5) It tries again: an event that came too early for the lists came early enough for this try.
+    #    If that completes it, it leaves the lists at once.
+    # 6) Under the purgatory's lock the operation comes into the timer. Whoever completed it after 5
+    #    may have found it in no bucket: so if it is completed by now, it is taken out again.
+    # 7) check_and_complete copies the list of the key under the purgatory's lock, releases it, and
+    #    tries one operation after the other, each under the operation's lock. It waits for that
+    #    lock, so it never misses that the condition is met because another attempt is under way.
+    # 8) force_complete takes the purgatory's lock and, in one step, sets `completed` and takes the
+    #    operation out of the timer. Who finds it set has lost. Only then, without the purgatory's
+    #    lock, on_complete runs; under the operation's lock if a try completed it, under none if the
+    #    expiry did.
+    # 9) advance_clock takes the purgatory's lock, waits on it as a condition, empties the buckets
+    #    that are due, and releases it. Only then the expired operations go to the executor, which
+    #    calls force_complete.
+    #
+    # Nothing above relies on an interpreter that runs one thread at a time. Without the lock are
+    # read: `completed`, to skip an operation early, which 8 decides again; `owner`, which is
+    # compared again under its lock; and figures that are for display.
+    #
+    # Why the operation's lock is held from 2 to 5. If it were only taken for the last try, this
+    # could happen:
+    # a) thread A holds a shared lock that guards some state, and parks an operation
+    # b) A has put the operation on a watch list
+    # c) thread B waits for the exclusive side of that state's lock
+    # d) thread C calls check_and_complete, takes the operation's lock, and wants the shared side,
     #    which has to queue behind B
-    # 5) A wants the operation's lock for its last try, which C holds: A, B and C wait for ever
+    # e) A wants the operation's lock for its last try, which C holds: A, B and C wait for ever
     # As it is, C cannot get the operation's lock before A is done with it.
+    #
     # What remains is the caller's part: an event must not be announced under an exclusive lock.
-    # 1) thread A parks an operation, holds its lock, and its try_complete wants lock L
-    # 2) thread B holds L and calls check_and_complete, which wants the operation's lock
+    # a) thread A parks an operation, holds its lock, and its try_complete wants lock L
+    # b) thread B holds L and calls check_and_complete, which wants the operation's lock
     # So: call check_and_complete holding no exclusive lock. Queue the call and make it after.
 
-    __slots__ = ("_estimate_lock", "_ids", "_journal", "_left_total", "_purge_interval", "_purges",
-                 "_reaper", "_watchers", "name", "timer")  # fmt: skip
+    __slots__ = ("_forgotten_total", "_journal", "_last_id", "_lock", "_owner", "_purge_interval",
+                 "_purges", "_reaper", "_watchers", "name", "timer")  # fmt: skip
 
     def __init__(
         self,
@@ -70,16 +105,19 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     ) -> None:
         self.name = name
         self.timer = timer
+        self._owner = timer.owner
+        self._lock = timer.owner.lock
         self._purge_interval = purge_interval
-        self._watchers: WatcherList[OperationT] = WatcherList()
-        self._estimate_lock = LeafLock()
-        # Kafka's estimatedTotalOperations is the difference between all that came and this.
-        self._left_total = 0
+        # Kafka's estimatedTotalOperations is `owner.purge_below` plus the purge interval.
+        self._owner.purge_below = -purge_interval
+        self._watchers: WatcherList[OperationT] = WatcherList(self._owner)
+        self._forgotten_total = 0
         self._purges = 0
-        self._ids = count(1)
+        self._last_id = 0
         self._journal: PurgatoryJournal | None = None
         if observer is not None:
-            self._journal = PurgatoryJournal(observer, timer.clock, self._ids)
+            self._journal = PurgatoryJournal(observer, timer.clock)
+            self._owner.journal = self._journal
         self._reaper: Reaper | None = None
         if reaper_enabled:
             reaper_name = f"ExpirationReaper-{broker_id}-{name}"
@@ -88,19 +126,28 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     def try_complete_else_watch(self, operation: OperationT, keys: Sequence[object]) -> bool:
         """Complete `operation` now, or park it under `keys` until an event or its deadline.
 
-        True iff it was completed by this call. `keys` must not be empty; they are kept with the
-        operation, so do not change them. An operation that somebody else completes while it is
-        being watched is not watched under the remaining keys.
+        True iff it was completed by this call. An operation that becomes completable while it is
+        being watched is watched under none of the keys. Raises ValueError if there are no keys,
+        RuntimeError after `shutdown` if the operation would have to wait.
         """
-        assert keys, "an operation must be watched under at least one key"
-        # Trying costs about as much as watching under all keys, so it is tried before and after
-        # and not once per key. The second try comes after the operation is on every list: an
-        # event that came too early for the lists came early enough for the try.
+        if not keys:
+            raise ValueError(
+                f"{type(operation).__name__} has no keys: park it under at least one key, so that"
+                " an event can complete it"
+            )
+        owner = self._owner
+        if operation.owner is not owner:
+            if operation.one_thread and operation.owner is UNPARKED:
+                operation.owner = owner  # nobody else knows it
+            else:
+                owner.adopt(operation)
         if self._journal is not None:
             return self._try_complete_else_watch_observed(self._journal, operation, keys)
-        if self._try_or_watch(operation, keys):
+        placed = self._try_or_park(operation, keys)
+        if placed == COMPLETED:
             return True
-        self._delay(operation)
+        if placed != WAITS:
+            self.timer.added(operation, placed)
         return False
 
     def check_and_complete(self, key: object) -> int:
@@ -124,6 +171,10 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             operation.cancel()
             if self._journal is not None:
                 self._journal.cancelled(operation)
+        with self._lock:
+            asks_for_purge = self._owner.asks_for_purge()
+        if asks_for_purge and self._owner.on_purge_due is not None:
+            self._owner.on_purge_due()
         return operations
 
     def advance_clock(self, timeout_ms: int) -> bool:
@@ -142,7 +193,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
         An operation counts once per key, and completed ones count until they are purged.
         """
-        return self._watchers.counts()[1]
+        with self._lock:
+            return self._watchers.counts()[1]
 
     def num_delayed(self) -> int:
         """Return how many operations wait in the timer (Kafka's NumDelayedOperations)."""
@@ -150,47 +202,48 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def statistics(self) -> PurgatoryStatistics:
         """Return one moment of this purgatory."""
-        watched_keys, watched = self._watchers.counts()
-        timer = self.timer.statistics()
+        with self._lock:
+            watched_keys, watched = self._watchers.counts()
+            timer = self.timer.locked_statistics()
+            estimated_total = self._owner.purge_below + self._purge_interval
+            forgotten_total, purges = self._forgotten_total, self._purges
         return PurgatoryStatistics(
             name=self.name,
             watched=watched,
             num_delayed=timer.size,
             watched_keys=watched_keys,
-            estimated_total_operations=self._watchers.total - self._left_total,
-            purges=self._purges,
-            total_watched=self._watchers.total,
+            estimated_total_operations=estimated_total,
+            purges=purges,
+            total_watched=estimated_total + forgotten_total,
             expired=timer.expired,
             expired_per_second=timer.expired_per_second,
         )
 
     def parked(self) -> list[ParkedOperation]:
-        """Return every operation that waits in the timer, the one due first first. O(n log n)."""
+        """Return every operation that waits in the timer, the one due first first.
+
+        O(n log n), n being the watched entries.
+        """
         now_ms = self.timer.clock.now_ms()
-        snapshots = []
-        for task, level, bucket in self.timer.placements():
-            if not isinstance(task, DelayedOperation):
-                continue
-            if task.operation_id == 0:
-                task.operation_id = next(self._ids)
-            snapshots.append(
-                ParkedOperation(
-                    operation_id=task.operation_id,
-                    operation=type(task).__name__,
-                    keys=tuple(task.watch_keys),
-                    delay_ms=task.delay_ms,
-                    age_ms=max(now_ms - task.created_ms, 0),
-                    time_left_ms=max(task.expiration_ms - now_ms, 0),
-                    wheel_level=level,
-                    wheel_bucket=bucket,
-                )
-            )
-        snapshots.sort(key=lambda snapshot: (snapshot.time_left_ms, snapshot.operation_id))
-        return snapshots
+        with self._lock:
+            placements = self.timer.locked_placements()
+            watch_lists = self._watchers.watch_lists()
+        keys: dict[int, list[object]] = {}
+        for key, operations in watch_lists:
+            for operation in operations:
+                keys.setdefault(id(operation), []).append(key)
+        parked = [
+            self._show(placed, placed.task, keys.get(id(placed.task), []), now_ms)
+            for placed in placements
+            if isinstance(placed.task, DelayedOperation)
+        ]
+        parked.sort(key=lambda each: (each.time_left_ms, each.operation_id))
+        return parked
 
     def watch_lists(self) -> list[tuple[object, tuple[OperationT, ...]]]:
         """Return every key that has a watch list, with its operations, completed ones included."""
-        return self._watchers.watch_lists()
+        with self._lock:
+            return self._watchers.watch_lists()
 
     def shutdown(self, *, complete_parked: bool = False) -> None:
         """Stop the reaper at once, then the timer. Idempotent.
@@ -200,6 +253,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         """
         if self._reaper is not None:
             self._reaper.shutdown()
+        with self._lock:
+            self._owner.closed = True
         if complete_parked:
             for placed in self.timer.placements():
                 if isinstance(placed.task, DelayedOperation):
@@ -209,52 +264,67 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             self._journal.cancel_all()
         self._watchers.clear()
 
-    def _try_or_watch(self, operation: OperationT, keys: Sequence[object]) -> bool:
-        """`safe_try_complete_or_else`, written out: every request does it."""
-        own = operation.own_lock
-        if own is not None:
-            own.acquire()
-            try:
-                return self._try_watch_try(operation, keys)
-            finally:
-                own.leave()
+    def _try_or_park(self, operation: OperationT, keys: Sequence[object]) -> int:
+        """Try, park, and try again because of what came meanwhile, all under its lock.
+
+        Returns COMPLETED, or what the timer says of it.
+        """
         lock = operation.lock
-        if lock is None:
-            return self._try_watch_try(operation, keys)
-        lock.acquire()  # see TimerTask.cancel
+        if lock is not None:
+            lock.acquire()
         try:
-            return self._try_watch_try(operation, keys)
+            if operation.try_complete():
+                return COMPLETED
+            placed = self._park(operation, keys)
+            if operation.one_thread:
+                return placed
+            won = operation.try_complete()
+            if not operation.completed:
+                return placed
+            self._watchers.unwatch(operation, keys)
+        except BaseException:
+            operation.cancel()
+            self._watchers.unwatch(operation, keys)
+            raise
+        finally:
+            if lock is not None:
+                lock.release()
+        return COMPLETED if won else WAITS
+
+    def _park(self, operation: OperationT, keys: Sequence[object]) -> int:
+        """Watch `operation` and put it into the timer, in one step; return where it is there."""
+        owner = self._owner
+        expiration_ms = self.timer.clock.deadline_ms(operation.delay_ms)
+        lock = self._lock
+        lock.acquire()
+        try:
+            if operation.completed:
+                return WAITS
+            placed = self.timer.locked_add(operation, expiration_ms)
+            owner.purge_below += 1
+            self._watchers.watch(operation, keys)
         finally:
             lock.release()
-
-    def _try_watch_try(self, operation: OperationT, keys: Sequence[object]) -> bool:
-        """Try, watch, and try again because of what came meanwhile; its lock, if any, is held."""
-        if operation.try_complete():
-            return True
-        operation.watch_keys = keys
-        self._watchers.watch(operation, keys)
-        return not operation.one_thread and operation.try_complete()
-
-    def _delay(self, operation: OperationT) -> None:
-        """Put `operation` into the timer, unless it is completed by then."""
-        self.timer.add(operation)
-        if operation.completed:
-            # It was completed before it was in the timer, so that found nothing to cancel.
-            operation.cancel()
+        return placed
 
     def _try_complete_else_watch_observed(
         self, journal: PurgatoryJournal, operation: OperationT, keys: Sequence[object]
     ) -> bool:
+        self._give_id(operation)
         journal.tried(operation, keys)
+        placed = WAITS
+
+        def try_or_park() -> bool:
+            nonlocal placed
+            placed = self._try_or_park(operation, keys)
+            return placed == COMPLETED
+
         try:
-            if journal.attempt(
-                operation,
-                IMMEDIATE,
-                lambda: self._try_or_watch(operation, keys),
-            ):
+            if journal.attempt(operation, IMMEDIATE, try_or_park):
                 return True
-            journal.parked(operation)
-            self._delay(operation)
+            journal.parked(operation, keys)
+            if placed != WAITS:
+                self.timer.added(operation, placed)
         except BaseException:
             # A try failed, or the purgatory is shut down: its caller has to deal with it.
             journal.cancelled(operation)
@@ -268,12 +338,14 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         number is the difference. One that completes during the sweep may be counted twice, so
         it is an estimate.
         """
-        with self._estimate_lock:
-            delayed = self.timer.size()
-            left = self._watchers.total - delayed
-            if left - self._left_total <= self._purge_interval:
+        owner = self._owner
+        with self._lock:
+            if owner.count >= owner.purge_below:
                 return
-            self._left_total = left
+            estimated_total = owner.purge_below + self._purge_interval
+            self._forgotten_total += estimated_total - owner.count
+            owner.purge_below = owner.count - self._purge_interval
+            owner.purge_asked = False
             self._purges += 1
         purged = self._watchers.purge_completed()
         _LOGGER.debug("%s: purged %d completed operations", self.name, purged)
@@ -283,3 +355,24 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             operation.force_complete()
         else:
             self._journal.attempt(operation, SHUTDOWN, operation.force_complete)
+
+    def _give_id(self, operation: DelayedOperation) -> None:
+        with self._lock:
+            if operation.operation_id == 0:
+                self._last_id += 1
+                operation.operation_id = self._last_id
+
+    def _show(
+        self, placed: PlacedTask, operation: DelayedOperation, keys: list[object], now_ms: int
+    ) -> ParkedOperation:
+        self._give_id(operation)
+        return ParkedOperation(
+            operation_id=operation.operation_id,
+            operation=type(operation).__name__,
+            keys=tuple(keys),
+            delay_ms=operation.delay_ms,
+            age_ms=max(now_ms - operation.created_ms, 0),
+            time_left_ms=max(operation.expiration_ms - now_ms, 0),
+            wheel_level=placed.wheel_level,
+            wheel_bucket=placed.wheel_bucket,
+        )

@@ -6,13 +6,13 @@ Kafka has no counterpart; its purgatories show two gauges.
 from dataclasses import dataclass
 from typing import Any
 
+from purgatory._timer_task_list import NOT_ENQUEUED, TimerTaskList
+from purgatory._timing_wheel import TimingWheel
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
 from purgatory.snapshots import PurgatoryStatistics
 from purgatory.system_timer import Timer
 from purgatory.timer_task import TimerTask
-from purgatory.timer_task_list import NOT_ENQUEUED, TimerTaskList
-from purgatory.timing_wheel import TimingWheel
 
 
 @dataclass(frozen=True, slots=True)

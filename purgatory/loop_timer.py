@@ -6,27 +6,24 @@ of the loop at a time is enough for any number of tasks.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from purgatory._expired_operation_reaper import WORK_TIMEOUT_MS, Reaper
 from purgatory.clock import Clock
-from purgatory.expired_operation_reaper import Reaper
-from purgatory.system_timer import SystemTimer
+from purgatory.system_timer import WAITS_FIRST, SystemTimer
 from purgatory.timer_task import TimerTask
-from purgatory.virtual_loop import VirtualLoop
 
-ADDS_PER_ROUND = 1_000
-"""Tasks added since the last round that make for another one.
+Run = Callable[[Callable[[], object]], object]
 
-A purgatory purges in its rounds; without this, operations that all complete before their time
-would never let it have one.
-"""
+_PURGE_DELAY_S = WORK_TIMEOUT_MS / 1_000
 
 
 def call_on_loop(
     loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any
 ) -> None:
     """Call `callback` at once if this thread runs `loop`, else soon on the thread that does."""
-    if asyncio._get_running_loop() is loop:  # noqa: SLF001  public, for whoever knows loops
+    if asyncio._get_running_loop() is loop:  # noqa: SLF001 - public, for whoever knows loops
         callback(*args)
     else:
         loop.call_soon_threadsafe(callback, *args)
@@ -36,12 +33,18 @@ class LoopTimer(SystemTimer):
     """A SystemTimer whose tasks run as callbacks of `loop`, the running one unless given.
 
     Any thread may add and cancel; the loop's own does it fastest. What a task raises goes to the
-    loop's exception handler. On a VirtualLoop the clock is the loop's, else a SystemClock.
-    Adding to the timer of a closed loop raises RuntimeError.
+    loop's exception handler. The clock is `loop.clock` if the loop has one (a loop in virtual time
+    does), else a SystemClock. `run(task)` calls each expired task, now or later: a process that can
+    be paused keeps it until it continues. Unless given, tasks are just called. Adding to the timer of a
+    closed loop raises RuntimeError.
+
+    A purgatory's round, which expires and purges, runs when a task is due, and within 200 ms after so
+    many operations have completed that a purge is due, as often as Kafka's reaper would.
     """
 
-    # Only the loop's thread touches the handle. The count of adds is a hint and needs no lock.
-    __slots__ = ("_adds_before_round", "_due_ms", "_handle", "_loop", "_run", "_stopped", "_work")
+    # Only the loop's thread touches the handles and what they are for.
+    __slots__ = ("_due_ms", "_handle", "_loop", "_purge_handle", "_run", "_stopped",
+                 "_work")  # fmt: skip
 
     def __init__(
         self,
@@ -50,34 +53,30 @@ class LoopTimer(SystemTimer):
         clock: Clock | None = None,
         tick_ms: int = 1,
         wheel_size: int = 20,
-        run: Callable[[Callable[[], object]], object] | None = None,
+        *,
+        run: Run | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop() if loop is None else loop
-        self._run = run
-        if clock is None and isinstance(self._loop, VirtualLoop):
-            clock = self._loop.clock
-        super().__init__(name, clock, _LoopExecutor(self._loop), tick_ms, wheel_size)
+        self._run: Run = _call if run is None else run
+        if clock is None:
+            clock = getattr(self._loop, "clock", None)
+        executor = _LoopExecutor(self._loop, self._run)
+        super().__init__(name, clock, executor, tick_ms, wheel_size)
+        self.owner.on_purge_due = self._ask_for_purge
         self._work: Callable[[int], object] = self.advance_clock
         self._handle: asyncio.TimerHandle | None = None
+        self._purge_handle: asyncio.TimerHandle | None = None
         self._due_ms = 0
-        self._adds_before_round = ADDS_PER_ROUND
         self._stopped = False
 
-    def add(self, task: TimerTask) -> None:
-        """Run `task` on the loop once its `delay_ms` have passed; see SystemTimer.add."""
-        super().add(task)
-        queue = self._queue
-        if queue.first_changed:
-            # Reset before looking: a bucket that comes in between is seen, or sets it again.
-            queue.first_changed = False
+    def added(self, task: TimerTask, placed: int) -> None:
+        """Hand over `task` if it has no time to wait; tell the loop if it is due first."""
+        super().added(task, placed)
+        if placed == WAITS_FIRST:
             call_on_loop(self._loop, self._schedule)
-        self._adds_before_round -= 1
-        if self._adds_before_round <= 0:
-            self._adds_before_round = ADDS_PER_ROUND
-            self._loop.call_soon_threadsafe(self._round)
 
     def start_reaper(self, name: str, work: Callable[[int], object]) -> Reaper:
-        """Have the loop call `work(0)` when tasks are due; no thread is started."""
+        """Have the loop call `work(0)` when there is something to do; no thread is started."""
         del name
         self._work = work
         return _LoopReaper(self)
@@ -97,11 +96,8 @@ class LoopTimer(SystemTimer):
         # At once and not by the executor, so that a purgatory's round purges what they complete.
         for task in tasks:
             try:
-                if self._run is None:
-                    task.run()
-                else:
-                    self._run(task.run)
-            except Exception as failure:  # noqa: BLE001  one bad task must not lose the others
+                self._run(task.run)
+            except Exception as failure:  # noqa: BLE001 - one bad task must not lose the others
                 message = f"timer {self.name}: an expired task failed"
                 self._loop.call_exception_handler({"message": message, "exception": failure})
 
@@ -118,13 +114,25 @@ class LoopTimer(SystemTimer):
         self._handle = self._loop.call_later(max(self.clock.seconds_until(due_ms), 0), self._wake)
 
     def _unschedule(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        for handle in (self._handle, self._purge_handle):
+            if handle is not None:
+                handle.cancel()
+        self._handle = self._purge_handle = None
 
     def _wake(self) -> None:
         self._handle = None
-        self._adds_before_round = ADDS_PER_ROUND
+        self._round()
+
+    def _ask_for_purge(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nothing is left to do
+            call_on_loop(self._loop, self._schedule_purge)
+
+    def _schedule_purge(self) -> None:
+        if not self._stopped and self._purge_handle is None:
+            self._purge_handle = self._loop.call_later(_PURGE_DELAY_S, self._wake_for_purge)
+
+    def _wake_for_purge(self) -> None:
+        self._purge_handle = None
         self._round()
 
     def _round(self) -> None:
@@ -139,14 +147,15 @@ class LoopTimer(SystemTimer):
 class _LoopExecutor:
     """Runs tasks without delay, and none within the call that adds it."""
 
-    __slots__ = ("_loop",)
+    __slots__ = ("_loop", "_run")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, run: Run) -> None:
         self._loop = loop
+        self._run = run
 
     def submit(self, fn: Callable[[], object], /) -> None:
         """Run `fn` in the next turn of the loop."""
-        call_on_loop(self._loop, self._loop.call_soon, fn)
+        call_on_loop(self._loop, self._loop.call_soon, self._run, fn)
 
 
 class _LoopReaper:
@@ -160,3 +169,7 @@ class _LoopReaper:
     def shutdown(self) -> None:
         """Expire nothing from now on. Idempotent."""
         self._timer.stop()
+
+
+def _call(task: Callable[[], object]) -> None:
+    task()

@@ -30,7 +30,7 @@ class PurgatoryObserver(Protocol):
         """Take note that `try_complete_else_watch` begins."""
 
     def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """Take note that it has to wait: it is watched under `keys` and goes to the timer."""
+        """Take note that it has to wait: it is watched under `keys` and is in the timer."""
 
     def completed(self, operation: DelayedOperation, by: str, /) -> None:
         """Take note that it was completed before its time, and `on_complete` has run.

@@ -14,9 +14,8 @@ class PendingOperation(DelayedOperation):
     """Waits until `ready` is set and one of its keys is announced, at most `delay_ms`.
 
     `response_callback(ready)` is called once when it ends: True if it became ready, False if its
-    time was over first, or somebody forced it. It takes about half the time of a class written in
-    Python where the purgatory is native. Any thread may set and announce it. It has no lock: to look
-    at a flag twice at a time does no harm.
+    time was over first, or somebody forced it. Where the purgatory is native it takes about half
+    the time of a class written in Python. Any thread may set `ready` and announce it.
     """
 
     __slots__ = ("ready", "response_callback")
@@ -25,7 +24,9 @@ class PendingOperation(DelayedOperation):
         self, delay_ms: int, response_callback: Callable[[bool], object] | None = None
     ) -> None:
         super().__init__(delay_ms, one_thread=True)
-        self.one_thread = False  # it is to have no lock, but a second try
+        # Two attempts may overlap, because each only looks at a flag: it needs no lock. But events
+        # come from any thread, so it has to be tried again after it is on the lists.
+        self.one_thread = False
         self.ready = False
         self.response_callback = response_callback
 

@@ -68,7 +68,7 @@ class ParkedOperation:
     operation: str
     """Name of the operation's class."""
     keys: tuple[object, ...]
-    """What it is watched under."""
+    """What it is watched under, in no particular order."""
     delay_ms: int
     age_ms: int
     """Since it was parked."""

@@ -8,34 +8,60 @@ can say when it next has something to do, which is what a simulator steps by.
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from purgatory._delay_queue import DelayQueue
+from purgatory._expired_operation_reaper import ExpiredOperationReaper, Reaper
+from purgatory._rate_window import RateWindow
+from purgatory._timer_task_entry import TaskOwner
+from purgatory._timer_task_list import TimerTaskList
+from purgatory._timing_wheel import TimingWheel
 from purgatory.clock import Clock, SystemClock, VirtualClock
-from purgatory.delay_queue import DelayQueue
 from purgatory.executor import Executor, SingleThreadExecutor
-from purgatory.expired_operation_reaper import ExpiredOperationReaper, Reaper
 from purgatory.native import mypyc_attr
-from purgatory.rate_window import RateWindow
 from purgatory.snapshots import PlacedTask, TimerStatistics
-from purgatory.timer_task import TaskCounter, TimerTask
-from purgatory.timer_task_list import TimerTaskList
-from purgatory.timing_wheel import TimingWheel
+from purgatory.timer_task import TimerTask
 
 _ReadT = TypeVar("_ReadT")
+
+DUE: Final = 0
+"""A task that was added has no time to wait: it has to be handed over."""
+WAITS: Final = 1
+"""It waits in the wheel."""
+WAITS_FIRST: Final = 2
+"""The same, and its bucket is due before all others."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Timer:
-    """What a purgatory needs of a timer; SystemTimer is the one."""
+    """What a purgatory needs of a timer: SystemTimer and its subclasses have it.
 
-    __slots__ = ("clock",)
+    `owner` has the lock of the timer, which is its purgatory's lock too.
+    """
+
+    __slots__ = ("clock", "owner")
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
+        self.owner = TaskOwner()
 
     @abstractmethod
     def add(self, task: TimerTask) -> None:
         """Run `task` when its delay is over."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def locked_add(self, task: TimerTask, expiration_ms: int) -> int:
+        """Do the part of `add` for which the caller holds `owner.lock`.
+
+        Returns DUE, WAITS or WAITS_FIRST; unless it is WAITS, the caller calls `added` with it when
+        the lock is free again.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def added(self, task: TimerTask, placed: int) -> None:
+        """Do the part of `add` for which the lock is free."""
         raise NotImplementedError
 
     @abstractmethod
@@ -61,6 +87,16 @@ class Timer:
     @abstractmethod
     def statistics(self) -> TimerStatistics:
         """Return one moment of the timer."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def locked_placements(self) -> list[PlacedTask]:
+        """Return the same as `placements`; the caller holds `owner.lock`."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def locked_statistics(self) -> TimerStatistics:
+        """Return the same as `statistics`; the caller holds `owner.lock`."""
         raise NotImplementedError
 
     @abstractmethod
@@ -91,18 +127,11 @@ class SystemTimer(Timer):
     it at the start of the tick in which it is due, as Kafka's does. Any thread may call anything.
     """
 
-    # The lock story. One lock per timer covers wheel, buckets, links and delay queue.
-    # 1) add and cancel take it, change links, and leave it: O(1), nothing else is called.
-    # 2) advance_clock takes it, waits on it as a condition (which releases it), drains the
-    #    buckets that are due, and leaves it.
-    # 3) Only then are expired tasks handed to the executor. An executor that runs them at once
-    #    may therefore add, cancel and complete: the lock is free.
-    # So the lock is a leaf and cannot be part of a deadlock. Kafka excludes add and advance by a
-    # read-write lock and guards each bucket and entry by its own; one lock suffices for an
-    # interpreter that runs one thread at a time, and makes a move between buckets one step.
+    # One lock covers wheel, buckets, links and delay queue; the whole lock story stands in
+    # delayed_operation_purgatory.py. Expired tasks are handed over after it has been released, so
+    # an executor that runs them on the spot may add, cancel and complete.
 
-    __slots__ = ("_closed", "_counter", "_executor", "_lock", "_own_executor", "_queue", "_rate",
-                 "_wheel", "name")  # fmt: skip
+    __slots__ = ("_executor", "_lock", "_own_executor", "_queue", "_rate", "_wheel", "name")
 
     def __init__(
         self,
@@ -118,13 +147,11 @@ class SystemTimer(Timer):
         super().__init__(clock if clock is not None else SystemClock())
         self._own_executor = SingleThreadExecutor(name) if executor is None else None
         self._executor = executor if executor is not None else self._own_executor
-        self._counter = TaskCounter()
-        self._lock = self._counter.lock
+        self._lock = self.owner.lock
         self._queue = DelayQueue(self.clock, self._lock)
         now_ms = self.clock.now_ms()
-        self._wheel = TimingWheel(tick_ms, wheel_size, now_ms, self._counter, self._queue)
+        self._wheel = TimingWheel(tick_ms, wheel_size, now_ms, self.owner, self._queue)
         self._rate = RateWindow(now_ms)
-        self._closed = False
 
     def add(self, task: TimerTask) -> None:
         """Run `task` on the executor once its `delay_ms` have passed from now.
@@ -132,24 +159,37 @@ class SystemTimer(Timer):
         Without delay it goes to the executor at once, as far as the wheel's clock has come. A
         task that already waits is moved to its new deadline. RuntimeError after `shutdown`.
         """
-        counter = self._counter
-        if task.counter is not counter and task.counter is not None:
-            task.cancel()  # it leaves the timer that it waited in
+        owner = self.owner
+        if task.owner is not owner and task.owner is not None:
+            owner.adopt(task)
         expiration_ms = self.clock.deadline_ms(task.delay_ms)
         lock = self._lock
-        lock.acquire()  # see TimerTask.cancel
+        lock.acquire()
         try:
-            if self._closed:
-                raise RuntimeError(f"timer {self.name} is shut down")
-            task.expiration_ms = expiration_ms
-            task.cancelled = False
-            if self._wheel.add(task):
-                return
-            task.remove()
-            self._rate.mark(self.clock.now_ms(), 1)
+            placed = self.locked_add(task, expiration_ms)
         finally:
             lock.release()
-        self._hand_over([task])
+        if placed != WAITS:
+            self.added(task, placed)
+
+    def locked_add(self, task: TimerTask, expiration_ms: int) -> int:
+        """Put `task` into the wheel; see Timer.locked_add. RuntimeError after `shutdown`."""
+        if self.owner.closed:
+            raise RuntimeError(f"timer {self.name} is shut down: nothing can be added any more")
+        task.expiration_ms = expiration_ms
+        task.cancelled = False
+        queue = self._queue
+        first_changes = queue.first_changes
+        if self._wheel.add(task):
+            return WAITS if queue.first_changes == first_changes else WAITS_FIRST
+        task.remove()
+        self._rate.mark(self.clock.now_ms(), 1)
+        return DUE
+
+    def added(self, task: TimerTask, placed: int) -> None:
+        """Hand over `task` if it has no time to wait."""
+        if placed == DUE:
+            self._hand_over([task])
 
     def advance_clock(self, timeout_ms: int) -> bool:
         """Hand every task that is due to the executor; if none is, wait at most `timeout_ms`.
@@ -178,27 +218,35 @@ class SystemTimer(Timer):
 
     def size(self) -> int:
         """Return how many tasks wait in the wheel; cancelled ones have left."""
-        return self._counter.count
+        return self.owner.count
 
     def placements(self) -> list[PlacedTask]:
         """Return every waiting task with its level and bucket, finest level first. O(n)."""
         with self._lock:
-            return [
-                PlacedTask(task, wheel.level, bucket.index)
-                for wheel in self._wheel.levels()
-                for bucket in wheel.buckets
-                for task in bucket
-            ]
+            return self.locked_placements()
 
     def statistics(self) -> TimerStatistics:
         """Return one moment of this timer."""
         with self._lock:
-            return TimerStatistics(
-                size=self._counter.count,
-                levels=len(self._wheel.levels()),
-                expired=self._rate.total,
-                expired_per_second=self._rate.per_second(self.clock.now_ms()),
-            )
+            return self.locked_statistics()
+
+    def locked_placements(self) -> list[PlacedTask]:
+        """Return the same as `placements`; the caller holds `owner.lock`."""
+        return [
+            PlacedTask(task, wheel.level, bucket.index)
+            for wheel in self._wheel.levels()
+            for bucket in wheel.buckets
+            for task in bucket
+        ]
+
+    def locked_statistics(self) -> TimerStatistics:
+        """Return the same as `statistics`; the caller holds `owner.lock`."""
+        return TimerStatistics(
+            size=self.owner.count,
+            levels=len(self._wheel.levels()),
+            expired=self._rate.total,
+            expired_per_second=self._rate.per_second(self.clock.now_ms()),
+        )
 
     def read_wheels(self, read: Callable[[list[TimingWheel]], _ReadT]) -> _ReadT:
         """Return `read(wheels)`, the finest first; it is called under the timer's lock: be quick."""
@@ -229,12 +277,12 @@ class SystemTimer(Timer):
         Tasks that were handed over still run (at most 5 s are waited for that). Idempotent.
         """
         with self._lock:
-            self._closed = True
-            for wheel in self._wheel.levels():
-                for bucket in wheel.buckets:
-                    bucket.flush()
+            self.owner.closed = True
+            buckets = [bucket for wheel in self._wheel.levels() for bucket in wheel.buckets]
+            dropped = [bucket.flush() for bucket in buckets]
             self._queue.clear()
             self._queue.wakeup()
+        del dropped  # without the lock: what a task does when it is freed is the user's code
         if self._own_executor is not None:
             self._own_executor.shutdown()
 

@@ -1,8 +1,8 @@
-"""A task with a delay, and the entry that links it into a bucket of the timing wheel.
+"""A task with a delay.
 
-Mirrors org.apache.kafka.server.util.timer.TimerTask and TimerTaskEntry. Deliberate differences:
+Mirrors org.apache.kafka.server.util.timer.TimerTask. Deliberate differences:
 
-- A task is its own entry instead of pointing to one, which spares an object and an indirection
+- A task is its own list entry instead of pointing to one, which saves an object and an indirection
   per request. Kafka needs the second object because its locks let a task be cancelled while it
   moves between buckets; here one lock per timer makes every move one step.
 - `cancelled` is False for a task that was never added (Kafka's isCancelled is true for it), and
@@ -12,59 +12,19 @@ Mirrors org.apache.kafka.server.util.timer.TimerTask and TimerTaskEntry. Deliber
 from abc import abstractmethod
 from typing import final
 
-from purgatory.locks import LeafLock
+from purgatory._timer_task_entry import TimerTaskEntry
 from purgatory.native import mypyc_attr
-
-
-class TaskCounter:
-    """What all buckets of one timer share: how many tasks they hold, and the lock over it all.
-
-    Kafka's taskCounter, its read-write lock and the locks of buckets and entries in one: under
-    it a bucket's links, its expiration and `count` change together. It is a leaf: nothing that
-    could take another lock runs while it is held.
-    """
-
-    __slots__ = ("count", "lock")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.lock = LeafLock()
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class TimerTaskEntry:
-    """A link of a bucket's cyclic list: a task, or the root that marks the list's ends.
-
-    `next` and `prev` are None while it is in no bucket; `counter` belongs to the timer that it
-    was last added to. All of it changes only under `counter.lock`.
-    """
-
-    __slots__ = ("cancelled", "counter", "expiration_ms", "next", "prev")
-
-    def __init__(self) -> None:
-        self.expiration_ms = -1
-        self.cancelled = False
-        self.counter: TaskCounter | None = None
-        self.next: TimerTaskEntry | None = None
-        self.prev: TimerTaskEntry | None = None
-
-    def remove(self) -> None:
-        """Leave the bucket, if in one. The caller holds `counter.lock`."""
-        following = self.next
-        previous = self.prev
-        if following is not None and previous is not None and self.counter is not None:
-            previous.next = following
-            following.prev = previous
-            self.next = self.prev = None
-            self.counter.count -= 1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TimerTask(TimerTaskEntry):
     """Something to run when `delay_ms` have passed since it was added to a timer.
 
-    Subclass it and write `run`. Any thread may cancel. A task waits in one timer at a time;
-    adding it again moves it. `expiration_ms` is when it is due by that timer's clock.
+    Subclass it and write `run`. A task waits in one timer at a time; adding it again moves it.
+    `expiration_ms` is when it is due by that timer's clock.
+
+    Thread rule: any thread may add and cancel, but two threads must not add the same task to
+    different timers at the same time.
     """
 
     __slots__ = ("delay_ms",)
@@ -75,7 +35,7 @@ class TimerTask(TimerTaskEntry):
         self.delay_ms = delay_ms
         self.expiration_ms = -1
         self.cancelled = False
-        self.counter = None
+        self.owner = None
         self.next = None
         self.prev = None
 
@@ -91,12 +51,12 @@ class TimerTask(TimerTaskEntry):
         Nothing happens if it was never added. A task that was already handed to the executor
         still runs.
         """
-        while (counter := self.counter) is not None:
-            lock = counter.lock
-            lock.acquire()  # half the price of `with`, here and in the other steps of a request
+        while (owner := self.owner) is not None:
+            lock = owner.lock
+            lock.acquire()
             try:
                 # Between the read and the lock it may have moved to another timer: look again.
-                if counter is self.counter:
+                if owner is self.owner:
                     self.cancelled = True
                     self.remove()
                     return

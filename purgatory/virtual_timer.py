@@ -6,9 +6,9 @@ a long step stops at every deadline on the way, so each task runs at the time it
 
 from collections.abc import Callable
 
+from purgatory._expired_operation_reaper import WORK_TIMEOUT_MS, Reaper
 from purgatory.clock import DEFAULT_WALL_START_MS, VirtualClock
 from purgatory.executor import InlineExecutor
-from purgatory.expired_operation_reaper import Reaper
 from purgatory.system_timer import SystemTimer
 
 
@@ -17,9 +17,10 @@ class VirtualTimer(SystemTimer):
 
     Give it to a purgatory where a SystemTimer would stand, and real time becomes virtual. Tasks
     run in the thread that advances; what they raise comes out of `advance` as an ExceptionGroup.
+    A step also stops where a purge is due: 200 ms after so many operations have completed.
     """
 
-    __slots__ = ("_virtual_clock", "_work")
+    __slots__ = ("_purge_at_ms", "_virtual_clock", "_work")
 
     def __init__(
         self,
@@ -33,9 +34,11 @@ class VirtualTimer(SystemTimer):
         self._virtual_clock = VirtualClock(start_ms, wall_start_ms)
         super().__init__(name, self._virtual_clock, InlineExecutor(), tick_ms, wheel_size)
         self._work: Callable[[int], object] = self.advance_clock
+        self._purge_at_ms: int | None = None
+        self.owner.on_purge_due = self._ask_for_purge
 
     def start_reaper(self, name: str, work: Callable[[int], object]) -> Reaper:
-        """Call `work(0)` at every deadline that `advance` passes. Starts nothing."""
+        """Call `work(0)` at every deadline and purge that `advance` passes. Starts nothing."""
         del name
         self._work = work
         return _NothingToEnd()
@@ -47,8 +50,9 @@ class VirtualTimer(SystemTimer):
     def advance_to(self, now_ms: int) -> None:
         """Let time pass until `now_ms`; ValueError when that lies in the past."""
         clock = self._virtual_clock
-        while (due_ms := self.next_expiration_ms()) is not None and due_ms <= now_ms:
-            clock.advance_to(max(due_ms, clock.now_ms()))
+        while (stop_ms := self._next_stop_ms()) is not None and stop_ms <= now_ms:
+            clock.advance_to(max(stop_ms, clock.now_ms()))
+            self._purge_at_ms = None
             self._work(0)
         clock.advance_to(now_ms)
 
@@ -56,6 +60,15 @@ class VirtualTimer(SystemTimer):
         """Let time pass until nothing waits any more; endless if tasks always add others."""
         while (due_ms := self.next_expiration_ms()) is not None:
             self.advance_to(max(due_ms, self._virtual_clock.now_ms()))
+
+    def _ask_for_purge(self) -> None:
+        self._purge_at_ms = self._virtual_clock.now_ms() + WORK_TIMEOUT_MS
+
+    def _next_stop_ms(self) -> int | None:
+        due_ms, purge_at_ms = self.next_expiration_ms(), self._purge_at_ms
+        if due_ms is None or purge_at_ms is None:
+            return purge_at_ms if due_ms is None else due_ms
+        return min(due_ms, purge_at_ms)
 
 
 class _NothingToEnd:

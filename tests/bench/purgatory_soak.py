@@ -47,20 +47,20 @@ def soak(operations: int, seed: int) -> dict[str, object]:
     """Run, and return the totals; AssertionError when something is lost or ends twice."""
     chance = random.Random(seed)
     purgatory = DelayedOperationPurgatory("soak", TIMER)
-    recent: list[Operation] = []
+    recent: list[tuple[Operation, list[int]]] = []
     cancelled = 0
     started_s = time.monotonic()
     for number in range(1, operations + 1):
         operation = Operation(chance.randint(0, MAX_DELAY_MS))
         keys = [chance.randrange(KEYS) for _ in range(chance.randint(1, 3))]
         purgatory.try_complete_else_watch(operation, keys)
-        recent.append(operation)
+        recent.append((operation, keys))
         if len(recent) > CHECK_EVERY // 100:
-            other = recent.pop(chance.randrange(len(recent)))
+            other, keys = recent.pop(chance.randrange(len(recent)))
             other.ready = True
             if chance.random() < 0.1:
                 other.force_complete()
-            elif keys := other.watch_keys:
+            else:
                 purgatory.check_and_complete(keys[0])
         if chance.random() < 0.001:
             cancelled += sum(

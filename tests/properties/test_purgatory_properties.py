@@ -13,7 +13,7 @@ from purgatory import (
 )
 
 PURGE_INTERVAL = 4
-KEYS = ("a", "b", 0, 512, ("t", 1))  # 0 and 512 fall into the same shard
+KEYS = ("a", "b", 0, 2**61 - 1, ("t", 1))  # the two numbers have the same hash
 KEY = st.sampled_from(KEYS)
 
 
@@ -80,6 +80,7 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
         )
         self.operations = []
         self.lists = {}
+        self.keys = {}
         self.deadlines_ms = {}
         self.ends = {}
         self.estimate = 0
@@ -103,6 +104,7 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
             return
         for key in keys:
             self.lists.setdefault(key, []).append(operation)
+        self.keys[operation] = keys
         self.estimate += 1
         if operation.is_completed():  # the timer ran it at once
             assert delay_ms == 0
@@ -172,11 +174,12 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
     def parked_lists_what_waits_in_the_timer(self):
         now_ms = self.clock.now_ms()
         expected = sorted(
-            (max(deadline_ms - now_ms, 0), operation.operation_id, tuple(operation.watch_keys))
+            (max(deadline_ms - now_ms, 0), operation.operation_id, set(self.keys[operation]))
             for operation, deadline_ms in self.deadlines_ms.items()
         )
         shown = [
-            (each.time_left_ms, each.operation_id, each.keys) for each in self.purgatory.parked()
+            (each.time_left_ms, each.operation_id, set(each.keys))
+            for each in self.purgatory.parked()
         ]
         assert shown == expected
 

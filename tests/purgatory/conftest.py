@@ -1,19 +1,16 @@
 """What the tests of the purgatory package share: virtual time and small tasks and operations."""
 
+import asyncio
+import math
+import selectors
 from collections.abc import Callable
 
 import pytest
 
-from purgatory import (
-    DelayedOperation,
-    DelayQueue,
-    InlineExecutor,
-    SystemTimer,
-    TaskCounter,
-    TimerTask,
-    TimingWheel,
-    VirtualClock,
-)
+from purgatory import DelayedOperation, InlineExecutor, SystemTimer, TimerTask, VirtualClock
+from purgatory._delay_queue import DelayQueue
+from purgatory._timer_task_entry import TaskOwner
+from purgatory._timing_wheel import TimingWheel
 
 
 class RecordingTask(TimerTask):
@@ -61,6 +58,49 @@ class SwitchedOperation(DelayedOperation):
         self.expirations += 1
 
 
+class _JumpingSelector(selectors.DefaultSelector):
+    """Moves the clock to what is due next instead of waiting for it."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout=None):
+        ready = super().select(0)
+        assert ready or timeout is not None, "nothing is scheduled: the loop would wait for ever"
+        if not ready and timeout > 0:
+            # Rounded, because a timeout is the difference of two floats of seconds.
+            self._clock.advance(math.ceil(round(timeout * 1_000, 3)))
+        return ready
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """An event loop in virtual time, on one thread, with a `clock` as LoopTimer looks for it."""
+
+    def __init__(self):
+        self.clock = VirtualClock()
+        self.timers = []
+        super().__init__(_JumpingSelector(self.clock))
+        self._clock_resolution = 1e-6
+
+    def time(self):
+        return self.clock.now_ms() / 1_000
+
+    def call_later(self, delay, callback, *args, **kwargs):
+        self.timers.append(super().call_later(delay, callback, *args, **kwargs))
+        return self.timers[-1]
+
+    def scheduled(self):
+        """List the timers that were asked of it and are still to run."""
+        return [each for each in self.timers if not each.cancelled() and each in self._scheduled]
+
+
+@pytest.fixture
+def jumping_loop() -> type[JumpingLoop]:
+    """Make loops in virtual time: `jumping_loop()`."""
+    return JumpingLoop
+
+
 @pytest.fixture
 def clock():
     return VirtualClock()
@@ -105,9 +145,9 @@ def wheel() -> Callable[..., TimingWheel]:
     """Make a bare wheel: `wheel(tick_ms=1, wheel_size=20, start_ms=0)`."""
 
     def make(tick_ms=1, wheel_size=20, start_ms=0):
-        counter = TaskCounter()
-        queue = DelayQueue(VirtualClock(start_ms), counter.lock)
-        return TimingWheel(tick_ms, wheel_size, start_ms, counter, queue)
+        owner = TaskOwner()
+        queue = DelayQueue(VirtualClock(start_ms), owner.lock)
+        return TimingWheel(tick_ms, wheel_size, start_ms, owner, queue)
 
     return make
 

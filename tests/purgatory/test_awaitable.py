@@ -1,6 +1,7 @@
 """Awaiting a delayed operation: what comes back, and what is left behind."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -9,13 +10,12 @@ from purgatory import (
     DelayedOperationPurgatory,
     LoopTimer,
     SystemTimer,
-    run_virtual,
     wait_until,
 )
 
 
 @pytest.fixture
-def run():
+def run(jumping_loop):
     """Run a coroutine function of a purgatory in virtual time; at the end nothing may be parked."""
 
     def run_with_purgatory(main):
@@ -27,7 +27,8 @@ def run():
                 assert purgatory.num_delayed() == 0
                 purgatory.shutdown()
 
-        return run_virtual(start())
+        with asyncio.Runner(loop_factory=jumping_loop) as runner:
+            return runner.run(start())
 
     return run_with_purgatory
 
@@ -109,6 +110,30 @@ def test_a_condition_that_fails_at_once_passes_its_exception_on(run):
             await wait_until(lambda: {}["missing"], purgatory, ["a"], 100)
 
     run(main)
+
+
+@pytest.mark.threads
+def test_a_waiting_coroutine_may_be_freed_while_the_purgatorys_lock_is_held(jumping_loop):
+    """The garbage collector runs at any moment, and closes the coroutines that it frees."""
+    loop = jumping_loop()
+    purgatory = DelayedOperationPurgatory("test", LoopTimer("test", loop))
+    waiting = wait_until(lambda: False, purgatory, ["a"], 30_000)
+
+    async def begin():
+        waiting.send(None)
+
+    def free():
+        with purgatory.timer.owner.lock:
+            waiting.close()
+
+    loop.run_until_complete(begin())
+    thread = threading.Thread(target=free, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive(), "deadlock"
+    assert purgatory.num_delayed() == 1
+    purgatory.shutdown()
+    loop.close()
 
 
 @pytest.mark.threads

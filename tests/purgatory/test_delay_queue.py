@@ -4,16 +4,19 @@ import threading
 
 import pytest
 
-from purgatory import DelayQueue, SystemClock, TaskCounter, TimerTaskList, VirtualClock
+from purgatory import SystemClock, VirtualClock
+from purgatory._delay_queue import DelayQueue
+from purgatory._timer_task_entry import TaskOwner
+from purgatory._timer_task_list import NOT_ENQUEUED, TimerTaskList
 
 
 @pytest.fixture
 def bucket():
-    counter = TaskCounter()
+    owner = TaskOwner()
 
     def make(expiration_ms, level=1, index=0):
-        made = TimerTaskList(counter, level, index)
-        made.set_expiration(expiration_ms)
+        made = TimerTaskList(owner, level, index)
+        made.expiration_ms = expiration_ms
         return made
 
     return make
@@ -48,7 +51,7 @@ def test_next_expiration_skips_and_drops_empty_buckets(bucket, task):
     queue.offer(full)
     assert queue.next_expiration_ms() == 9
     assert len(queue) == 1
-    assert empty.set_expiration(5) is True  # so its next task enqueues it again
+    assert empty.expiration_ms == NOT_ENQUEUED  # so its next task enqueues it again
 
 
 @pytest.mark.threads

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from purgatory import DelayedOperation
+from purgatory import DelayedOperation, DelayedOperationPurgatory
 
 
 class _WatchedLock:
@@ -77,6 +77,32 @@ def test_expiry_of_a_completed_operation_does_nothing():
     op.force_complete()
     op.run()
     assert op.calls == [("complete", 0)]
+
+
+def test_an_operation_has_a_reentrant_lock_of_its_own_unless_it_is_of_one_thread(operation):
+    one, other = operation(), operation()
+    assert isinstance(one.lock, type(threading.RLock()))
+    assert one.lock is not other.lock
+    shared = threading.RLock()
+    assert operation(lock=shared).lock is shared
+    assert DelayedOperation(100, one_thread=True).lock is None
+
+
+def test_of_one_thread_an_operation_is_tried_once_before_it_waits(timer):
+    tries = []
+
+    class Operation(DelayedOperation):
+        def try_complete(self):
+            tries.append(self)
+            return False
+
+    op = Operation(100, one_thread=True)
+    purgatory = DelayedOperationPurgatory("test", timer, reaper_enabled=False)
+    assert purgatory.try_complete_else_watch(op, ("a",)) is False
+    assert op.safe_try_complete_or_else(lambda: None) is False
+    assert tries == [op, op]
+    assert purgatory.check_and_complete("a") == 0
+    assert tries == [op, op, op]
 
 
 def test_safe_try_complete_holds_the_lock():

@@ -1,5 +1,8 @@
 """The purgatory: what Kafka's DelayedOperationTest claims, and the rules around it."""
 
+import subprocess
+import sys
+
 import pytest
 
 from purgatory import (
@@ -9,6 +12,25 @@ from purgatory import (
     SystemTimer,
     VirtualClock,
 )
+
+
+class _Observer:
+    """Is told and does nothing."""
+
+    def tried(self, operation, keys):
+        pass
+
+    def parked(self, operation, keys):
+        pass
+
+    def completed(self, operation, by):
+        pass
+
+    def expired(self, operation, lateness_ms):
+        pass
+
+    def cancelled(self, operation):
+        pass
 
 
 @pytest.fixture
@@ -54,9 +76,41 @@ def test_operation_expires_at_its_deadline_and_not_before(purgatory, clock, oper
     assert (op.completions, op.expirations) == (1, 1)
 
 
-def test_empty_key_list_is_a_programmer_error(purgatory, operation):
-    with pytest.raises(AssertionError):
-        purgatory.try_complete_else_watch(operation(), ())
+@pytest.mark.parametrize("keys", [(), []])
+def test_parking_without_keys_raises_and_tries_nothing(purgatory, operation, keys):
+    op = operation()
+    with pytest.raises(ValueError, match="SwitchedOperation has no keys: park it under at least"):
+        purgatory.try_complete_else_watch(op, keys)
+    assert (op.tries, purgatory.num_delayed()) == (0, 0)
+
+
+def test_parking_without_keys_raises_where_asserts_are_left_out():
+    program = """
+from purgatory import DelayedOperationPurgatory, PendingOperation, VirtualTimer
+try:
+    DelayedOperationPurgatory("test", VirtualTimer()).try_complete_else_watch(PendingOperation(1), [])
+except ValueError:
+    assert False, "asserts are left out"
+    print("raised")
+"""
+    command = [sys.executable, "-O", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "raised\n"
+
+
+def test_an_operation_whose_parking_fails_is_left_nowhere(purgatory, operation):
+    class Broken(operation):
+        def try_complete(self):
+            if self.tries == 1:
+                raise KeyError("broken")
+            return super().try_complete()
+
+    with pytest.raises(KeyError):
+        purgatory.try_complete_else_watch(Broken(), ("a", "b"))
+    with pytest.raises(TypeError, match="unhashable"):
+        purgatory.try_complete_else_watch(operation(), ("a", []))
+    statistics = purgatory.statistics()
+    assert (statistics.watched, statistics.watched_keys, statistics.num_delayed) == (0, 0, 0)
 
 
 def test_cancel_for_key_returns_uncompleted_operations_and_empties_the_timer(purgatory, operation):
@@ -171,14 +225,76 @@ def test_completing_an_operation_may_park_another_under_the_same_key(purgatory, 
     assert (purgatory.watched(), purgatory.num_delayed()) == (0, 0)
 
 
-@pytest.mark.parametrize("other", [0, 512, -512, 1024])
-def test_keys_of_one_shard_are_kept_apart(purgatory, operation, other):
+def test_keys_of_the_same_hash_are_kept_apart(purgatory, operation):
+    class Key:
+        def __hash__(self):
+            return 7
+
+    keys = [Key(), Key()]
     here, there = operation(), operation()
-    purgatory.try_complete_else_watch(here, (512_000,))
-    purgatory.try_complete_else_watch(there, (other,))
+    purgatory.try_complete_else_watch(here, keys[:1])
+    purgatory.try_complete_else_watch(there, keys[1:])
     here.completable = there.completable = True
-    assert purgatory.check_and_complete(other) == 1
+    assert purgatory.check_and_complete(keys[1]) == 1
     assert not here.is_completed()
+
+
+@pytest.mark.parametrize("observer", [None, _Observer()])
+def test_parking_after_shutdown_raises_and_watches_nothing(timer, operation, observer):
+    purgatory = DelayedOperationPurgatory("test", timer, reaper_enabled=False, observer=observer)
+    purgatory.shutdown()
+    with pytest.raises(RuntimeError, match="shut down"):
+        purgatory.try_complete_else_watch(operation(), ("a", "b"))
+    assert purgatory.watch_lists() == []
+    assert (purgatory.watched(), purgatory.num_delayed()) == (0, 0)
+
+
+def test_an_operation_that_completes_at_its_first_try_needs_no_open_purgatory(purgatory, operation):
+    op = operation()
+    op.completable = True
+    purgatory.shutdown()
+    assert purgatory.try_complete_else_watch(op, ("a",)) is True
+    assert op.completions == 1
+
+
+def test_what_is_parked_while_shutdown_completes_the_others_is_refused(purgatory, operation):
+    refused = []
+
+    class Operation(operation):
+        def on_complete(self):
+            with pytest.raises(RuntimeError, match="shut down"):
+                purgatory.try_complete_else_watch(operation(), ("a",))
+            refused.append(self)
+
+    op = Operation()
+    purgatory.try_complete_else_watch(op, ("a",))
+    purgatory.shutdown(complete_parked=True)
+    assert refused == [op]
+    assert (purgatory.watched(), purgatory.num_delayed()) == (0, 0)
+
+
+def test_on_complete_runs_without_the_purgatorys_lock(purgatory, timer, clock, operation):
+    held = []
+
+    class Operation(operation):
+        def on_complete(self):
+            held.append(timer.owner.lock.locked())
+            super().on_complete()
+
+        def on_expiration(self):
+            held.append(timer.owner.lock.locked())
+
+    ops = [Operation(10) for _ in range(4)]
+    for op in ops[1:]:
+        purgatory.try_complete_else_watch(op, ("a",))
+    ops[0].completable = ops[1].completable = True
+    assert purgatory.try_complete_else_watch(ops[0], ("a",)) is True
+    assert purgatory.check_and_complete("a") == 1
+    assert ops[2].force_complete() is True
+    clock.advance(10)
+    purgatory.advance_clock(0)
+    assert held == [False] * 5
+    assert [op.completions for op in ops] == [1] * 4
 
 
 def test_shutdown_drops_what_is_parked_and_refuses_what_comes(purgatory, operation):

@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
-from purgatory import DelayedOperationPurgatory, ExpiredOperationReaper, InlineExecutor, SystemTimer
-from purgatory import expired_operation_reaper as reaper_module
+from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer
+from purgatory import _expired_operation_reaper as reaper_module
+from purgatory._expired_operation_reaper import ExpiredOperationReaper
 
 pytestmark = pytest.mark.threads
 

@@ -8,30 +8,15 @@ import pytest
 from purgatory import (
     DelayedOperationPurgatory,
     LoopTimer,
+    PendingOperation,
+    SystemClock,
     TimerTask,
-    VirtualLoop,
-    loop_timer,
-    run_virtual,
+    VirtualClock,
 )
 
 
-class _CountingLoop(VirtualLoop):
-    """Counts the timers that were asked of it."""
-
-    def __init__(self):
-        super().__init__()
-        self.timers = []
-
-    def call_later(self, delay, callback, *args, **kwargs):
-        self.timers.append(super().call_later(delay, callback, *args, **kwargs))
-        return self.timers[-1]
-
-    def scheduled(self):
-        return [each for each in self.timers if not each.cancelled() and each in self._scheduled]
-
-
 @pytest.fixture
-def run():
+def run(jumping_loop):
     """Run a function of a loop that counts its timers, and of a LoopTimer on it."""
 
     def run_on_loop(main, **options):
@@ -39,7 +24,7 @@ def run():
             loop = asyncio.get_running_loop()
             return await main(loop, LoopTimer("loop", **options))
 
-        with asyncio.Runner(loop_factory=_CountingLoop) as runner:
+        with asyncio.Runner(loop_factory=jumping_loop) as runner:
             return runner.run(start())
 
     return run_on_loop
@@ -153,19 +138,99 @@ def test_a_purgatory_on_a_loop_has_no_thread_and_expires_operations(run, operati
     run(main)
 
 
-def test_a_purgatory_purges_though_nothing_ever_expires(run, operation):
+@pytest.mark.parametrize("complete", ["an event", "force_complete", "cancel_for_key", "no delay"])
+def test_a_purgatory_purges_within_200_ms_though_nothing_is_due(run, complete):
     async def main(loop, timer):
         purgatory = DelayedOperationPurgatory("loop", timer, purge_interval=10)
-        for _ in range(loop_timer.ADDS_PER_ROUND):
-            op = operation(3_600_000)
-            purgatory.try_complete_else_watch(op, ("a", "b"))
-            op.completable = True
-            purgatory.check_and_complete("a")
-        assert purgatory.watched() == loop_timer.ADDS_PER_ROUND
-        await asyncio.sleep(0)
-        assert (purgatory.watched(), purgatory.statistics().purges) == (0, 1)
+        purges = []
+        for number in range(12):
+            op = PendingOperation(0 if complete == "no delay" else 3_600_000)
+            purgatory.try_complete_else_watch(op, ("a", "b", number))
+            if complete == "an event":
+                op.ready = True
+                purgatory.check_and_complete("a")
+            elif complete == "force_complete":
+                op.force_complete()
+            elif complete == "cancel_for_key":
+                purgatory.cancel_for_key(number)
+            await asyncio.sleep(0)
+        for _ in range(201):
+            purges.append(purgatory.statistics().purges)
+            await asyncio.sleep(0.001)
+        assert purges[0] == 0
+        assert purges[-1] == 1
+        if complete != "cancel_for_key":  # what is cancelled under one key waits under the others
+            assert purgatory.watched() == 0
+        assert len(loop.scheduled()) <= 1  # of the operations that were cancelled: their bucket
 
     run(main)
+
+
+def test_completed_operations_within_the_purge_interval_do_not_wake_the_loop(run):
+    async def main(loop, timer):
+        purgatory = DelayedOperationPurgatory("loop", timer, purge_interval=10)
+        operations = [PendingOperation(3_600_000) for _ in range(11)]
+        for op in operations:
+            purgatory.try_complete_else_watch(op, ("a", "b"))
+        before = len(loop.timers)
+        for op in operations[:10]:
+            op.force_complete()
+        await asyncio.sleep(60)
+        assert (len(loop.timers), purgatory.watched()) == (before + 1, 22)  # the sleep itself
+        operations[10].force_complete()
+        await asyncio.sleep(0.199)
+        assert purgatory.watched() == 22
+        await asyncio.sleep(0.002)
+        assert purgatory.watched() == 0
+        await asyncio.sleep(3_600)
+        assert purgatory.statistics().purges == 1
+
+    run(main)
+
+
+def test_a_purge_that_was_asked_for_is_not_repeated_after_an_earlier_round_did_it(run):
+    async def main(loop, timer):
+        purgatory = DelayedOperationPurgatory("loop", timer, purge_interval=1)
+        operations = [PendingOperation(delay_ms) for delay_ms in (19, 3_600_000, 3_600_000)]
+        for op in operations:
+            purgatory.try_complete_else_watch(op, ("a", "b"))
+        for op in operations[1:]:
+            op.force_complete()
+        await asyncio.sleep(0.018)
+        assert purgatory.watched() == 6
+        await asyncio.sleep(0.002)
+        assert (purgatory.watched(), purgatory.statistics().purges) == (0, 1)
+        await asyncio.sleep(1)
+        assert purgatory.statistics().purges == 1
+
+    run(main)
+
+
+def test_completing_after_the_loop_was_closed_completes_all_the_same(jumping_loop):
+    loop = jumping_loop()
+    purgatory = DelayedOperationPurgatory("loop", LoopTimer("loop", loop), purge_interval=0)
+    operation = PendingOperation(3_600_000)
+    loop.call_soon(purgatory.try_complete_else_watch, operation, ("a",))
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    assert operation.force_complete() is True
+    purgatory.shutdown()
+
+
+def test_expired_tasks_run_through_the_callable_that_was_given(run):
+    ran, kept = [], []
+
+    async def main(loop, timer):
+        for delay_ms in (0, 10):
+            timer.add(_Noting(delay_ms, ran))
+        await asyncio.sleep(1)
+        assert ran == []
+        for task in kept:
+            task()
+
+    run(main, run=kept.append)
+    assert [(delay_ms, at_ms) for delay_ms, at_ms, _ in ran] == [(0, 1_000), (10, 1_000)]
 
 
 def test_after_shutdown_the_loop_is_left_alone_and_what_is_added_refused(run, operation):
@@ -195,8 +260,8 @@ def test_shutdown_may_complete_what_is_parked(run, operation):
     run(main)
 
 
-def test_shutdown_after_the_loop_was_closed_does_nothing_more():
-    loop = VirtualLoop()
+def test_shutdown_after_the_loop_was_closed_does_nothing_more(jumping_loop):
+    loop = jumping_loop()
     timer = LoopTimer("closed", loop)
     loop.close()
     timer.shutdown()
@@ -244,9 +309,13 @@ def test_other_threads_may_add_in_real_time_and_nothing_runs_early(uvloop):
     assert early == []
 
 
-def test_run_virtual_gives_the_timer_the_loops_clock():
-    async def main():
-        timer = LoopTimer("virtual")
-        return timer.clock is asyncio.get_running_loop().clock
-
-    assert run_virtual(main())
+def test_the_clock_is_the_loops_unless_one_is_given_or_the_loop_has_none(jumping_loop):
+    given = VirtualClock()
+    virtual, real = jumping_loop(), asyncio.new_event_loop()
+    try:
+        assert LoopTimer("virtual", virtual).clock is virtual.clock
+        assert LoopTimer("given", virtual, given).clock is given
+        assert isinstance(LoopTimer("real", real).clock, SystemClock)
+    finally:
+        virtual.close()
+        real.close()

@@ -6,7 +6,13 @@ import threading
 
 import pytest
 
-from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, TimerTask
+from purgatory import (
+    DelayedOperationPurgatory,
+    InlineExecutor,
+    PendingOperation,
+    SystemTimer,
+    TimerTask,
+)
 
 pytestmark = pytest.mark.threads
 
@@ -320,6 +326,112 @@ def test_shutdown_while_operations_are_parked_and_expire_leaves_nothing(
 
         together(park, purgatory.shutdown)
         assert refused.is_set()
-        assert purgatory.num_delayed() == 0
+        assert (purgatory.num_delayed(), purgatory.watched()) == (0, 0)
+        assert purgatory.watch_lists() == []
         names = {thread.name for thread in threading.enumerate()}
         assert not {"ExpirationReaper-0-race", "executor-race"} & names
+
+
+def test_operations_without_a_lock_are_called_back_once_whoever_gets_there_first(
+    together, real_purgatory
+):
+    """Threads force, announce and let expire what another thread is about to park."""
+    purgatory = real_purgatory(purge_interval=20)
+    per_thread = 500
+    answers = []
+    shared = []
+
+    def park():
+        chance = random.Random(len(shared))
+        for _ in range(per_thread):
+            op = PendingOperation(chance.choice((0, 1, 5)), answers.append)
+            shared.append(op)
+            purgatory.try_complete_else_watch(op, chance.sample(range(5), 2))
+
+    def meddle(seed):
+        chance = random.Random(seed)
+        for _ in range(per_thread * 2):
+            if shared:
+                op = shared[-1 - min(chance.randrange(3), len(shared) - 1)]
+                if chance.random() < 0.5:
+                    op.ready = True
+                if chance.random() < 0.3:
+                    op.force_complete()
+            purgatory.check_and_complete(chance.randrange(5))
+
+    together(park, park, lambda: meddle(1), lambda: meddle(2))
+    for op in shared:
+        op.force_complete()
+    for key in range(5):
+        purgatory.check_and_complete(key)
+    assert len(shared) == per_thread * 2
+    assert (purgatory.num_delayed(), purgatory.watched()) == (0, 0)
+    purgatory.shutdown()
+    assert len(answers) == len(shared)
+
+
+def test_an_operation_that_is_forced_while_it_is_parked_completes_once(
+    together, real_purgatory, operation
+):
+    purgatory = real_purgatory(reaper_enabled=False)
+    for _ in range(600):
+        op = operation(3_600_000)
+        wins = []
+        together(
+            lambda op=op: purgatory.try_complete_else_watch(op, ("a", "b")),
+            *(lambda op=op, wins=wins: wins.append(op.force_complete()) for _ in range(2)),
+        )
+        assert (op.completions, sorted(wins)) == (1, [False, True])
+        assert purgatory.num_delayed() == 0
+        purgatory.check_and_complete("a")
+        purgatory.check_and_complete("b")
+        assert purgatory.watched() == 0
+
+
+def test_a_task_that_moves_between_timers_while_it_is_cancelled_stays_whole(together):
+    timers = [SystemTimer(name, None, InlineExecutor()) for name in ("one", "two")]
+    tasks = [_CountedTask(3_600_000) for _ in range(20)]
+
+    def move():
+        chance = random.Random(1)
+        for _ in range(5_000):
+            chance.choice(timers).add(chance.choice(tasks))
+
+    def cancel(seed):
+        chance = random.Random(seed)
+        for _ in range(5_000):
+            chance.choice(tasks).cancel()
+
+    together(move, lambda: cancel(2), lambda: cancel(3))
+    placed = [placed.task for timer in timers for placed in timer.placements()]
+    assert len(placed) == len(set(placed)) == sum(timer.size() for timer in timers)
+    for task in tasks:
+        task.cancel()
+    assert [(timer.size(), timer.placements()) for timer in timers] == [(0, [])] * 2
+    for timer in timers:
+        timer.shutdown()
+
+
+def test_figures_are_of_one_moment_while_operations_come_and_go(
+    together, real_purgatory, operation
+):
+    purgatory = real_purgatory(purge_interval=10)
+    done = threading.Event()
+
+    def work():
+        for number in range(3_000):
+            op = operation(number % 7)
+            purgatory.try_complete_else_watch(op, ("a", "b"))
+            op.completable = number % 3 == 0
+            purgatory.check_and_complete("a")
+        done.set()
+
+    def read():
+        while not done.is_set():
+            statistics = purgatory.statistics()
+            assert 0 <= statistics.completed <= statistics.total_watched
+            assert statistics.num_delayed <= statistics.estimated_total_operations
+            for parked in purgatory.parked():
+                assert set(parked.keys) <= {"a", "b"}
+
+    together(work, read, read)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from purgatory.rate_window import RateWindow
+from purgatory._rate_window import RateWindow
 
 
 def test_rate_is_the_mean_since_the_start_while_that_is_less_than_a_minute():

@@ -4,27 +4,28 @@ import threading
 
 import pytest
 
-from purgatory import TaskCounter, TimerTaskList, compiled
+from purgatory._timer_task_entry import TaskOwner
+from purgatory._timer_task_list import NOT_ENQUEUED, TimerTaskList
 
 
 @pytest.fixture
-def counter():
-    return TaskCounter()
+def owner():
+    return TaskOwner()
 
 
-def test_tasks_are_counted_once_whichever_bucket_they_move_to(counter, task):
-    first, second, third = (TimerTaskList(counter) for _ in range(3))
+def test_tasks_are_counted_once_whichever_bucket_they_move_to(owner, task):
+    first, second, third = (TimerTaskList(owner) for _ in range(3))
     tasks = [task(0, number) for number in range(10)]
     for number, each in enumerate(tasks, start=1):
         first.add(each)
-        assert counter.count == number
+        assert owner.count == number
     for each in tasks[:4]:
         second.add(each)
-        assert counter.count == 10
+        assert owner.count == 10
     assert (list(first), list(second)) == (tasks[4:], tasks[:4])
     for each in tasks[4:]:
         third.add(each)
-        assert counter.count == 10
+        assert owner.count == 10
     assert (list(first), list(second), list(third)) == ([], tasks[:4], tasks[4:])
     for each in tasks[:4]:
         each.cancel()
@@ -32,12 +33,12 @@ def test_tasks_are_counted_once_whichever_bucket_they_move_to(counter, task):
     for each in tasks[4:]:
         each.cancel()
     assert list(third) == []
-    assert counter.count == 0
+    assert owner.count == 0
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
-def test_a_task_leaves_from_any_position(counter, task, position):
-    bucket = TimerTaskList(counter)
+def test_a_task_leaves_from_any_position(owner, task, position):
+    bucket = TimerTaskList(owner)
     tasks = [task(0, number) for number in range(3)]
     for each in tasks:
         bucket.add(each)
@@ -45,11 +46,11 @@ def test_a_task_leaves_from_any_position(counter, task, position):
     left.cancel()
     assert list(bucket) == tasks
     assert (left.next, left.prev) == (None, None)
-    assert counter.count == 2
+    assert owner.count == 2
 
 
-def test_cancelling_twice_or_without_a_timer_changes_nothing(counter, task):
-    bucket = TimerTaskList(counter)
+def test_cancelling_twice_or_without_a_timer_changes_nothing(owner, task):
+    bucket = TimerTaskList(owner)
     never_added, cancelled, other = task(0), task(1), task(2)
     never_added.cancel()
     bucket.add(cancelled)
@@ -57,43 +58,35 @@ def test_cancelling_twice_or_without_a_timer_changes_nothing(counter, task):
     cancelled.cancel()
     cancelled.cancel()
     assert list(bucket) == [other]
-    assert counter.count == 1
+    assert owner.count == 1
 
 
-def test_adding_a_task_to_its_own_bucket_moves_it_to_the_end(counter, task):
-    bucket = TimerTaskList(counter)
+def test_adding_a_task_to_its_own_bucket_moves_it_to_the_end(owner, task):
+    bucket = TimerTaskList(owner)
     first, second = task(1), task(2)
     bucket.add(first)
     bucket.add(second)
     bucket.add(first)
     assert list(bucket) == [second, first]
-    assert counter.count == 2
+    assert owner.count == 2
 
 
-def test_flush_returns_the_tasks_in_order_and_resets_the_bucket(counter, task):
-    bucket = TimerTaskList(counter)
+def test_flush_returns_the_tasks_in_order_and_resets_the_bucket(owner, task):
+    bucket = TimerTaskList(owner)
     tasks = [task(0, number) for number in range(3)]
     for each in tasks:
         bucket.add(each)
-    bucket.set_expiration(40)
+    bucket.expiration_ms = 40
     assert bucket.flush() == tasks
     assert bucket.is_empty()
-    assert counter.count == 0
+    assert owner.count == 0
     assert all(each.next is None and each.prev is None for each in tasks)
-    assert bucket.set_expiration(40) is True
+    assert bucket.expiration_ms == NOT_ENQUEUED  # its next task enqueues it again
     assert bucket.flush() == []
 
 
-def test_expiration_counts_as_changed_only_when_it_differs(counter):
-    bucket = TimerTaskList(counter)
-    assert bucket.set_expiration(20) is True
-    assert bucket.set_expiration(20) is False
-    assert bucket.set_expiration(40) is True
-    assert bucket.expiration_ms == 40
-
-
-def test_a_bucket_may_lose_tasks_while_it_is_walked(counter, task):
-    bucket = TimerTaskList(counter)
+def test_a_bucket_may_lose_tasks_while_it_is_walked(owner, task):
+    bucket = TimerTaskList(owner)
     tasks = [task(0, number) for number in range(4)]
     for each in tasks:
         bucket.add(each)
@@ -106,65 +99,45 @@ def test_a_bucket_may_lose_tasks_while_it_is_walked(counter, task):
 
 
 class _HookedLock:
-    """Something happens just before it is taken."""
+    """Something happens once, just before it is taken."""
 
     def __init__(self, before):
+        self._lock = threading.Lock()
         self._before = before
 
     def acquire(self):
-        self._before()
+        before, self._before = self._before, lambda: None
+        before()
+        self._lock.acquire()
 
     def release(self):
-        pass
+        self._lock.release()
 
 
-class _HookedGate:
-    """Something happens, and the lock is left, when a thread comes to wait at it."""
-
-    def __init__(self, lock, before):
-        self._lock = lock
-        self._before = before
-        self._made = False
-
-    def acquire(self):
-        if not self._made:
-            self._made = True
-        else:
-            self._before()
-            self._lock.release()
-        return True
-
-    def release(self):
-        pass
-
-
-@pytest.fixture
-def before_it_is_taken(monkeypatch):
-    """Have a function called when a thread is about to take the lock of a counter."""
-
-    def hook(counter, function):
-        if compiled:
-            lock = counter.lock
-            monkeypatch.setattr(threading, "Lock", lambda: _HookedGate(lock, function))
-            lock.acquire()
-        else:
-            counter.lock = _HookedLock(function)
-
-    return hook
-
-
-def test_a_task_that_moves_to_another_timer_while_it_is_cancelled_is_cancelled_there(
-    task, before_it_is_taken
-):
-    here, there = TaskCounter(), TaskCounter()
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_task_that_moves_to_another_timer_while_it_is_cancelled_is_cancelled_there(task, others):
+    here, there = TaskOwner(), TaskOwner()
     moved, bucket_here, bucket_there = task(0), TimerTaskList(here), TimerTaskList(there)
     bucket_here.add(moved)
-    moves, locked_there = [], []
-    before_it_is_taken(here, lambda: moves.append(bucket_there.add(moved)))
-    if not compiled:
-        there.lock = _HookedLock(lambda: locked_there.append(True))
+    for number in range(others):
+        bucket_here.add(task(0, number))
+
+    def move():
+        there.adopt(moved)
+        bucket_there.add(moved)
+
+    here.lock = _HookedLock(move)
     moved.cancel()
-    assert moves == [None]
-    assert locked_there == ([] if compiled else [True])
-    assert (list(bucket_here), list(bucket_there)) == ([], [])
-    assert (here.count, there.count) == (0, 0)
+    assert moved.cancelled
+    assert moved not in [*bucket_here, *bucket_there]
+    assert (here.count, there.count) == (others, 0)
+
+
+def test_a_task_that_is_adopted_leaves_the_bucket_of_its_timer(task):
+    here, there = TaskOwner(), TaskOwner()
+    moved, bucket = task(0), TimerTaskList(here)
+    bucket.add(moved)
+    there.adopt(moved)
+    assert (list(bucket), here.count, moved.owner) == ([], 0, there)
+    there.adopt(moved)
+    assert moved.owner is there

@@ -2,7 +2,10 @@
 
 import pytest
 
-from purgatory import TimerTaskEntry
+from purgatory import VirtualClock
+from purgatory._delay_queue import DelayQueue
+from purgatory._timer_task_entry import TaskOwner, TimerTaskEntry
+from purgatory._timing_wheel import TimingWheel
 
 
 @pytest.mark.parametrize(("expiration_ms", "accepted"), [(99, False), (100, False), (101, True)])
@@ -28,6 +31,23 @@ def test_a_cancelled_task_is_refused(wheel):
 @pytest.mark.parametrize(("expiration_ms", "level"), [(19, 1), (20, 2), (399, 2), (400, 3)])
 def test_a_level_takes_what_is_due_before_the_end_of_its_turn(wheel, place, expiration_ms, level):
     assert place(wheel(), expiration_ms)[0] == level
+
+
+def test_a_bucket_is_enqueued_once_in_each_turn_of_the_wheel():
+    owner = TaskOwner()
+    queue = DelayQueue(VirtualClock(1_000), owner.lock)
+    made = TimingWheel(1, 20, 0, owner, queue)
+
+    def add(expiration_ms):
+        entry = TimerTaskEntry()
+        entry.expiration_ms = expiration_ms
+        assert made.add(entry)
+        return len(queue)
+
+    assert [add(5), add(5), add(6)] == [1, 1, 2]
+    assert [queue.poll_expired().expiration_ms for _ in range(2)] == [5, 6]
+    made.advance_clock(6)
+    assert [add(25), add(25)] == [1, 1]
 
 
 def test_the_reach_moves_with_the_clock(wheel, place):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from purgatory import DelayedOperationPurgatory, VirtualTimer
+from purgatory import DelayedOperationPurgatory, PendingOperation, VirtualTimer
 
 
 @pytest.fixture
@@ -79,3 +79,29 @@ def test_a_purgatory_in_virtual_time_expires_and_purges_without_a_thread(timer, 
     statistics = purgatory.statistics()
     assert (statistics.total_watched, statistics.completed, statistics.expired) == (2, 1, 1)
     purgatory.shutdown()
+
+
+@pytest.mark.parametrize("parked_ms", [0, 1, 199])
+def test_a_step_stops_where_a_purge_is_due(timer, parked_ms):
+    purgatory = DelayedOperationPurgatory("virtual", timer, purge_interval=2)
+    for _ in range(3):
+        op = PendingOperation(3_600_000)
+        purgatory.try_complete_else_watch(op, ("a", "b"))
+        op.force_complete()
+    timer.advance(parked_ms)
+    assert purgatory.watched() == 6
+    timer.advance(199 - parked_ms)
+    assert purgatory.watched() == 6
+    timer.advance(1)
+    assert (purgatory.watched(), purgatory.statistics().purges) == (0, 1)
+    timer.advance(3_600_000)
+    assert purgatory.statistics().purges == 1
+
+
+def test_running_until_idle_does_not_wait_for_a_purge(timer):
+    purgatory = DelayedOperationPurgatory("virtual", timer, purge_interval=0)
+    op = PendingOperation(3_600_000)
+    purgatory.try_complete_else_watch(op, ("a",))
+    op.force_complete()
+    timer.run_until_idle()
+    assert timer.clock.now_ms() == 0

@@ -2,12 +2,13 @@
 
 import pytest
 
-from purgatory import WatcherList
+from purgatory._timer_task_entry import TaskOwner
+from purgatory._watchers import KEYS_PER_PURGE_STEP, WatcherList
 
 
 @pytest.fixture
 def lists():
-    return WatcherList()
+    return WatcherList(TaskOwner())
 
 
 def test_completed_operations_leave_the_list_and_the_empty_list_goes(lists, operation):
@@ -51,6 +52,15 @@ def test_purge_drops_completed_operations_and_empty_lists(lists, operation):
     assert lists.counts() == (1, 1)
 
 
+@pytest.mark.parametrize("keys", [KEYS_PER_PURGE_STEP - 1, KEYS_PER_PURGE_STEP + 1])
+def test_purge_looks_through_all_keys_in_its_steps(lists, operation, keys):
+    done = operation()
+    lists.watch(done, range(keys))
+    done.force_complete()
+    assert lists.purge_completed() == keys
+    assert lists.counts() == (0, 0)
+
+
 def test_cancel_drops_the_list_and_returns_what_is_not_completed(lists, operation):
     done, waiting = operation(), operation()
     lists.watch(done, ["a"])
@@ -61,7 +71,18 @@ def test_cancel_drops_the_list_and_returns_what_is_not_completed(lists, operatio
     assert lists.cancel("a") == []
 
 
-def test_an_operation_that_is_added_during_the_walk_stays(lists, operation):
+def test_unwatch_takes_out_one_operation_and_empty_lists(lists, operation):
+    gone, waiting = operation(), operation()
+    lists.watch(gone, ["a", "b"])
+    lists.watch(waiting, ["b"])
+    lists.unwatch(gone, ["a", "b", "unknown"])
+    assert lists.watch_lists() == [("b", (waiting,))]
+    assert lists.counts() == (1, 1)
+    lists.unwatch(gone, ["a", "b"])
+    assert lists.counts() == (1, 1)
+
+
+def test_an_operation_that_is_added_during_the_walk_stays_and_is_not_tried(lists, operation):
     first, second = operation(), operation()
     lists.watch(first, ["a"])
 
@@ -70,6 +91,7 @@ def test_an_operation_that_is_added_during_the_walk_stays(lists, operation):
         return op.force_complete()
 
     assert lists.check_and_complete("a", attempt) == 1
+    assert second.tries == 0
     assert lists.counts() == (1, 1)
     second.completable = True
     assert lists.check_and_complete("a", None) == 1

@@ -3,7 +3,6 @@
 Times are milliseconds unless said, ranges half-open, the start is 0 unless said.
 """
 
-from collections.abc import Sequence
 from threading import RLock
 
 import pytest
@@ -253,33 +252,27 @@ def test_case_10_a_cancelled_task_leaves_at_once_and_its_bucket_later(
     assert timer.advance_clock(0) is False
 
 
-class _KeysWithEvent(Sequence):
-    """Keys between whose first and second an event happens."""
-
-    def __init__(self, keys, event):
-        self._keys = keys
-        self._event = event
-
-    def __len__(self):
-        return len(self._keys)
-
-    def __getitem__(self, index):
-        if index == 1:
-            self._event()
-        return self._keys[index]
-
-
+@pytest.mark.parametrize("completed_by", ["the second try", "another thread"])
 def test_case_11_an_operation_completed_while_it_is_watched_is_watched_no_further(
-    purgatory, operation
+    purgatory, operation, completed_by
 ):
-    op = operation()
+    """All keys are watched in one step. What comes meanwhile is found by the second try.
 
-    def event():
-        op.completable = True
-        assert purgatory.check_and_complete("P1") == 1
+    interleavings/test_operations.py has the event come from another thread at every moment.
+    """
 
-    keys = _KeysWithEvent(("P1", "P2", "P3"), event)
-    assert purgatory.try_complete_else_watch(op, keys) is False
+    class Operation(operation):
+        def try_complete(self):
+            if self.tries == 1:
+                assert purgatory.watched() == 3
+                self.completable = True
+                if completed_by == "another thread":
+                    self.force_complete()
+            return super().try_complete()
+
+    op = Operation()
+    parked = purgatory.try_complete_else_watch(op, ("P1", "P2", "P3"))
+    assert parked is (completed_by == "the second try")
     assert op.completions == 1
     assert purgatory.watched() == 0
     assert purgatory.statistics().watched_keys == 0

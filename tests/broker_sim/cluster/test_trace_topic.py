@@ -152,7 +152,6 @@ def traced(tmp_path):
                 for number, of_operation in enumerate(keys, 1):
                     operation = Waiting(100)
                     operation.operation_id = number
-                    operation.watch_keys = of_operation
                     tracer.tried(operation, of_operation)
         return [json.loads(line) for line in path.read_text().splitlines()]
 

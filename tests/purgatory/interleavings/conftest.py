@@ -1,14 +1,13 @@
-"""All interleavings of two small programs: wherever one may be interrupted, either may go on.
+"""All interleavings of small programs: wherever one may be interrupted, another may go on.
 
-Both programs run on real threads, one at a time, and every sequence of decisions who goes on is run
-from a fresh start. In pure Python a decision is made before a lock of the purgatory is taken and
-after it is left. Compiled code is only interrupted where it calls into the interpreter: there it is
-made in the user's code, keys that are hashed and clocks that are read under a lock among it, and at
-the gate where the native locks wait.
+The programs run on real threads, one at a time, and every sequence of decisions who goes on is run
+from a fresh start. A decision is made before a lock is taken and in the operation's own methods:
+threads share nothing of a purgatory but what is guarded by its locks, so a switch elsewhere is the
+same as one there. What little is read without a lock has decisions of its own: see
+`FieldsOperation`, which has one after each lock too.
 """
 
 import _thread
-import sys
 import threading
 
 import pytest
@@ -19,7 +18,7 @@ from purgatory import (
     InlineExecutor,
     SystemTimer,
     VirtualClock,
-    compiled,
+    delayed_operation,
 )
 
 
@@ -39,20 +38,22 @@ class _ChosenLock:
             return True
         self._explorer.pause(self if blocking else None)
         if self.owner is not None:
-            assert not blocking
+            assert not blocking, "the explorer let a program go on that cannot"
             return False
         self.owner = me
         self._depth = 1
         return True
 
     def release(self):
-        # A gate, which only the native build has, is opened by whoever leaves.
-        assert self.owner == _thread.get_ident() or (compiled and self.owner is not None)
+        assert self.owner == _thread.get_ident()
         self._depth -= 1
         if self._depth == 0:
             self.owner = None
             if self._explorer.pauses_after:
-                self._explorer.pause(None)
+                self._explorer.pause()
+
+    def _is_owned(self):
+        return self.owner == _thread.get_ident()
 
     def __enter__(self):
         self.acquire()
@@ -78,7 +79,7 @@ class _Program:
         self.baton.acquire()
         try:
             self._function()
-        except BaseException as failure:  # noqa: BLE001  it is raised by the explorer
+        except BaseException as failure:  # noqa: BLE001 - it is raised by the explorer
             self.failure = failure
         self.done = True
         self._explorer.give_back()
@@ -88,10 +89,15 @@ class _Program:
 
 
 class _Explorer:
-    """Runs two programs in the order of given decisions, and of the first choice after them."""
+    """Runs programs in the order of given decisions, and of the first choice after them.
 
-    def __init__(self, *, pauses_after):
-        self.pauses_after = pauses_after
+    The first choice is the program that has run last. To choose another one although that one can
+    go on is a preemption; there may be at most `preemptions` of them, any number if that is None.
+    """
+
+    def __init__(self, preemptions):
+        self._preemptions = preemptions
+        self.pauses_after = False
         self._home = _thread.allocate_lock()
         self._home.acquire()
         self._programs = {}
@@ -103,7 +109,7 @@ class _Explorer:
     def reentrant_lock(self):
         return _ChosenLock(self, reentrant=True)
 
-    def pause(self, lock):
+    def pause(self, lock=None):
         """Let the explorer decide who goes on; outside of programs go on at once."""
         program = self._programs.get(_thread.get_ident())
         if program is not None:
@@ -112,11 +118,6 @@ class _Explorer:
             program.baton.acquire()
             program.waits_for = None
 
-    def interrupt(self):
-        """Pause in the user's code, if compiled code called it."""
-        if compiled:
-            self.pause(None)
-
     def give_back(self):
         self._home.release()
 
@@ -124,15 +125,22 @@ class _Explorer:
         """Run the programs; return the decisions that were taken, `options` has the choices."""
         programs = [_Program(self, function) for function in functions]
         self._programs = {program.ident: program for program in programs}
-        taken = []
+        taken, last, left = [], None, self._preemptions
         self.options = []
         while any(not program.done for program in programs):
             able = [program for program in programs if program.can_go_on()]
             assert able, f"deadlock after {taken}"
+            if last in able:
+                able.sort(key=lambda program: program is not last)
+                if left == 0:
+                    able = [last]
             choice = decisions[len(taken)] if len(taken) < len(decisions) else 0
+            if choice > 0 and able[0] is last and left is not None:
+                left -= 1
             taken.append(choice)
             self.options.append(len(able))
-            able[choice].baton.release()
+            last = able[choice]
+            last.baton.release()
             self._home.acquire()
         self._programs = {}
         for program in programs:
@@ -143,26 +151,24 @@ class _Explorer:
     def patch(self, monkeypatch):
         """Have the purgatory make locks of this explorer from now on."""
         monkeypatch.setattr(threading, "Lock", self.lock)
-        for name, module in list(sys.modules.items()):
-            if name.startswith("purgatory."):
-                for kind, lock in (("LeafLock", self.lock), ("ReentrantLock", self.reentrant_lock)):
-                    if hasattr(module, kind):
-                        monkeypatch.setattr(module, kind, lock)
+        monkeypatch.setattr(threading, "RLock", self.reentrant_lock)
+        monkeypatch.setattr(delayed_operation, "RLock", self.reentrant_lock)
+        monkeypatch.setattr(delayed_operation.UNPARKED, "lock", self.lock())
 
 
 @pytest.fixture
 def explore(monkeypatch):
     """Run all interleavings: `explore(scenario)` returns how many there are.
 
-    The scenario is given the explorer, makes its objects, and returns two functions and a check of
-    how it has ended. `pure` and `native`: there must be more than that on the build in question.
-    `pauses_after=False` switches only where a lock is taken, for programs of too many steps.
+    The scenario is given the explorer, makes its objects, and returns two or more functions and a
+    check of how it has ended. There must be more than `more_than` interleavings: a scenario that
+    has none proves nothing. `preemptions` limits the switches, for programs of too many steps.
     """
 
-    def explore_all(scenario, *, pure=1, native=1, pauses_after=True):
+    def explore_all(scenario, *, more_than=1, preemptions=None):
         decisions, runs = [], 0
         while decisions is not None:
-            explorer = _Explorer(pauses_after=pauses_after)
+            explorer = _Explorer(preemptions)
             with monkeypatch.context() as patch:
                 explorer.patch(patch)
                 *functions, check = scenario(explorer)
@@ -174,7 +180,7 @@ def explore(monkeypatch):
                     raise
             runs += 1
             decisions = _next_decisions(taken, explorer.options)
-        assert runs > (native if compiled else pure)
+        assert runs > more_than
         return runs
 
     return explore_all
@@ -188,112 +194,174 @@ def _next_decisions(taken, options):
     return None
 
 
-class _Clock(VirtualClock):
-    """Can be interrupted where it is read."""
-
-    def __init__(self, explorer):
-        super().__init__()
-        self._explorer = explorer
-
-    def now_ms(self):
-        self._explorer.interrupt()
-        return super().now_ms()
-
-    def deadline_ms(self, delay_ms):
-        self._explorer.interrupt()
-        return super().deadline_ms(delay_ms)
-
-
-class _Key:
-    """Can be interrupted where it is hashed."""
-
-    def __init__(self, explorer, name):
-        self._explorer = explorer
-        self._name = name
-
-    def __hash__(self):
-        self._explorer.interrupt()
-        return hash(self._name)
-
-    def __eq__(self, other):
-        return self._name == other._name
-
-
 class _Operation(DelayedOperation):
     """Can be completed once it is ready; counts what happens to it."""
 
-    def __init__(self, explorer, delay_ms=10):
-        super().__init__(delay_ms)
-        self._explorer = explorer
+    def __init__(self, explorer, lock="own"):
+        self.explorer = explorer
         self.ready = False
         self.completions = 0
         self.expirations = 0
+        super().__init__(10, None if lock in {"own", "none"} else lock)
+        if lock == "none":
+            self.lock = None
 
     def try_complete(self):
         ready = self.ready
-        self._explorer.interrupt()
+        self.explorer.pause()
         return ready and self.force_complete()
 
     def on_complete(self):
         self.completions += 1
-        self._explorer.interrupt()
+        self.explorer.pause()
 
     def on_expiration(self):
         self.expirations += 1
 
 
-class _World:
-    """A purgatory in virtual time and what programs do to it."""
+def _paused(name):
+    """Return what stands for a field and lets the explorer decide before each access to it."""
+    field = getattr(DelayedOperation, name)
 
-    def __init__(self, explorer, purge_interval=1_000):
+    def read(operation):
+        operation.explorer.pause()
+        return field.__get__(operation)
+
+    def write(operation, value):
+        operation.explorer.pause()
+        field.__set__(operation, value)
+
+    return property(read, write)
+
+
+class FieldsOperation(_Operation):
+    """Can be interrupted at each access to a field that is also read without a lock.
+
+    Compiled code reads fields directly, so this is for pure Python.
+    """
+
+    completed = _paused("completed")
+    owner = _paused("owner")
+
+
+class _Ends:
+    """An observer that notes what it is told, and can be interrupted while it does."""
+
+    def __init__(self, explorer):
         self._explorer = explorer
-        self.clock = _Clock(explorer)
+        self.tries = self.parks = 0
+        self.ends = []
+
+    def tried(self, operation, keys):
+        self._explorer.pause()
+        self.tries += 1
+
+    def parked(self, operation, keys):
+        self._explorer.pause()
+        self.parks += 1
+
+    def completed(self, operation, by):
+        self.ends.append(by)
+        self._explorer.pause()
+
+    def expired(self, operation, lateness_ms):
+        self.ends.append("expired")
+        self._explorer.pause()
+
+    def cancelled(self, operation):
+        self.ends.append("cancelled")
+        self._explorer.pause()
+
+
+class _World:
+    """A purgatory in virtual time, an operation on keys a and b, and what programs do to them."""
+
+    def __init__(self, explorer, lock="own", *, purge_interval=1_000, observed=False, fields=False):
+        self._explorer = explorer
+        explorer.pauses_after = fields
+        self._make = FieldsOperation if fields else _Operation
+        self._lock = lock
+        self.clock = VirtualClock()
         self.timer = SystemTimer("test", self.clock, InlineExecutor())
+        self.observer = _Ends(explorer) if observed else None
         self.purgatory = DelayedOperationPurgatory(
-            "test", self.timer, reaper_enabled=False, purge_interval=purge_interval
+            "test",
+            self.timer,
+            reaper_enabled=False,
+            purge_interval=purge_interval,
+            observer=self.observer,
         )
         self.operation = self.new_operation()
+        self.cancelled = []
+        self.refused = False
 
     def new_operation(self):
-        return _Operation(self._explorer)
+        return self._make(self._explorer, self._lock)
 
-    def key(self, name):
-        return _Key(self._explorer, name)
+    def park(self, operation=None):
+        try:
+            self.purgatory.try_complete_else_watch(operation or self.operation, ["a", "b"])
+        except RuntimeError:
+            self.refused = True
 
-    def park(self, names=("a",), operation=None):
-        keys = [self.key(name) for name in names]
-        self.purgatory.try_complete_else_watch(operation or self.operation, keys)
-        return self
-
-    def announce(self, name="a"):
+    def announce(self, key="a"):
         self.operation.ready = True
-        self.purgatory.check_and_complete(self.key(name))
+        self.purgatory.check_and_complete(key)
+
+    def announce_b(self):
+        self.announce("b")
+
+    def check(self):
+        """Announce an event before which nothing has changed."""
+        self.purgatory.check_and_complete("a")
+
+    def force(self):
+        self.operation.force_complete()
 
     def expire(self):
         self.clock.advance(10)
         self.purgatory.advance_clock(0)
 
-    def ends_once(self, completions=1):
-        assert self.operation.completions == completions
-        assert self.operation.expirations <= completions
-        self.is_whole()
+    def purge(self):
+        self.purgatory.advance_clock(0)
+
+    def cancel(self):
+        self.cancelled += self.purgatory.cancel_for_key("a")
+
+    def shutdown(self):
+        self.purgatory.shutdown()
 
     def is_whole(self):
-        """Check that nothing that has ended is left anywhere."""
-        assert self.timer.size() == len(self.timer.placements()) == 0
-        for name in ("a", "b"):
-            self.purgatory.check_and_complete(self.key(name))
-        assert self.purgatory.watched() == 0
-        assert self.purgatory.statistics().watched_keys == 0
+        """Check that each operation has ended once, or waits in the timer and under its keys."""
+        operation = self.operation
+        placed = [each.task for each in self.timer.placements()]
+        assert self.timer.size() == len(placed) == len(set(placed))
+        assert operation.completions == operation.is_completed()
+        assert operation.expirations <= operation.completions
+        watched = dict(self.purgatory.watch_lists())
+        if operation in placed:
+            assert not operation.is_completed()
+            assert operation in watched["a"]
+            assert operation in watched["b"]
+        elif not operation.is_completed() and not self.cancelled:
+            assert operation not in [*watched.get("a", ()), *watched.get("b", ())]
+
+    def ends(self):
+        """Check that the operation ends now if it has not, and that nothing of it is left."""
+        self.is_whole()
+        self.announce("a")
+        self.announce("b")
+        gone = self.refused or self.cancelled
+        assert self.operation.completions == 1 or gone
+        self.is_whole()
+        statistics = self.purgatory.statistics()
+        assert (statistics.num_delayed, statistics.watched, statistics.watched_keys) == (0, 0, 0)
+        if self.observer is not None:
+            assert len(self.observer.ends) == self.observer.tries
+            assert self.observer.parks <= self.observer.tries
 
 
 @pytest.fixture
 def world():
-    """Make a world: `world(explorer, purge_interval=1_000)`."""
+    """Make a world: `world(explorer, lock="own")`; see _World."""
     return _World
-
-
-@pytest.fixture
-def clock():
-    """Make a clock that can be interrupted: `clock(explorer)`."""
-    return _Clock

@@ -10,6 +10,7 @@ def test_the_explorer_runs_every_interleaving_once(explore):
     seen = []
 
     def scenario(explorer):
+        explorer.pauses_after = True
         lock, order = threading.Lock(), []
 
         def program(name):

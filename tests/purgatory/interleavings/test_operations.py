@@ -1,87 +1,168 @@
-"""Operations: whatever two threads do at the same time, each ends once and none is lost."""
+"""Operations: whatever threads do at the same time, each ends once and no event is lost."""
+
+from itertools import combinations
+
+import pytest
+
+from purgatory import PendingOperation, compiled
+
+pure = pytest.mark.skipif(compiled, reason="compiled code reads fields directly")
+
+LOCKS = ["own", "none"]
+VERBS = ["announce", "announce_b", "force", "expire", "cancel", "purge", "shutdown"]
+COMPLETING = {"announce", "announce_b", "force", "expire"}
 
 
-def test_an_event_while_an_operation_is_parked_is_not_lost(explore, world):
+@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_parking_against_anything_else(explore, world, verb, lock):
     def scenario(explorer):
-        here = world(explorer)
-        return here.park, here.announce, here.ends_once
-
-    explore(scenario, pure=500, native=50)
-
-
-def test_expiry_and_event_complete_an_operation_once(explore, world):
-    def scenario(explorer):
-        here = world(explorer).park()
-        return here.announce, here.expire, here.ends_once
-
-    explore(scenario, pure=1000, native=200)
-
-
-def test_events_on_two_keys_complete_an_operation_once(explore, world):
-    def scenario(explorer):
-        here = world(explorer).park(("a", "b"))
-        return here.announce, lambda: here.announce("b"), here.ends_once
-
-    explore(scenario, pure=200, native=200)
-
-
-def test_an_operation_that_is_forced_while_it_is_parked_does_not_stay(explore, world):
-    def scenario(explorer):
-        here = world(explorer)
-        return here.park, here.operation.force_complete, here.ends_once
-
-    explore(scenario, pure=50, native=20)
-
-
-def test_an_operation_that_expires_while_it_is_parked_ends_once(explore, world):
-    def scenario(explorer):
-        here = world(explorer)
+        here = world(explorer, lock)
 
         def check():
-            here.expire()  # it was parked after the first look, or expired in it
-            here.ends_once()
+            if verb in {"announce", "announce_b", "force"}:
+                assert here.operation.completions == 1
+            if verb == "shutdown":
+                assert here.timer.size() == here.purgatory.watched() == 0
+                return
+            here.ends()
 
-        return here.park, here.expire, check
+        return here.park, getattr(here, verb), check
 
-    explore(scenario, pure=500, native=100)
+    explore(scenario, more_than=10)
 
 
-def test_cancelling_a_key_against_an_event_completes_or_returns_the_operation(explore, world):
+@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize(("one", "other"), list(combinations(VERBS, 2)))
+def test_two_things_happen_to_a_parked_operation(explore, world, one, other, lock):
     def scenario(explorer):
-        here = world(explorer).park()
-        cancelled = []
+        here = world(explorer, lock)
+        here.park()
 
         def check():
-            # Whoever cancels may be told of an operation that is being completed just then; it
-            # never gets lost between the two.
-            assert here.operation.completions + len(cancelled) >= 1
-            assert here.operation.completions <= 1
-            here.is_whole()
+            if {one, other} <= COMPLETING:
+                assert here.operation.completions == 1
+            if "shutdown" in {one, other}:
+                assert here.timer.size() == here.purgatory.watched() == 0
+                assert here.operation.completions <= 1
+                return
+            here.ends()
 
-        return (
-            here.announce,
-            lambda: cancelled.extend(here.purgatory.cancel_for_key(here.key("a"))),
-            check,
-        )
+        return getattr(here, one), getattr(here, other), check
 
-    explore(scenario, pure=500, native=20)
+    explore(scenario, more_than=5)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("verb", [*VERBS, "check"])
+def test_parking_and_an_event_against_a_third_thread(explore, world, verb, lock):
+    """With `check`, the last wake-up: another attempt is under way when the condition is met."""
+
+    def scenario(explorer):
+        here = world(explorer, lock)
+
+        def check():
+            if verb == "shutdown":
+                assert here.timer.size() == here.purgatory.watched() == 0
+                assert here.operation.completions <= 1
+                return
+            if verb != "cancel":
+                assert here.operation.completions == 1
+            here.ends()
+
+        return here.park, here.announce, getattr(here, verb), check
+
+    explore(scenario, more_than=100, preemptions=3)
+
+
+@pure
+@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_parking_with_switches_at_every_field_that_is_read_without_a_lock(
+    explore, world, verb, lock
+):
+    def scenario(explorer):
+        here = world(explorer, lock, fields=True)
+
+        def check():
+            if verb in {"announce", "announce_b", "force"}:
+                assert here.operation.completions == 1
+            if verb == "shutdown":
+                assert here.timer.size() == here.purgatory.watched() == 0
+                return
+            here.ends()
+
+        return here.park, getattr(here, verb), check
+
+    explore(scenario, more_than=100, preemptions=3)
+
+
+@pure
+@pytest.mark.parametrize(("one", "other"), [("announce", "force"), ("force", "expire")])
+def test_completing_with_switches_at_every_field_that_is_read_without_a_lock(
+    explore, world, one, other
+):
+    def scenario(explorer):
+        here = world(explorer, fields=True)
+        here.park()
+
+        def check():
+            assert here.operation.completions == 1
+            here.ends()
+
+        return getattr(here, one), getattr(here, other), check
+
+    explore(scenario, more_than=100, preemptions=4)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_observer_is_told_one_end_of_each_operation(explore, world, verb):
+    def scenario(explorer):
+        here = world(explorer, observed=True)
+
+        def check():
+            if verb == "shutdown":
+                assert len(here.observer.ends) == here.observer.tries
+                return
+            here.ends()
+
+        return here.park, getattr(here, verb), check
+
+    explore(scenario, more_than=50, preemptions=3)
+
+
+def test_operations_that_share_a_lock_end_once_each(explore, world):
+    def scenario(explorer):
+        here = world(explorer, explorer.reentrant_lock())
+        other = here.new_operation()
+        here.park(other)
+        here.park()
+        other.ready = True
+
+        def check():
+            assert (here.operation.completions, other.completions) == (1, 1)
+            here.ends()
+
+        return here.announce, here.expire, check
+
+    explore(scenario, more_than=50, preemptions=3)
 
 
 def test_a_purge_removes_nothing_that_waits(explore, world):
     def scenario(explorer):
         here = world(explorer, purge_interval=0)
         gone = here.new_operation()
-        here.park(("a", "b"), gone)
+        here.park(gone)
         gone.force_complete()
 
         def check():
             assert here.timer.size() == 1
-            here.announce()
-            here.ends_once()
+            assert gone not in [op for _, ops in here.purgatory.watch_lists() for op in ops]
+            here.ends()
 
-        return here.park, lambda: here.purgatory.advance_clock(0), check
+        return here.park, here.purge, check
 
-    explore(scenario, pure=100, native=1000, pauses_after=False)
+    explore(scenario, more_than=50)
 
 
 def test_an_operation_parked_while_the_last_of_its_key_leaves_is_found_by_the_next_event(
@@ -90,34 +171,48 @@ def test_an_operation_parked_while_the_last_of_its_key_leaves_is_found_by_the_ne
     def scenario(explorer):
         here = world(explorer)
         last = here.new_operation()
-        here.park(("a",), last)
+        here.park(last)
         last.ready = True
 
         def check():
             assert last.completions == 1
-            here.announce()
-            here.ends_once()
+            here.ends()
 
-        return here.park, lambda: here.purgatory.check_and_complete(here.key("a")), check
+        return here.park, here.check, check
 
-    explore(scenario, pure=100, native=500, pauses_after=False)
+    explore(scenario, more_than=50)
 
 
-def test_shutdown_while_an_operation_is_parked_leaves_nothing_in_the_timer(explore, world):
+def test_a_pending_operation_without_a_lock_is_called_back_once(explore, world):
     def scenario(explorer):
         here = world(explorer)
-        refused = []
+        answers = []
+        here.operation = PendingOperation(10, answers.append)
 
-        def park():
-            try:
-                here.park()
-            except RuntimeError as refusal:
-                refused.append(refusal)
+        def announce():
+            here.operation.ready = True
+            here.purgatory.check_and_complete("b")
 
         def check():
+            assert answers == [True]
             assert here.timer.size() == 0
-            assert here.operation.completions == 0
 
-        return park, here.purgatory.shutdown, check
+        return here.park, announce, here.check, check
 
-    explore(scenario, pure=1000, native=20)
+    explore(scenario, more_than=50)
+
+
+def test_an_operation_moves_to_another_purgatory_while_it_is_forced(explore, world):
+    def scenario(explorer):
+        one, two = world(explorer), world(explorer)
+        one.park()
+        two.operation = one.operation
+
+        def check():
+            assert one.operation.completions == 1
+            assert one.timer.size() == two.timer.size() == 0
+            assert one.timer.placements() == two.timer.placements() == []
+
+        return two.park, one.force, check
+
+    explore(scenario, more_than=10)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from purgatory import InlineExecutor, SystemTimer, TimerTask
+from purgatory import InlineExecutor, SystemTimer, TimerTask, VirtualClock
 
 
 class _Task(TimerTask):
@@ -16,40 +16,61 @@ class _Task(TimerTask):
 
 @pytest.mark.parametrize("delay_ms", [10, 450])
 def test_a_task_that_is_cancelled_while_its_bucket_expires_runs_or_not_and_is_gone(
-    explore, clock, delay_ms
+    explore, delay_ms
 ):
     def scenario(explorer):
-        time = clock(explorer)
-        timer = SystemTimer("test", time, InlineExecutor())
+        explorer.pauses_after = True
+        clock = VirtualClock()
+        timer = SystemTimer("test", clock, InlineExecutor())
         task = _Task(delay_ms)
         timer.add(task)
 
         def expire():
             for due_ms in (400, 440, 450):
-                time.advance_to(due_ms)
+                clock.advance_to(due_ms)
                 timer.advance_clock(0)
 
         def check():
             assert task.runs <= 1
+            assert task.runs == 1 or task.cancelled
             assert timer.size() == len(timer.placements()) == 0
 
         return task.cancel, expire, check
 
-    explore(scenario, pure=100, native=100)
+    explore(scenario, more_than=20)
 
 
-def test_a_task_that_two_timers_want_waits_in_one_of_them(explore, clock):
+def test_a_task_that_moves_to_another_timer_while_it_is_cancelled_waits_in_one_or_none(explore):
     def scenario(explorer):
-        time = clock(explorer)
-        timers = [SystemTimer(name, time, InlineExecutor()) for name in ("one", "two")]
+        explorer.pauses_after = True
+        clock = VirtualClock()
+        timers = [SystemTimer(name, clock, InlineExecutor()) for name in ("one", "two")]
         task = _Task(10)
         timers[0].add(task)
 
         def check():
-            placed = [timer for timer in timers if timer.placements()]
-            assert [timer.size() for timer in placed] in ([], [1])
-            assert sum(timer.size() for timer in timers) <= 1
+            assert timers[0].size() == len(timers[0].placements()) == 0
+            assert timers[1].size() == len(timers[1].placements()) == (not task.cancelled)
 
         return lambda: timers[1].add(task), task.cancel, check
 
-    explore(scenario, pure=50, native=2)
+    explore(scenario, more_than=10)
+
+
+def test_a_task_that_moves_to_another_timer_while_it_expires_runs_or_waits(explore):
+    def scenario(explorer):
+        explorer.pauses_after = True
+        clock = VirtualClock()
+        timers = [SystemTimer(name, clock, InlineExecutor()) for name in ("one", "two")]
+        task = _Task(10)
+        timers[0].add(task)
+        clock.advance(10)
+
+        def check():
+            assert task.runs <= 1
+            assert timers[0].size() == len(timers[0].placements()) == 0
+            assert timers[1].size() == len(timers[1].placements()) == 1
+
+        return lambda: timers[1].add(task), lambda: timers[0].advance_clock(0), check
+
+    explore(scenario, more_than=10)

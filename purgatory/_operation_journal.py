@@ -1,11 +1,11 @@
 """Turns what happens to operations into the observer's events, each operation ended once.
 
-Kafka has no counterpart. Exists only where a purgatory has an observer; without one, operations
-carry no journal and pay a comparison with None.
+Kafka has no counterpart. Exists only where a purgatory has an observer. Without one, operations
+pay a comparison with None.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from purgatory.clock import Clock
 from purgatory.delayed_operation import DelayedOperation
@@ -23,40 +23,35 @@ class PurgatoryJournal:
 
     # The lock is held while the observer is called: otherwise another thread could report the end
     # of an operation between the decision to report it as parked and the report. It is taken
-    # after an operation's lock and before those of shards and timer, which the observer may need
-    # to read figures; cancel_all reports under it, so it is reentrant.
+    # after an operation's lock and before the purgatory's, which the observer may need to read
+    # figures; cancel_all reports under it, so it is reentrant.
 
-    __slots__ = ("_attempts", "_clock", "_ids", "_lock", "_observer", "_open")
+    __slots__ = ("_attempts", "_clock", "_lock", "_observer", "_open")
 
-    def __init__(self, observer: PurgatoryObserver, clock: Clock, ids: Iterator[int]) -> None:
+    def __init__(self, observer: PurgatoryObserver, clock: Clock) -> None:
         self._observer = observer
         self._clock = clock
-        self._ids = ids
         self._lock = threading.RLock()
         self._open: dict[int, DelayedOperation] = {}
         self._attempts = threading.local()
 
     def tried(self, operation: DelayedOperation, keys: Sequence[object]) -> None:
         """Begin to follow `operation`, unless it is completed already."""
-        if operation.operation_id == 0:
-            operation.operation_id = next(self._ids)
         if operation.next is None:
             operation.expiration_ms = self._clock.now_ms() + operation.delay_ms
-        operation.watch_keys = keys
         with self._lock:
-            # force_complete sets `completed` and then looks for the journal; here it is the other
-            # way round. So either it finds the journal, and waits for the lock to report the end,
-            # or the operation is found completed, and nothing at all is reported.
-            operation.journal = self
+            # Who completes it sets `completed` and then takes this lock to report the end. Either
+            # that comes after this, and finds the operation here, or it came before, and then
+            # `completed` is seen, and nothing at all is reported.
             if not operation.completed:
                 self._open[operation.operation_id] = operation
                 self._observer.tried(operation, keys)
 
-    def parked(self, operation: DelayedOperation) -> None:
+    def parked(self, operation: DelayedOperation, keys: Sequence[object]) -> None:
         """Report it as parked, unless it has ended."""
         with self._lock:
             if operation.operation_id in self._open:
-                self._observer.parked(operation, operation.watch_keys)
+                self._observer.parked(operation, keys)
 
     def attempt(
         self,

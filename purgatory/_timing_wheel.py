@@ -22,19 +22,19 @@ The clock of a wheel moves only when a bucket expires, never tick by tick, and t
 together: level k stands at the current time rounded down to its tick.
 """
 
-from purgatory.delay_queue import DelayQueue
-from purgatory.timer_task import TaskCounter, TimerTaskEntry
-from purgatory.timer_task_list import TimerTaskList
+from purgatory._delay_queue import DelayQueue
+from purgatory._timer_task_entry import TaskOwner, TimerTaskEntry
+from purgatory._timer_task_list import TimerTaskList
 
 
 class TimingWheel:
     """One level of the wheel, and through `overflow_wheel` all levels above it.
 
-    `start_ms` is rounded down to the tick. Thread rule: whoever calls holds `counter.lock`.
+    `start_ms` is rounded down to the tick. Thread rule: whoever calls holds `owner.lock`.
     """
 
     __slots__ = (
-        "_counter",
+        "_owner",
         "_queue",
         "buckets",
         "current_time_ms",
@@ -51,7 +51,7 @@ class TimingWheel:
         tick_ms: int,
         wheel_size: int,
         start_ms: int,
-        counter: TaskCounter,
+        owner: TaskOwner,
         queue: DelayQueue,
         level: int = 1,
     ) -> None:
@@ -60,10 +60,10 @@ class TimingWheel:
         self.level = level
         self.interval_ms = tick_ms * wheel_size
         self.current_time_ms = start_ms - start_ms % tick_ms
-        self.buckets = [TimerTaskList(counter, level, index) for index in range(wheel_size)]
+        self.buckets = [TimerTaskList(owner, level, index) for index in range(wheel_size)]
         self.overflow_wheel: TimingWheel | None = None
         self.end_ms = self.current_time_ms + self.interval_ms
-        self._counter = counter
+        self._owner = owner
         self._queue = queue
 
     def add(self, entry: TimerTaskEntry) -> bool:
@@ -83,7 +83,9 @@ class TimingWheel:
         bucket.add(entry)
         # Within one turn of the wheel the expiration stays the same, so the bucket is enqueued
         # once per turn however many tasks it gets.
-        if bucket.set_expiration(virtual_id * tick_ms):
+        start_ms = virtual_id * tick_ms
+        if bucket.expiration_ms != start_ms:
+            bucket.expiration_ms = start_ms
             self._queue.offer(bucket)
         return True
 
@@ -109,7 +111,7 @@ class TimingWheel:
             self.interval_ms,
             self.wheel_size,
             self.current_time_ms,
-            self._counter,
+            self._owner,
             self._queue,
             self.level + 1,
         )

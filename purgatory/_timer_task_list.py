@@ -1,14 +1,15 @@
 """A bucket of the timing wheel: a cyclic doubly linked list of tasks with one expiration.
 
 Mirrors org.apache.kafka.server.util.timer.TimerTaskList. Deliberate differences: the lock is
-the timer's, shared through the TaskCounter, and is held by the caller; a bucket knows its level
-and its index in the wheel, so that parked operations can be shown where they wait.
+the timer's, shared through the TaskOwner, and is held by the caller; a bucket knows its level and
+its index in the wheel, so that parked operations can be shown where they wait.
 """
 
 from collections.abc import Iterator
 from typing import cast
 
-from purgatory.timer_task import TaskCounter, TimerTask, TimerTaskEntry
+from purgatory._timer_task_entry import TaskOwner, TimerTaskEntry
+from purgatory.timer_task import TimerTask
 
 NOT_ENQUEUED = -1
 """The expiration of a bucket that is not in the delay queue."""
@@ -17,16 +18,16 @@ NOT_ENQUEUED = -1
 class TimerTaskList:
     """The tasks of one bucket, in the order in which they were added.
 
-    Thread rule: whoever calls holds `counter.lock`.
+    Thread rule: whoever calls holds `owner.lock`.
     """
 
-    __slots__ = ("_counter", "_root", "expiration_ms", "index", "level")
+    __slots__ = ("_owner", "_root", "expiration_ms", "index", "level")
 
-    def __init__(self, counter: TaskCounter, level: int = 1, index: int = 0) -> None:
+    def __init__(self, owner: TaskOwner, level: int = 1, index: int = 0) -> None:
         self.level = level
         self.index = index
         self.expiration_ms = NOT_ENQUEUED
-        self._counter = counter
+        self._owner = owner
         # root.next is the head and root.prev the tail, so linking needs no case for the ends.
         root = TimerTaskEntry()
         root.next = root.prev = root
@@ -44,27 +45,20 @@ class TimerTaskList:
         """Return whether no task is left; a cancelled task has left already."""
         return self._root.next is self._root
 
-    def set_expiration(self, expiration_ms: int) -> bool:
-        """Set when the bucket is due, in ms; True if that changed, so it must be enqueued."""
-        if self.expiration_ms == expiration_ms:
-            return False
-        self.expiration_ms = expiration_ms
-        return True
-
     def add(self, entry: TimerTaskEntry) -> None:
         """Append `entry`; it leaves the bucket it was in, of the same timer, first."""
-        counter = self._counter
+        owner = self._owner
         if entry.next is not None:
             entry.remove()
         root = self._root
         tail = root.prev
         assert tail is not None
-        entry.counter = counter
+        entry.owner = owner
         entry.prev = tail
         entry.next = root
         tail.next = entry
         root.prev = entry
-        counter.count += 1
+        owner.count += 1
 
     def flush(self) -> list[TimerTask]:
         """Empty the bucket and return its tasks; its next use enqueues it again."""
@@ -73,6 +67,6 @@ class TimerTaskList:
             task.next = task.prev = None
         root = self._root
         root.next = root.prev = root
-        self._counter.count -= len(tasks)
+        self._owner.count -= len(tasks)
         self.expiration_ms = NOT_ENQUEUED
         return tasks

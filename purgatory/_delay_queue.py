@@ -7,13 +7,9 @@ Clock, so virtual time never blocks; `wakeup` ends a wait at once.
 
 import threading
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, cast
 
+from purgatory._timer_task_list import NOT_ENQUEUED, TimerTaskList
 from purgatory.clock import Clock
-from purgatory.timer_task_list import NOT_ENQUEUED, TimerTaskList
-
-if TYPE_CHECKING:
-    from purgatory.locks import LeafLock
 
 
 class DelayQueue:
@@ -24,16 +20,16 @@ class DelayQueue:
     Thread rule: whoever calls holds `lock`; `poll` releases it while it waits.
     """
 
-    __slots__ = ("_clock", "_condition", "_heap", "_waiting", "_wakeup", "first_changed")
+    __slots__ = ("_clock", "_condition", "_heap", "_waiting", "_wakeup", "first_changes")
 
-    def __init__(self, clock: Clock, lock: "LeafLock | threading.Lock") -> None:
+    def __init__(self, clock: Clock, lock: threading.Lock) -> None:
         self._clock = clock
-        self._condition = threading.Condition(cast("threading.Lock", lock))
+        self._condition = threading.Condition(lock)
         self._heap: list[tuple[int, int, int, TimerTaskList]] = []
         self._waiting = 0
         self._wakeup = False
-        # Set when a bucket comes that is due before all others; a LoopTimer looks and resets it.
-        self.first_changed = False
+        self.first_changes = 0
+        """How often a bucket came that was due before all others; a LoopTimer looks at it."""
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -43,7 +39,7 @@ class DelayQueue:
         heap = self._heap
         heappush(heap, (bucket.expiration_ms, bucket.level, bucket.index, bucket))
         if heap[0][3] is bucket:
-            self.first_changed = True
+            self.first_changes += 1
             if self._waiting:
                 self._condition.notify_all()
 
