@@ -83,8 +83,8 @@ def test_sizes_are_those_of_the_purgatory(traced):
         traced.park(KEY, delay_ms=1000)
         traced.clock.advance(WATCHED_AGE_MS)
     parked = [line for line in traced.lines() if line["event"] == "parked"]
-    # An operation is reported as parked before it is in the timer.
-    assert [line["num_delayed"] for line in parked] == [0, 1, 2]
+    # An operation is in the timer when it is reported as parked.
+    assert [line["num_delayed"] for line in parked] == [1, 2, 3]
     assert [line["watched"] for line in parked] == [0, 1, 2]
 
 
