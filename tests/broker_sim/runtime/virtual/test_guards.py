@@ -107,6 +107,19 @@ def test_error_of_a_task_that_nobody_awaits_fails_the_run(run):
     )
 
 
+def test_error_of_a_task_that_only_the_collector_finds_fails_the_run(run):
+    async def fails():
+        raise ValueError("lost error")
+
+    async def main():
+        cycle = [asyncio.create_task(fails())]
+        cycle.append(cycle)
+        await asyncio.sleep(1)
+
+    with pytest.raises(ValueError, match="lost error"):
+        run(main)
+
+
 def test_error_of_a_callback_fails_the_run(run):
     async def main():
         asyncio.get_running_loop().call_later(5, lambda: 1 // 0)
