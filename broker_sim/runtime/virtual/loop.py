@@ -15,7 +15,6 @@ import math
 import random
 import threading
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -210,9 +209,7 @@ class VirtualEventLoop(NetworkLoop):
         """
         if self._closed:
             raise RuntimeError("Event loop is closed")
-        if isinstance(executor, ProcessPoolExecutor):
-            raise EscapeError("run_in_executor: a process runs in real time; use a thread")
-        return self._workers.submit(partial(func, *args))
+        return self._workers.submit(partial(func, *args), executor)
 
     async def shutdown_default_executor(
         self,

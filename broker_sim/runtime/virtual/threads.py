@@ -158,8 +158,13 @@ class Workers:
         self._live: dict[Worker, None] = {}
         self._idle: asyncio.Future[None] | None = None
 
-    def submit(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
+    def submit(
+        self, function: Callable[[], Any], executor: concurrent.futures.Executor | None
+    ) -> asyncio.Future[Any]:
         """Run the function in a new worker; there are as many as are asked for."""
+        processes = sys.modules.get("concurrent.futures.process")  # slow to import, seldom needed
+        if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
+            raise EscapeError("run_in_executor: a process runs in real time; use a thread")
         future = self._loop.create_future()
         worker = Worker(self._loop, self, function, future)
         self._live[worker] = None

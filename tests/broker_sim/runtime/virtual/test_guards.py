@@ -107,6 +107,19 @@ def test_error_of_a_task_that_nobody_awaits_fails_the_run(run):
     )
 
 
+def test_error_of_a_task_that_only_the_collector_finds_fails_the_run(run):
+    async def fails():
+        raise ValueError("lost error")
+
+    async def main():
+        cycle = [asyncio.create_task(fails())]
+        cycle.append(cycle)
+        await asyncio.sleep(1)
+
+    with pytest.raises(ValueError, match="lost error"):
+        run(main)
+
+
 def test_error_of_a_callback_fails_the_run(run):
     async def main():
         asyncio.get_running_loop().call_later(5, lambda: 1 // 0)
@@ -172,6 +185,17 @@ class Node:
         weakref.finalize(self, on_gone)
 
 
+@pytest.fixture
+def _collector_on():
+    """Another test of the process may have left it off."""
+    was_on = gc.isenabled()
+    gc.enable()
+    yield
+    if not was_on:
+        gc.disable()
+
+
+@pytest.mark.usefixtures("_collector_on")
 @pytest.mark.parametrize("noise", [0, 5_000])
 def test_garbage_is_collected_at_counted_steps_only(run, noise):
     """Weak references and `__del__` act on the program: aiokafka's connections close themselves so."""
@@ -193,6 +217,7 @@ def test_garbage_is_collected_at_counted_steps_only(run, noise):
     assert gc.isenabled()
 
 
+@pytest.mark.usefixtures("_collector_on")
 def test_collector_is_as_it_was_after_stepping():
     loop = VirtualEventLoop()
     states = []

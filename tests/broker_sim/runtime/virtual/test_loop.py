@@ -153,11 +153,18 @@ def test_seeded_order_differs_between_seeds_and_repeats_for_each(run):
 def test_seeded_order_keeps_the_order_of_callbacks():
     loop = VirtualEventLoop(7, order="seeded")
     ran = []
+    tasks = []
+
+    async def turn(number):
+        tasks.append(number)
+
     for number in range(100):
         loop.call_soon(ran.append, number)
+        loop.create_task(turn(number))
     while loop.step():
         pass
-    assert ran == list(range(100))
+    assert ran == sorted(tasks) == list(range(100))
+    assert tasks != sorted(tasks)
 
 
 def test_unknown_order_is_refused():

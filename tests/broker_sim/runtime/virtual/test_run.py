@@ -78,6 +78,7 @@ def test_runs_own_garbage_is_gone_and_others_is_left_alone():
         inner.append(weakref.ref(Cycle()))
         await asyncio.sleep(1)
 
+    was_on = gc.isenabled()
     gc.disable()
     try:
         outer = weakref.ref(Cycle())
@@ -85,5 +86,6 @@ def test_runs_own_garbage_is_gone_and_others_is_left_alone():
         assert outer() is not None
         assert inner[0]() is None
     finally:
-        gc.enable()
+        if was_on:
+            gc.enable()
     assert gc.get_freeze_count() == 0

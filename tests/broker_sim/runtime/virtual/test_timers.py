@@ -36,6 +36,14 @@ def test_queue_gives_what_a_sorted_list_gives(plan):
     assert len(queue) == 0
 
 
+def test_throwing_cancelled_timers_out_keeps_the_count_of_the_others():
+    loop = VirtualEventLoop()
+    handles = [loop.call_later(3600, print) for _ in range(300)]
+    for number, handle in enumerate(handles[:250], 1):
+        handle.cancel()
+        assert len(loop._scheduled) == 300 - number
+
+
 def test_cancelled_timers_do_not_pile_up():
     loop = VirtualEventLoop()
     for _ in range(10_000):

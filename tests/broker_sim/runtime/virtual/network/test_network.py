@@ -111,6 +111,20 @@ def test_latency_may_differ_between_directions(run):
     assert run(main) == (asked, [0.062, 0.038, 0.031])
 
 
+def test_segment_with_less_latency_waits_for_the_one_before_it(run):
+    async def main():
+        network = asyncio.get_running_loop().network
+        client = await connect()
+        latencies = iter([100, 1, 0, 0])
+        network.latency_ms = lambda _source, _target: next(latencies)
+        client.transport.write(b"slow")
+        client.transport.write(b"fast")
+        await asyncio.sleep(1)
+        return client.received
+
+    assert run(main) == [(0.1, b"slow"), (0.1, b"fast")]
+
+
 def test_segments_that_wait_are_not_overtaken_when_latency_falls(run):
     async def main():
         network = asyncio.get_running_loop().network
@@ -187,6 +201,20 @@ def test_connection_with_unacknowledged_data_is_given_up_after_15_minutes(run):
         return loop.time(), type(error), error.errno
 
     assert run(main) == (924.6, TimeoutError, errno.ETIMEDOUT)
+
+
+def test_mending_one_cut_gives_no_time_to_another(run):
+    async def main():
+        loop = asyncio.get_running_loop()
+        client = await connect()
+        loop.network.cut("client", ANY)
+        loop.network.cut("nobody", ANY)
+        client.transport.write(b"x")
+        loop.call_later(500, loop.network.mend, "nobody", ANY)
+        await client.lost
+        return loop.time()
+
+    assert run(main) == 924.6
 
 
 def test_mended_in_time_the_connection_lives(run):

@@ -75,6 +75,27 @@ def test_drain_waits_for_the_reader(run_either):
     assert run_either(main) == (True, b"%d" % BIG_BYTES)
 
 
+def test_end_comes_after_all_that_was_written(run_either):
+    async def main():
+        received = []
+
+        async def read_all(reader, writer):
+            received.append(len(await reader.read()))
+
+        async with one_client(read_all) as address:
+            _, writer = await asyncio.open_connection(*address)
+            writer.write(bytes(BIG_BYTES))
+            assert writer.transport.get_write_buffer_size() > 0
+            writer.write_eof()
+            while not received:  # noqa: ASYNC110 - a real reader takes its time
+                await asyncio.sleep(0)
+            writer.close()
+            await writer.wait_closed()
+        return received
+
+    assert run_either(main) == [BIG_BYTES]
+
+
 def anonymous_tls(purpose) -> ssl.SSLContext:
     """A context that needs no certificate."""
     context = ssl.SSLContext(purpose)
