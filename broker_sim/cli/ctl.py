@@ -28,7 +28,7 @@ __all__ = ["command"]
 
 FAULT_OPTIONS = (
     click.Option(["--broker"], type=int, help="Only at this broker."),
-    click.Option(["--topic"], help="Only requests about this topic: Produce, Fetch, ListOffsets."),
+    click.Option(["--topic"], help="Only this topic, where the API answers by topic or partition."),
     click.Option(["--partition"], type=int, help="Only this partition of the topic."),
     click.Option(
         ["--error"], metavar="NAME", help="Answer this error, such as NOT_LEADER_OR_FOLLOWER."

@@ -21,6 +21,8 @@ class Setup:
     def __init__(self, make_frame_client):
         self.cluster = VirtualCluster(2)
         self.cluster.create_topic("t", assignments={0: [1, 2], 1: [1, 2], 2: [2, 1]})
+        self.internal = ("__consumer_offsets", 0)
+        self.cluster.create_topic("__consumer_offsets", assignments={0: [1]})
         self.broker = self.cluster.nodes.brokers[1]
         self.client = make_frame_client(self.broker.handle_frame)
         self.topic_id = self.broker.image.topics["t"].topic_id
@@ -165,12 +167,19 @@ def test_produce_without_records_is_refused(setup):
     assert errors_of(response) == {LED: ErrorCode.INVALID_RECORD}
 
 
-def test_only_the_admin_client_writes_to_internal_topics(setup):
-    name = "__consumer_offsets"
-    setup.cluster.create_topic(name, assignments={0: [1]})
-    key = (name, 0)
-    assert setup.errors(key, acks=1) == {key: ErrorCode.INVALID_TOPIC_EXCEPTION}
-    assert setup.errors(key, acks=1, client_id="__admin_client") == {key: ErrorCode.NONE}
+def test_produce_to_an_internal_topic_is_refused_and_the_others_are_appended(setup):
+    (response,) = setup.send(setup.internal, LED, acks=1)
+    found = dict(answers(response))
+    refused = found[setup.internal]
+    assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert (refused.base_offset, refused.log_start_offset) == (-1, -1)
+    assert found[LED].error_code == ErrorCode.NONE
+    assert (setup.end_offset(setup.internal), setup.end_offset(LED)) == (0, 1)
+
+
+def test_client_id_of_kafkas_admin_client_may_write_to_internal_topics(setup):
+    errors = setup.errors(setup.internal, acks=1, client_id="__admin_client")
+    assert errors == {setup.internal: ErrorCode.NONE}
 
 
 def test_transactional_batch_needs_a_transactional_id(setup):
