@@ -92,7 +92,11 @@ def test_faults_are_injected_and_healed(ctl):
 
 
 def test_status_is_a_table_or_json(ctl):
-    assert ctl("create-topic", "orders", "--partitions", "1", "--replication-factor", "3") == (0, "topic orders exists\n", "")
+    assert ctl("create-topic", "orders", "--partitions", "1", "--replication-factor", "3") == (
+        0,
+        "topic orders exists\n",
+        "",
+    )
     code, table, _ = ctl("status")
     assert code == 0
     assert "orders-0" in table
