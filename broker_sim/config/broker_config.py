@@ -74,7 +74,8 @@ class BrokerConfig(
     def from_mapping(cls, values: Mapping[str, GivenValue]) -> Self:
         """Return the configuration with `values` by Kafka's names, and defaults for the rest.
 
-        A value is Kafka's text for it, a number or a boolean. Raises ConfigError, one line, for an unknown name or a value that is not allowed.
+        A value is Kafka's text for it, a number or a boolean. Raises ConfigError, one line, for an
+        unknown name or a value that is not allowed.
         """
         return cls().with_overrides(values)
 

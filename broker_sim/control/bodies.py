@@ -61,7 +61,7 @@ class Body:
         if kind is not None:
             return self.take(name, kind) if required else self.take_optional(name, kind)
         if annotation.startswith("Mapping[str, "):
-            return self.take_texts(name)
+            return self.take_configs(name)
         if annotation.startswith("Mapping[int, list[int]]"):
             return self.take_assignments(name)
         raise TypeError(f"no JSON is known for parameter {name!r}: {annotation}")
@@ -82,12 +82,15 @@ class Body:
                 f"{name!r} must map partitions to lists of brokers, not {json.dumps(value)}"
             ) from None
 
-    def take_texts(self, name: str) -> dict[str, str]:
-        """Return a field that maps texts to texts; empty if absent."""
+    def take_configs(self, name: str) -> dict[str, str | int | float | bool]:
+        """Return a field that maps texts to texts, numbers and booleans; empty if absent."""
         self._known.append(name)
         value = self._fields.pop(name, None) or {}
-        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-            raise BadRequestError(f"{name!r} must map texts to texts, not {json.dumps(value)}")
+        kinds = (str, int, float, bool)
+        if not isinstance(value, dict) or not all(isinstance(v, kinds) for v in value.values()):
+            raise BadRequestError(
+                f"{name!r} must map texts to texts, numbers or booleans, not {json.dumps(value)}"
+            )
         return value
 
     def end(self) -> None:

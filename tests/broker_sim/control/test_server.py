@@ -63,6 +63,12 @@ def test_a_topic_is_created_with_its_configs(ask, cluster):
     assert [topic.name for topic in cluster.status().topics] == ["orders"]
 
 
+def test_configurations_of_a_topic_may_be_numbers_and_booleans(ask, cluster):
+    configs = {"min.insync.replicas": 2, "unclean.leader.election.enable": True, "flush.ms": "7"}
+    assert ask("POST", "/topics", {"name": "configured", "configs": configs})[0] == 200
+    assert cluster.status().topic("configured").partitions
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "reason"),
     [
@@ -90,7 +96,14 @@ def test_a_topic_is_created_with_its_configs(ask, cluster):
         ("POST", "/inject", {"api": "Fetch", "error": "NOTHING"}, 400, "no error 'NOTHING'"),
         ("POST", "/inject", {"api": "Fetch", "lose": "all"}, 400, "request or response, not 'all'"),
         ("POST", "/inject", {"api": "Fetch", "delay_ms": 1, "broker": 9}, 404, "no broker 9"),
-        ("POST", "/topics", {"name": "a", "configs": {"b": 1}}, 400, "must map texts to texts"),
+        (
+            "POST",
+            "/topics",
+            {"name": "a", "configs": {"b": [1]}},
+            400,
+            "texts, numbers or booleans",
+        ),
+        ("POST", "/topics", {"name": "a", "configs": {"b": 1}}, 400, "topic config name: b"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_reason(ask, method, path, body, status, reason):
