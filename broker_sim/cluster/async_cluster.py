@@ -132,7 +132,9 @@ class AsyncCluster:
         listener = self._listeners.pop(broker_id, None)
         if listener is not None:
             listener.cancel()
-        self._servers.pop(broker_id).close()
+        server = self._servers.pop(broker_id, None)
+        if server is not None:  # else a kill has ended a controlled shutdown
+            server.close()
 
     def _start_broker(self, broker_id: int) -> None:
         broker = self.nodes.start(broker_id)
@@ -198,8 +200,22 @@ class AsyncCluster:
         self.nodes.kill(broker_id)
         self._close_server(broker_id)
 
+    async def stop_broker(self, broker_id: int) -> None:
+        """Stop a broker by a controlled shutdown (SIGTERM); returns when its process has ended.
+
+        That takes about as long as `broker.heartbeat.interval.ms`; see `Nodes.stop`.
+        """
+        stopped = asyncio.Event()
+
+        def on_stopped() -> None:
+            self._close_server(broker_id)
+            stopped.set()
+
+        self.nodes.stop(broker_id, on_stopped)
+        await stopped.wait()
+
     async def restart(self, broker_id: int) -> None:
-        """Start a killed broker again on its port and its logs.
+        """Start a dead broker again on its port and its logs.
 
         Clients reach it when the controller has taken it in again, which is not before its last
         session has ended (``broker.session.timeout.ms`` after its last heartbeat).

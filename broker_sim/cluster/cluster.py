@@ -101,8 +101,12 @@ class Cluster:
         """End the broker's process without a word (SIGKILL); its logs stay."""
         self._do(self._cluster.kill, broker_id)
 
+    def stop_broker(self, broker_id: int) -> None:
+        """Stop a broker by a controlled shutdown (SIGTERM); returns when its process has ended."""
+        self._await(self._cluster.stop_broker(broker_id))
+
     def restart(self, broker_id: int) -> None:
-        """Start a killed broker again on its port and its logs."""
+        """Start a dead broker again on its port and its logs."""
         self._await(self._cluster.restart(broker_id))
 
     def set_link(self, source: int, target: int, *, drop: bool = False, delay_ms: int = 0) -> None:

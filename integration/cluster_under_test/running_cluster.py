@@ -65,13 +65,14 @@ def kafka_cluster(reference: ReferenceCluster) -> RunningCluster:
 
 
 class _Verbs:
-    """The verbs of a `Cluster`, where starting a broker is called ``restart``."""
+    """The verbs of a `Cluster`, some of which have other names there."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, "restart" if name == "start" else name)
+        names = {"start": "restart", "stop": "stop_broker"}
+        return getattr(self._cluster, names.get(name, name))
 
 
 def simulated_cluster(cluster: Cluster) -> RunningCluster:

@@ -72,6 +72,7 @@ class ReferenceCluster(ABC):
         """End every node and remove what they wrote; does nothing when there is nothing."""
 
     pause = resume = _unsupported(Fault.PAUSE)
+    stop = _unsupported(Fault.STOP)
     kill = start = _unsupported(Fault.KILL)
     disconnect = reconnect = _unsupported(Fault.DISCONNECT)
     disconnect_clients = reconnect_clients = _unsupported(Fault.DISCONNECT_CLIENTS)

@@ -346,12 +346,12 @@ class TestIsolate:
 class TestIsReady:
     def test_not_before_every_broker_has_heard_that_all_are_unfenced(self, cluster, nodes):
         nodes.kill(3)
-        cluster.run_until(lambda: not nodes.brokers[2].is_alive(3))
+        cluster.run_until(lambda: not nodes.brokers[2].metadata.is_alive(3))
         nodes.links.set_fault(CONTROLLER_ID, 2, LinkFault(drop=True))
         nodes.start(3)
         cluster.advance(0)
-        assert nodes.brokers[1].is_alive(3)
-        assert nodes.brokers[3].is_alive(3)
+        assert nodes.brokers[1].metadata.is_alive(3)
+        assert nodes.brokers[3].metadata.is_alive(3)
         assert not nodes.is_ready
         nodes.links.set_fault(CONTROLLER_ID, 2, LinkFault())
         cluster.advance(0)
