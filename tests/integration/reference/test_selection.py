@@ -89,7 +89,7 @@ def test_a_cluster_of_somebody_else_gets_no_faults():
 
 
 def test_local_processes_cannot_be_disconnected():
-    assert JvmCluster.faults == {Fault.PAUSE, Fault.KILL}
+    assert JvmCluster.faults == {Fault.PAUSE, Fault.STOP, Fault.KILL}
     with pytest.raises(UnsupportedFaultError, match=r"a jvm reference has no way to disconnect"):
         JvmCluster().disconnect(2)
 
