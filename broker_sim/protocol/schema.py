@@ -155,9 +155,9 @@ def load_message(name: str) -> MessageSpec:
 @cache
 def _lines() -> dict[str, str]:
     """Return the unparsed line of each message; every line starts with its name."""
-    # Through the loader, so that the package also works from within an archive; one that is known as
-    # ./NAME (executors of Spark know it so) wants exactly that prefix, which Path would take away.
-    path = os.path.join(os.path.dirname(__file__), "schemas.jsonl")  # noqa: PTH118, PTH120
+    # Through the loader, so that the package also works inside an archive. Executors of Spark name
+    # the archive ./NAME, and the loader needs exactly that prefix, which Path would remove.
+    path = os.path.join(os.path.dirname(__file__), "schemas.jsonl")  # noqa: PTH118, PTH120 - as above
     loader: Any = __spec__.loader
     text: str = loader.get_data(path).decode()
     start = len('{"name":"')
