@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from integration.broker_verbs import Fault
 from integration.clients.admin import brokers_of, quorum_leader
@@ -64,26 +64,12 @@ def kafka_cluster(reference: ReferenceCluster) -> RunningCluster:
     )
 
 
-class _Verbs:
-    """The verbs of a `Cluster`; a scenario times by itself how long a start takes."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, name)
-
-    def start(self, broker: int, *, wait: bool = True) -> None:
-        del wait
-        self._cluster.start(broker, wait=False)
-
-
 def simulated_cluster(cluster: Cluster) -> RunningCluster:
     """Return a simulated cluster that runs; its controller is a process of its own."""
     return RunningCluster(
         bootstrap_servers=cluster.bootstrap_servers,
         addresses={broker: cluster.address(broker) for broker in range(1, BROKERS + 1)},
-        verbs=cast("BrokerVerbs", _Verbs(cluster)),
+        verbs=cluster,
         faults=frozenset(Fault),
         controller_broker=lambda: None,
         is_ours=True,
