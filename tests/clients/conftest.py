@@ -29,7 +29,8 @@ class Simulator:
     def create_topic(self, partitions=1, replication_factor=3, **configs):
         """Return the name of a new topic; configs with ``_`` for ``.``."""
         name = f"topic-{next(self._numbers)}"
-        self.control.post(
+        self.control.request(
+            "POST",
             "/topics",
             {
                 "name": name,
@@ -79,12 +80,12 @@ def frozen_followers(simulator):
         state = simulator.partition(topic)
         for broker in state["isr"]:
             if broker != state["leader"]:
-                simulator.control.post(f"/brokers/{broker}/pause")
+                simulator.control.request("POST", f"/brokers/{broker}/pause")
                 paused.append(broker)
 
     yield freeze
     for broker in paused:
-        simulator.control.post(f"/brokers/{broker}/resume")
+        simulator.control.request("POST", f"/brokers/{broker}/resume")
 
 
 def pytest_collection_modifyitems(items):
