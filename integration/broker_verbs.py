@@ -16,6 +16,7 @@ class Fault(StrEnum):
     """What can be done to a broker; a scenario names the faults that it needs."""
 
     PAUSE = "pause"
+    STOP = "stop"
     KILL = "kill"
     DISCONNECT = "disconnect"
     DISCONNECT_CLIENTS = "disconnect clients"
@@ -30,11 +31,14 @@ class BrokerVerbs(Protocol):
     def resume(self, broker: int, /) -> None:
         """Let a paused broker continue from where it was."""
 
+    def stop(self, broker: int, /) -> None:
+        """Stop a broker by a controlled shutdown (SIGTERM) and wait until its process has ended."""
+
     def kill(self, broker: int, /) -> None:
         """Kill a broker process (SIGKILL). Its logs survive."""
 
     def start(self, broker: int, /, *, wait: bool = True) -> None:
-        """Start a killed broker on its old logs and port; `wait` until it serves clients."""
+        """Start a dead broker on its old logs and port; `wait` until it serves clients."""
 
     def disconnect(self, broker: int, /) -> None:
         """Drop all packets between a broker and the others; clients still reach it."""

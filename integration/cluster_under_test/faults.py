@@ -16,14 +16,19 @@ __all__ = ["Faults"]
 
 UNDONE_BY: Final = {
     "pause": "resume",
+    "stop": "start",
     "kill": "start",
     "disconnect": "reconnect",
     "disconnect_clients": "reconnect_clients",
 }
 """The verbs of `BrokerVerbs`: each that causes a fault, and the one that ends it."""
-UNDOES: Final = {undo: fault for fault, undo in UNDONE_BY.items()}
-ENDED_BY_A_KILL: Final = ("pause", "disconnect_clients")
-CLIENTS_CANNOT_REACH: Final = ("pause", "kill", "disconnect_clients")
+UNDOES: Final = {
+    undo: [fault for fault, ended_by in UNDONE_BY.items() if ended_by == undo]
+    for undo in UNDONE_BY.values()
+}
+END_THE_PROCESS: Final = ("stop", "kill")
+ENDED_WITH_THE_PROCESS: Final = ("pause", "disconnect_clients")
+CLIENTS_CANNOT_REACH: Final = ("pause", "stop", "kill", "disconnect_clients")
 
 
 class _Verb:
@@ -47,6 +52,7 @@ class Faults:
 
     pause = _Verb()
     resume = _Verb()
+    stop = _Verb()
     kill = _Verb()
     start = _Verb(wait=False)
     disconnect = _Verb()
@@ -67,9 +73,10 @@ class Faults:
             self._any_so_far = True
             self._brokers_with[verb].add(broker)
         else:
-            self._brokers_with[UNDOES[verb]].discard(broker)
-        if verb == "kill":
-            for fault in ENDED_BY_A_KILL:
+            for fault in UNDOES[verb]:
+                self._brokers_with[fault].discard(broker)
+        if verb in END_THE_PROCESS:
+            for fault in ENDED_WITH_THE_PROCESS:
                 self._brokers_with[fault].discard(broker)
         return called_ms
 

@@ -20,6 +20,7 @@ from integration.scenarios.families.produce import (
     produce_timeouts,
 )
 from integration.scenarios.families.replication import (
+    controlled_shutdown,
     elections,
     fencing_epochs,
     high_watermark,
@@ -50,6 +51,7 @@ FAMILIES: Final = (
     fencing_epochs,
     delete_records,
     elections,
+    controlled_shutdown,
     idempotence,
     pipelining,
     connectivity,

@@ -74,6 +74,7 @@ class ReferenceCluster(ABC):
         """Kill every node and remove its files; does nothing if none was started."""
 
     pause = resume = _unsupported(Fault.PAUSE)
+    stop = _unsupported(Fault.STOP)
     kill = start = _unsupported(Fault.KILL)
     disconnect = reconnect = _unsupported(Fault.DISCONNECT)
     disconnect_clients = reconnect_clients = _unsupported(Fault.DISCONNECT_CLIENTS)

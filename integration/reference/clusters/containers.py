@@ -1,7 +1,7 @@
 """Three real Kafka nodes in containers on one network, started by testcontainers.
 
 Clients reach every broker on a port of 127.0.0.1, which it keeps when it is killed and started
-again. A pause freezes the container, a kill is SIGKILL. A broker is disconnected inside the
+again. A pause freezes the container, a stop is SIGTERM, a kill SIGKILL. A broker is disconnected inside the
 containers: blackhole routes on both sides drop all packets between the brokers, and clients still
 reach them.
 """
@@ -40,6 +40,7 @@ __all__ = ["ContainerCluster"]
 INTERNAL_PORT = 19092
 CONTROLLER_PORT = 19093
 EXTERNAL_PORT = 9092
+END_TIMEOUT_S = 30
 DATA_DIRECTORY = "/tmp/kafka-data"  # noqa: S108 - in the container, writable in every image
 OWNER_LABEL = "broker-sim.owner"
 
@@ -99,17 +100,25 @@ class ContainerCluster(StartedCluster):
         """Unfreeze the container."""
         self._container(broker).unpause()
 
+    def stop(self, broker: int) -> None:
+        """Send SIGTERM and wait for the end; the container keeps its data."""
+        self._end(broker, "SIGTERM")
+
     def kill(self, broker: int) -> None:
         """Send SIGKILL and wait for the end; the container keeps its data."""
         container = self._container(broker)
-        if broker not in self._expected_to_run:
-            raise ReferenceClusterError(f"broker {broker} does not run")
-        self._expected_to_run.discard(broker)
         container.reload()
         if container.status == "paused":
             container.unpause()  # Docker does not kill a frozen container
-        container.kill("SIGKILL")
-        container.wait(timeout=30)
+        self._end(broker, "SIGKILL")
+
+    def _end(self, broker: int, signal_name: str) -> None:
+        if broker not in self._expected_to_run:
+            raise ReferenceClusterError(f"broker {broker} does not run")
+        self._expected_to_run.discard(broker)
+        container = self._container(broker)
+        container.kill(signal_name)
+        container.wait(timeout=END_TIMEOUT_S)
 
     def start(self, broker: int, *, wait: bool = True) -> None:
         """Start the container again, with its data and its port."""

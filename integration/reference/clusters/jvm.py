@@ -1,7 +1,7 @@
 """Three real Kafka nodes as local processes on loopback, for machines with Java but no Docker.
 
-A pause is SIGSTOP, a kill SIGKILL. Packets between processes of one machine cannot be dropped
-without root, so this reference disconnects neither a broker nor its clients.
+A pause is SIGSTOP, a stop SIGTERM, a kill SIGKILL. Packets between processes of one machine cannot
+be dropped without root, so this reference disconnects neither a broker nor its clients.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class JvmCluster(StartedCluster):
     """Three local processes; see `ReferenceCluster` for the verbs."""
 
     kind: ClassVar[str] = "jvm"
-    faults: ClassVar[frozenset[Fault]] = frozenset({Fault.PAUSE, Fault.KILL})
+    faults: ClassVar[frozenset[Fault]] = frozenset({Fault.PAUSE, Fault.STOP, Fault.KILL})
 
     def __init__(
         self,
@@ -119,6 +119,13 @@ class JvmCluster(StartedCluster):
     def resume(self, broker: int) -> None:
         """Send SIGCONT."""
         self._process(broker).send_signal(signal.SIGCONT)
+
+    def stop(self, broker: int) -> None:
+        """Send SIGTERM and wait for the end."""
+        process = self._process(broker)
+        process.terminate()
+        process.wait(END_TIMEOUT_S)
+        del self._processes[broker]
 
     def kill(self, broker: int) -> None:
         """Send SIGKILL and wait for the end."""

@@ -197,11 +197,12 @@ def forgetful_cluster():
         yield running
 
 
-def test_a_killed_broker_breaks_its_connections_and_comes_back_on_its_port(forgetful_cluster):
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_broker_that_ends_closes_its_connections_and_comes_back_on_its_port(forgetful_cluster, end):
     cluster = forgetful_cluster
     address = cluster.address(3)
     client = Client(address)
-    cluster.kill(3)
+    getattr(cluster, end)(3)
     assert client.is_closed_by_broker()
     client.close()
     with pytest.raises(ConnectionRefusedError):
@@ -312,6 +313,21 @@ def test_an_async_cluster_lives_on_the_loop_of_its_caller():
 
     _, response = decode_response(18, 0, asyncio.run(main()))
     assert response.error_code == ErrorCode.NONE
+
+
+def test_kill_ends_a_controlled_shutdown_that_does_not_come_to_its_end():
+    async def live():
+        async with AsyncCluster(brokers=1) as cluster:
+            cluster.disconnect(1)  # so the controller never hears that it wants to stop
+            stopping = asyncio.ensure_future(cluster.stop(1))
+            await asyncio.sleep(0)
+            assert not stopping.done()
+            with pytest.raises(WrongStateError, match="shutting down already"):
+                await cluster.stop(1)
+            cluster.kill(1)
+            await stopping
+
+    asyncio.run(live())
 
 
 def test_stopping_gives_the_ports_back_and_ends_all_threads():

@@ -73,17 +73,24 @@ def test_fault_that_a_scenario_ended_is_not_undone_again(faults, recorder, verb)
     assert recorder.calls == [(verb, 3), call_of(UNDONE_BY[verb], 3)]
 
 
-def test_killed_broker_is_only_started_again(faults, recorder):
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_broker_that_ended_is_only_started_again(faults, recorder, end):
     faults.pause(2)
     faults.disconnect_clients(2)
-    faults.kill(2)
+    getattr(faults, end)(2)
     faults.undo_all()
     assert recorder.calls[3:] == [call_of("start", 2)]
 
 
 @pytest.mark.parametrize(
     ("verb", "answers"),
-    [("pause", False), ("kill", False), ("disconnect_clients", False), ("disconnect", True)],
+    [
+        ("pause", False),
+        ("stop", False),
+        ("kill", False),
+        ("disconnect_clients", False),
+        ("disconnect", True),
+    ],
 )
 def test_clients_get_answers_unless_the_fault_is_in_between(faults, verb, answers):
     assert faults.can_answer(2)

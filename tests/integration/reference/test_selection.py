@@ -79,7 +79,7 @@ def test_an_address_of_somebody_else_takes_no_broker_configuration():
 def test_a_cluster_of_somebody_else_gets_no_faults():
     cluster = BootstrapCluster("kafka:9092")
     assert cluster.faults == frozenset()
-    for verb in (cluster.pause, cluster.resume, cluster.kill, cluster.start):
+    for verb in (cluster.pause, cluster.resume, cluster.stop, cluster.kill, cluster.start):
         with pytest.raises(UnsupportedFaultError, match=r"--reference containers"):
             verb(1)
     with pytest.raises(UnsupportedFaultError, match=r"no way to disconnect \(broker 1\)"):
@@ -89,7 +89,7 @@ def test_a_cluster_of_somebody_else_gets_no_faults():
 
 
 def test_local_processes_cannot_be_disconnected():
-    assert JvmCluster.faults == {Fault.PAUSE, Fault.KILL}
+    assert JvmCluster.faults == {Fault.PAUSE, Fault.STOP, Fault.KILL}
     with pytest.raises(UnsupportedFaultError, match=r"a jvm reference has no way to disconnect"):
         JvmCluster().disconnect(2)
 
