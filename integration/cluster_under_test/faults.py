@@ -22,6 +22,10 @@ UNDONE_BY: Final = {
     "disconnect_clients": "reconnect_clients",
 }
 """The verbs of `BrokerVerbs`: each that causes a fault, and the one that ends it."""
+UNDOES: Final = {
+    undo: [fault for fault, ended_by in UNDONE_BY.items() if ended_by == undo]
+    for undo in UNDONE_BY.values()
+}
 END_THE_PROCESS: Final = ("stop", "kill")
 ENDED_WITH_THE_PROCESS: Final = ("pause", "disconnect_clients")
 CLIENTS_CANNOT_REACH: Final = ("pause", "stop", "kill", "disconnect_clients")
@@ -68,8 +72,8 @@ class Faults:
         if verb in UNDONE_BY:
             self._any_so_far = True
             self._brokers_with[verb].add(broker)
-        for fault, undo in UNDONE_BY.items():
-            if verb == undo:
+        else:
+            for fault in UNDOES[verb]:
                 self._brokers_with[fault].discard(broker)
         if verb in END_THE_PROCESS:
             for fault in ENDED_WITH_THE_PROCESS:

@@ -79,7 +79,7 @@ def test_an_address_of_somebody_else_takes_no_broker_configuration():
 def test_a_cluster_of_somebody_else_gets_no_faults():
     cluster = BootstrapCluster("kafka:9092")
     assert cluster.faults == frozenset()
-    for verb in (cluster.pause, cluster.resume, cluster.kill, cluster.start):
+    for verb in (cluster.pause, cluster.resume, cluster.stop, cluster.kill, cluster.start):
         with pytest.raises(UnsupportedFaultError, match=r"--reference containers"):
             verb(1)
     with pytest.raises(UnsupportedFaultError, match=r"no way to disconnect \(broker 1\)"):
