@@ -14,12 +14,11 @@ from broker_sim.runtime.process import ProcessState
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+    from prometheus_client import Metric
+    from prometheus_client.core import GaugeMetricFamily
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes import Nodes
-
-    Family = CounterMetricFamily | GaugeMetricFamily
 
 __all__ = ["metrics_text"]
 
@@ -39,7 +38,7 @@ def metrics_text(nodes: Nodes) -> str:
         ) from error
 
     class NodesCollector(Collector):
-        def collect(self) -> Iterator[Family]:
+        def collect(self) -> Iterator[Metric]:
             yield from _purgatory_families(nodes)
             yield from _replica_families(nodes)
             yield from _controller_families(nodes)
@@ -55,7 +54,7 @@ def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, text, labels=labels)
 
 
-def _purgatory_families(nodes: Nodes) -> Iterator[Family]:
+def _purgatory_families(nodes: Nodes) -> Iterator[Metric]:
     from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
 
     labels = ("delayedoperation", "broker")
@@ -81,7 +80,7 @@ def _purgatory_families(nodes: Nodes) -> Iterator[Family]:
     yield from expired.values()
 
 
-def _replica_families(nodes: Nodes) -> Iterator[Family]:
+def _replica_families(nodes: Nodes) -> Iterator[Metric]:
     gauges = {
         "partitioncount": "Partitions with a replica on the broker.",
         "leadercount": "Partitions that the broker leads.",
@@ -99,7 +98,7 @@ def _replica_families(nodes: Nodes) -> Iterator[Family]:
     yield from _isr_families(nodes)
 
 
-def _isr_families(nodes: Nodes) -> Iterator[Family]:
+def _isr_families(nodes: Nodes) -> Iterator[Metric]:
     from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
 
     counters = {
@@ -130,7 +129,7 @@ def _replica_figures(broker: Broker) -> dict[str, int]:
     }
 
 
-def _controller_families(nodes: Nodes) -> Iterator[Family]:
+def _controller_families(nodes: Nodes) -> Iterator[Metric]:
     status = nodes.controller.describe()
     figures = {
         "activebrokercount": ("Registered brokers, not fenced.", status.active_broker_count),
