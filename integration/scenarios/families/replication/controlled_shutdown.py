@@ -1,4 +1,4 @@
-"""Brokers that stop by themselves. Kafka: BrokerServer.shutdown, BrokerLifecycleManager, KIP-631."""
+"""Controlled shutdowns of brokers. Kafka: BrokerServer.shutdown, BrokerLifecycleManager, KIP-631."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LONG_MS = 30_000
 def a_stopped_leader_hands_over_before_it_goes_and_is_let_in_again_after_its_session(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """One more leader epoch, out of every ISR; the sockets close when the others' heartbeats came."""
+    """One more leader epoch, out of every ISR; its sockets close after the others' next heartbeats."""
     led = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     followed = cluster.topics.create()
     cluster.connect(cluster.second).produce(led, b"before")
@@ -78,7 +78,7 @@ def a_stopped_leader_hands_over_before_it_goes_and_is_let_in_again_after_its_ses
 def requests_parked_at_a_stopping_leader_are_answered_when_it_loses_its_leadership(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Produce NOT_LEADER_OR_FOLLOWER; a frozen broker holds the end up until it is fenced."""
+    """NOT_LEADER_OR_FOLLOWER for the produce; a paused broker delays the end until it is fenced."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     cluster.connect(cluster.second).produce(topic, b"before")
     paused_ms = cluster.faults.pause(cluster.third)
@@ -110,7 +110,7 @@ def requests_parked_at_a_stopping_leader_are_answered_when_it_loses_its_leadersh
 def an_only_replica_that_was_stopped_leads_again_with_all_records(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """No leader and no ISR while it is away: LEADER_NOT_AVAILABLE; two more leader epochs in all."""
+    """No leader and no ISR while it is down: LEADER_NOT_AVAILABLE; two more leader epochs in all."""
     topic = cluster.topics.create([cluster.second])
     cluster.connect(cluster.second).produce(topic, b"kept", acks=1)
     cluster.faults.stop(cluster.second)

@@ -137,7 +137,7 @@ def test_every_problem_of_a_lifecycle_is_named(broken, life, event):
 def test_a_run_in_virtual_time_is_traced_by_the_contract_and_breaks_nothing(spark, tmp_path):
     from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
     from broker_sim.cluster.virtual_cluster import VirtualCluster
-    from broker_sim.trace.trace import Trace
+    from broker_sim.trace import Trace
     from integration.pipeline.jobs import ingest, lifecycle
 
     out = str(tmp_path)

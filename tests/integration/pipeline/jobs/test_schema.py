@@ -22,7 +22,7 @@ def judge(spark):
 
 
 def test_the_contract_names_the_fields_of_the_trace():
-    from broker_sim.trace.trace import FIELDS
+    from broker_sim.trace import FIELDS
 
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from integration.pipeline.jobs.schema import EVENT_SCHEMA
