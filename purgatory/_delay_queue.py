@@ -71,7 +71,7 @@ class DelayQueue:
         return bucket
 
     def wakeup(self) -> None:
-        """End the wait of the thread in `poll` at once, or that of the next to come there."""
+        """End the wait of the thread in `poll` at once, or that of the next thread to call it."""
         self._wakeup = True
         self._condition.notify_all()
 

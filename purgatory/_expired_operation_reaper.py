@@ -1,4 +1,4 @@
-"""The thread that expires operations whose time is over and purges those that are completed.
+"""The thread that expires operations and purges those that are completed.
 
 Mirrors DelayedOperationPurgatory.ExpiredOperationReaper. Deliberate difference: it is a daemon
 thread, so a purgatory that nobody shuts down does not keep a process alive.
@@ -12,7 +12,7 @@ from typing import Protocol
 _LOGGER = logging.getLogger(__name__)
 
 WORK_TIMEOUT_MS = 200
-"""How long one round waits for something to expire."""
+"""How long one round waits for something to expire; so a purge that is due comes at most so late."""
 
 
 class Reaper(Protocol):

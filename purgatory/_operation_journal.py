@@ -1,7 +1,7 @@
-"""Turns what happens to operations into the observer's events, each operation ended once.
+"""Reports the life of operations to the observer: each operation ends exactly once.
 
-Kafka has no counterpart. Exists only where a purgatory has an observer. Without one, operations
-pay a comparison with None.
+Kafka has no counterpart. Only a purgatory with an observer has a journal; without one, completing an
+operation costs one comparison more.
 """
 
 import threading
@@ -12,9 +12,9 @@ from purgatory.delayed_operation import DelayedOperation
 from purgatory.observer import KEY_PREFIX, OTHER, PurgatoryObserver
 
 _Attempt = tuple[DelayedOperation, str, object, int | None]
-"""Why this thread may be about to complete an operation: (operation, by, key, lateness_ms).
+"""Why this thread may complete an operation: (operation, by, key, lateness_ms).
 
-A plain tuple, and the key not yet text, because every try of a watched operation makes one.
+A plain tuple with the key as it is, because every try of a watched operation makes one.
 """
 
 
@@ -24,7 +24,7 @@ class PurgatoryJournal:
     # The lock is held while the observer is called: otherwise another thread could report the end
     # of an operation between the decision to report it as parked and the report. It is taken
     # after an operation's lock and before the purgatory's, which the observer may need to read
-    # figures; cancel_all reports under it, so it is reentrant.
+    # figures. cancel_all reports under it, so it is reentrant.
 
     __slots__ = ("_attempts", "_clock", "_lock", "_observer", "_open")
 
@@ -40,9 +40,9 @@ class PurgatoryJournal:
         if operation.next is None:
             operation.expiration_ms = self._clock.now_ms() + operation.delay_ms
         with self._lock:
-            # Who completes it sets `completed` and then takes this lock to report the end. Either
-            # that comes after this, and finds the operation here, or it came before, and then
-            # `completed` is seen, and nothing at all is reported.
+            # Whoever completes it sets `completed` and then takes this lock to report the end. Either
+            # they take it after this and find the operation here, or they took it before. Then
+            # `completed` is seen here, and nothing is reported.
             if not operation.completed:
                 self._open[operation.operation_id] = operation
                 self._observer.tried(operation, keys)
@@ -60,7 +60,7 @@ class PurgatoryJournal:
         action: Callable[[], bool],
         lateness_ms: int | None = None,
     ) -> bool:
-        """Call `action`; if this thread completes `operation` in it, it was `by` that."""
+        """Call `action`; if it completes `operation`, `by` is reported as the reason."""
         stack = self._attempts_of_thread()
         stack.append((operation, by, "", lateness_ms))
         try:
@@ -88,7 +88,7 @@ class PurgatoryJournal:
             if self._open.pop(operation.operation_id, None) is None:
                 return
             stack = self._attempts_of_thread()
-            # An operation completed from within another's on_complete is nobody's attempt.
+            # Another operation's on_complete may have completed this one: that is no attempt at it.
             if not stack or stack[-1][0] is not operation:
                 self._observer.completed(operation, OTHER)
                 return

@@ -1,4 +1,4 @@
-"""Delayed operations for coroutines: park, and await what comes of it.
+"""Delayed operations that coroutines can await.
 
 Kafka has no counterpart; its requests are answered from callbacks.
 """
@@ -15,9 +15,9 @@ from purgatory.loop_timer import call_on_loop
 class AwaitableOperation(DelayedOperation):
     """Completes when `condition()` is true; `await` it on the loop it was made on.
 
-    What comes back is True if the condition was found met, False if the operation ended without:
-    its time was over, or somebody forced it. When the awaiting task is cancelled, the operation
-    leaves its timer. An event's thread may be any; `condition` is called on it, one at a time.
+    The result is True if the condition was found met, else False: the operation expired, or somebody
+    forced it. When the awaiting task is cancelled, the operation leaves its timer. Events may come
+    from any thread; `condition` is called there, by one thread at a time.
 
     Subclasses may override `on_complete`, and have to call this one.
     """
@@ -43,7 +43,7 @@ class AwaitableOperation(DelayedOperation):
         call_on_loop(self._loop, self._resolve)
 
     def on_expiration(self) -> None:
-        """Do nothing more: whoever awaits it is told by False."""
+        """Do nothing more: `on_complete` has woken up whoever awaits it."""
 
     def __await__(self) -> Generator[Any, None, bool]:
         try:

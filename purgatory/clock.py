@@ -33,7 +33,7 @@ class Clock:
 
     @abstractmethod
     def now_ms(self) -> int:
-        """Monotonic time in whole milliseconds, rounded down; its zero means nothing."""
+        """Monotonic time in whole ms, rounded down; only differences between readings mean something."""
         raise NotImplementedError
 
     @abstractmethod

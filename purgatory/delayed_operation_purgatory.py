@@ -49,17 +49,17 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     #                        `completed` and the links of the operations
     # The second is a leaf: while it is held no other lock is taken and no method of an operation is
     # called. An operation that has never been in a purgatory is guarded by UNPARKED.lock instead.
+    # An observed purgatory has a third lock, its journal's, which is taken between the two.
     #
     # 1) try_complete_else_watch makes the operation the purgatory's (TaskOwner.adopt). From now on
     #    its fields are guarded by the purgatory's lock.
     # 2) It takes the operation's lock and holds it until 5.
     # 3) It tries. If that fails:
-    # 4) Under the purgatory's lock, in one step, the operation comes into the list of every key.
-    #    After shutdown this raises, and nothing has come into any list.
+    # 4) Under the purgatory's lock, in one step, the operation comes into the timer and into the
+    #    list of every key. After shutdown this raises, and the operation is in none of them.
     # 5) It tries again: an event that came too early for the lists came early enough for this try.
-    #    If that completes it, it leaves the lists at once.
-    # 6) Under the purgatory's lock the operation comes into the timer. Whoever completed it after 5
-    #    may have found it in no bucket: so if it is completed by now, it is taken out again.
+    #    If the operation is complete then, it leaves the lists at once.
+    # 6) If the delay is 0, the operation goes to the executor, now that all locks are free.
     # 7) check_and_complete copies the list of the key under the purgatory's lock, releases it, and
     #    tries one operation after the other, each under the operation's lock. It waits for that
     #    lock, so it never misses that the condition is met because another attempt is under way.
@@ -82,8 +82,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     # c) thread B waits for the exclusive side of that state's lock
     # d) thread C calls check_and_complete, takes the operation's lock, and wants the shared side,
     #    which has to queue behind B
-    # e) A wants the operation's lock for its last try, which C holds: A, B and C wait for ever
-    # As it is, C cannot get the operation's lock before A is done with it.
+    # e) A wants the operation's lock for its last try, which C holds: a deadlock of A, B and C
+    # Because A holds the operation's lock from the start, C cannot get it before A is done.
     #
     # What remains is the caller's part: an event must not be announced under an exclusive lock.
     # a) thread A parks an operation, holds its lock, and its try_complete wants lock L
@@ -138,7 +138,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         owner = self._owner
         if operation.owner is not owner:
             if operation.one_thread and operation.owner is UNPARKED:
-                operation.owner = owner  # nobody else knows it
+                operation.owner = owner  # no other thread knows the operation
             else:
                 owner.adopt(operation)
         if self._journal is not None:

@@ -1,4 +1,4 @@
-"""A look inside: frozen pictures of a timer's wheels and of a purgatory's watch lists.
+"""Frozen snapshots of a timer's wheels and of a purgatory's watch lists.
 
 Kafka has no counterpart; its purgatories show two gauges.
 """
@@ -67,7 +67,7 @@ class WheelSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class TimerSnapshot:
-    """A timer at one moment: all its wheels are of the same."""
+    """A timer; all its wheels are of one moment."""
 
     now_ms: int
     wheels: tuple[WheelSnapshot, ...]
@@ -91,7 +91,7 @@ class WatchListSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class PurgatorySnapshot:
-    """A purgatory. Each watch list is of one moment, and so is the timer; they may be apart."""
+    """A purgatory. The watch lists are of one moment, the timer of another a little later."""
 
     name: str
     statistics: PurgatoryStatistics

@@ -23,7 +23,7 @@ def call_on_loop(
     loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any
 ) -> None:
     """Call `callback` at once if this thread runs `loop`, else soon on the thread that does."""
-    if asyncio._get_running_loop() is loop:  # noqa: SLF001 - public, for whoever knows loops
+    if asyncio._get_running_loop() is loop:  # noqa: SLF001 - documented for those who write event loops
         callback(*args)
     else:
         loop.call_soon_threadsafe(callback, *args)

@@ -1,9 +1,9 @@
-"""What classes tell the compiler of the native build; without it, nothing at all.
+"""The decorator by which a class tells mypyc how it may be used; without mypyc it does nothing.
 
 The hot modules are ordinary Python that mypyc can compile (see hatch_build.py). A native class can
-only be subclassed from Python if it says so. It must not inherit from ABC: objects of its subclasses
-would end the process when they are referred to weakly. So methods that have to be written are only
-abstract to the type checker, and raise NotImplementedError in both builds.
+only be subclassed from Python if it says so. It must not inherit from ABC: a weak reference to an
+object of a subclass would crash the process. So abstract methods are abstract only to the type
+checker, and raise NotImplementedError in both builds.
 """
 
 from collections.abc import Callable

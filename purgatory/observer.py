@@ -1,4 +1,4 @@
-"""Who may watch the life of delayed operations.
+"""The interface of those who are told of each step in an operation's life.
 
 Kafka has no counterpart; the events are those of the broker's trace.
 """
@@ -27,23 +27,23 @@ class PurgatoryObserver(Protocol):
     """
 
     def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """Take note that `try_complete_else_watch` begins."""
+        """Handle the start of `try_complete_else_watch`."""
 
     def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """Take note that it has to wait: it is watched under `keys` and is in the timer."""
+        """Handle that it has to wait: it is watched under `keys` and is in the timer."""
 
     def completed(self, operation: DelayedOperation, by: str, /) -> None:
-        """Take note that it was completed before its time, and `on_complete` has run.
+        """Handle its completion before its deadline; `on_complete` has run.
 
         `by`: "immediate" (within try_complete_else_watch), "key:<key>" (check_and_complete),
         "other" (somebody called force_complete) or "shutdown".
         """
 
     def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
-        """Take note that its time was over; `on_complete` has run, `on_expiration` follows."""
+        """Handle its expiry; `on_complete` has run, `on_expiration` follows."""
 
     def cancelled(self, operation: DelayedOperation, /) -> None:
-        """Take note that it was dropped uncompleted.
+        """Handle that it was dropped uncompleted.
 
         By cancel_for_key or shutdown, or because try_complete_else_watch raised an exception.
         If it is still watched under other keys and completed later, that is not reported.

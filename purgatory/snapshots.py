@@ -1,4 +1,4 @@
-"""What a timer and a purgatory show of themselves: frozen values, safe to keep and to share.
+"""Frozen values that a timer and a purgatory return: safe to keep and to share.
 
 `PurgatoryStatistics` carries Kafka's gauges PurgatorySize and NumDelayedOperations; the list of
 parked operations has no counterpart in Kafka.
@@ -27,7 +27,7 @@ class TimerStatistics:
     levels: int
     """Levels of the wheel that exist by now."""
     expired: int
-    """Tasks whose time came, since the start."""
+    """Tasks that expired, since the start."""
     expired_per_second: float
     """The same per second, over the last minute."""
 
@@ -50,13 +50,13 @@ class PurgatoryStatistics:
     total_watched: int
     """Operations that had to be watched, since the start."""
     expired: int
-    """Operations whose time came, since the start."""
+    """Operations that expired, since the start."""
     expired_per_second: float
     """The same per second, over the last minute (ExpiresPerSec)."""
 
     @property
     def completed(self) -> int:
-        """Watched operations that ended before their time, completed or cancelled."""
+        """Watched operations that ended before their deadline, completed or cancelled."""
         return self.total_watched - self.num_delayed - self.expired
 
 

@@ -3,7 +3,7 @@
 Mirrors org.apache.kafka.server.util.timer.Timer and SystemTimer. Deliberate differences: the
 time comes from the injected Clock (Kafka's `add` reads the system clock itself); expired tasks
 are handed over after the lock is released, so an executor may run them on the spot; the timer
-can say when it next has something to do, which is what a simulator steps by.
+says when it next has something to do, so that a simulator can step there.
 """
 
 from abc import abstractmethod
@@ -34,7 +34,7 @@ WAITS_FIRST: Final = 2
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Timer:
-    """What a purgatory needs of a timer: SystemTimer and its subclasses have it.
+    """The interface that a purgatory uses; SystemTimer implements it.
 
     `owner` has the lock of the timer, which is its purgatory's lock too.
     """
@@ -259,7 +259,7 @@ class SystemTimer(Timer):
         ValueError with a VirtualClock: its time does not pass by waiting, so that would spin.
         """
         if isinstance(self.clock, VirtualClock):
-            raise ValueError(  # noqa: TRY004  it is the value of another argument that is wrong
+            raise ValueError(  # noqa: TRY004 - it is the value of another argument that is wrong
                 f"timer {self.name}: a VirtualClock needs reaper_enabled=False, or a VirtualTimer"
             )
         reaper = ExpiredOperationReaper(name, work, self.wakeup)
@@ -310,7 +310,7 @@ class SystemTimer(Timer):
         for task in tasks:
             try:
                 executor.submit(task.run)
-            except Exception as failure:  # noqa: BLE001  one bad task must not lose the others
+            except Exception as failure:  # noqa: BLE001 - one bad task must not lose the others
                 failures.append(failure)
         if failures:
             raise ExceptionGroup(f"timer {self.name}: expired tasks failed", failures)

@@ -1,7 +1,7 @@
-"""A timer in virtual time: it stands still until it is told to move, and then misses nothing.
+"""A timer in virtual time: time passes only in `advance`, and every task runs at its deadline.
 
-Kafka's counterpart is the MockTimer of its tests. Deliberate difference: this is the real wheel;
-a long step stops at every deadline on the way, so each task runs at the time it is due.
+Kafka's counterpart is the MockTimer of its tests. Deliberate difference: this is the real wheel.
+A long step stops at every deadline on the way.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ class VirtualTimer(SystemTimer):
 
 
 class _NothingToEnd:
-    """A reaper that only acts when time is moved."""
+    """The reaper of a VirtualTimer: it has no thread, so there is nothing to end."""
 
     __slots__ = ()
 

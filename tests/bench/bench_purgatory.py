@@ -3,7 +3,7 @@
 A heap with lazy deletion is the usual timer of Python programs: cancelling sets a flag, and the
 entry stays until its time has come. It is no purgatory, and neither is asyncio: those lines have
 only Kafka as a peer. Kafka's classes run on the local Java, warm.
-The native build of the same purgatory takes part where ``make compiled`` has made it.
+The native build of the same purgatory takes part where `make compiled` has made it.
 """
 
 import asyncio

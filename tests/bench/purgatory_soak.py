@@ -1,6 +1,6 @@
 """A long seeded run of everything a purgatory can do, with its invariants checked all along.
 
-``python -P tests/bench/purgatory_soak.py [OPERATIONS] [SEED]``: 10^7 operations take some minutes.
+`python -P tests/bench/purgatory_soak.py [OPERATIONS] [SEED]`: 10^7 operations take some minutes.
 Time is virtual, so a seed gives the same run again. It prints one line of JSON.
 """
 

@@ -1,7 +1,7 @@
 """The work that shows what a timer costs: as it grows, under load, and how late it is.
 
-A program of its own, so that it runs on a pure and on a native purgatory: ``python
-purgatory_work.py growth|watches|workload|precision SUBJECT [SIZE]`` prints one JSON object. Subjects:
+A program of its own, so that it runs on a pure and on a native purgatory: `python
+purgatory_work.py growth|watches|workload|precision SUBJECT [SIZE]` prints one JSON object. Subjects:
 purgatory, and for growth and precision the timers of the standard library. Watches are the part of
 growth that has operations, here with the purgatory's own PendingOperation.
 """

@@ -3,6 +3,8 @@
 import asyncio
 import math
 import selectors
+import sys
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +13,8 @@ from purgatory import DelayedOperation, InlineExecutor, SystemTimer, TimerTask, 
 from purgatory._delay_queue import DelayQueue
 from purgatory._timer_task_entry import TaskOwner
 from purgatory._timing_wheel import TimingWheel
+
+PATIENCE_S = 60
 
 
 class RecordingTask(TimerTask):
@@ -93,6 +97,42 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     def scheduled(self):
         """List the timers that were asked of it and are still to run."""
         return [each for each in self.timers if not each.cancelled() and each in self._scheduled]
+
+
+@pytest.fixture
+def frequent_switches():
+    """Let threads take turns so often that they meet inside every critical section."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def together(frequent_switches):
+    """Run functions at the same time, each on a thread; raises what one of them raised."""
+
+    def run(*functions):
+        barrier = threading.Barrier(len(functions))
+        failures = []
+
+        def call(function):
+            barrier.wait(PATIENCE_S)
+            try:
+                function()
+            except BaseException as failure:  # noqa: BLE001 - it is raised by the test below
+                failures.append(failure)
+
+        threads = [threading.Thread(target=call, args=(each,)) for each in functions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert not any(thread.is_alive() for thread in threads), "deadlock"
+        if failures:
+            raise failures[0]
+
+    return run
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def test_nothing_waits_on_virtual_time():
         assert VirtualClock().wait_until(condition, 10**9) is False
 
 
-def test_system_time_is_monotonic_and_wall_time_is_the_epochs():
+def test_system_clock_is_monotonic_and_its_wall_clock_counts_from_1970():
     clock = SystemClock()
     readings = [clock.now_ms() for _ in range(1_000)]
     assert readings == sorted(readings)

@@ -91,7 +91,7 @@ def test_an_earlier_bucket_shortens_the_wait(bucket):
 
 
 @pytest.mark.threads
-def test_wakeup_ends_the_wait_that_is_or_the_next_one_but_not_the_one_after():
+def test_wakeup_ends_one_wait_the_present_or_the_next():
     clock = SystemClock()
     lock = threading.Lock()
     queue = DelayQueue(clock, lock)

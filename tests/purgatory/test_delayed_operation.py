@@ -151,13 +151,13 @@ def test_an_operation_whose_on_complete_fails_is_completed_all_the_same():
 
 
 @pytest.mark.parametrize("method", ["try_complete", "on_complete", "on_expiration"])
-def test_a_method_that_was_not_written_raises(method):
+def test_an_abstract_method_raises_not_implemented_error(method):
     with pytest.raises(NotImplementedError):
         getattr(DelayedOperation, method)(_Scripted())
 
 
 @pytest.mark.threads
-def test_of_many_threads_one_completes():
+def test_one_of_many_threads_completes():
     for _ in range(50):
         op = _Scripted()
         barrier = threading.Barrier(8)

@@ -153,7 +153,7 @@ def test_virtual_clock_with_a_reaper_is_refused():
         DelayedOperationPurgatory("test", SystemTimer("test", VirtualClock()))
 
 
-def test_operation_completed_on_its_way_into_the_timer_does_not_stay_there(operation):
+def test_an_operation_completed_just_before_it_is_parked_is_left_nowhere(operation):
     op = operation()
 
     class Clock(VirtualClock):

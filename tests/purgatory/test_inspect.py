@@ -1,6 +1,7 @@
 """What a look inside shows, against worked cases, and that it is frozen."""
 
 import dataclasses
+from itertools import pairwise
 
 import pytest
 
@@ -68,7 +69,7 @@ def test_ranges_of_a_level_follow_one_another_without_gap_wherever_it_stands(tim
             starts = sorted((bucket.start_ms, bucket.end_ms) for bucket in wheel.buckets)
             assert starts[0][0] == wheel.current_time_ms
             assert starts[-1][1] == wheel.end_ms
-            assert all(end == start for (_, end), (start, _) in zip(starts, starts[1:]))  # noqa: B905, RUF007
+            assert all(end == start for (_, end), (start, _) in pairwise(starts))
 
 
 def test_an_emptied_bucket_stays_in_the_delay_queue_and_is_shown_so(timer, task):

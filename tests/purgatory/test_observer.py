@@ -156,7 +156,9 @@ def test_a_try_that_fails_ends_the_operation(purgatory, observer, operation):
     assert observer.events == [("tried", 1, ("a",)), ("cancelled", 1)]
 
 
-def test_a_completion_that_fails_is_a_completion(park, purgatory, observer, operation):
+def test_an_operation_whose_on_complete_fails_is_reported_as_completed(
+    park, purgatory, observer, operation
+):
     class Broken(operation):
         def on_complete(self):
             raise KeyError("broken")
@@ -169,7 +171,9 @@ def test_a_completion_that_fails_is_a_completion(park, purgatory, observer, oper
     assert observer.events[-1] == ("completed", 1, "key:a")
 
 
-def test_each_operation_of_a_chain_is_ended_by_its_own_cause(park, purgatory, observer, operation):
+def test_each_operation_of_a_chain_is_reported_with_its_own_cause(
+    park, purgatory, observer, operation
+):
     """The first operation's completion announces a second key and completes a third itself."""
     second, third = park(keys=("b",)), park(keys=("c",))
 

@@ -32,7 +32,7 @@ def test_it_is_called_back_once_it_is_ready_and_announced(purgatory):
     assert (answers, purgatory.num_delayed()) == ([True], 0)
 
 
-def test_one_that_is_ready_is_not_parked(purgatory):
+def test_an_operation_that_is_ready_is_not_parked(purgatory):
     answers = []
     operation = PendingOperation(1_000, answers.append)
     operation.ready = True
@@ -58,7 +58,7 @@ def test_its_callback_is_told_that_it_was_forced():
     assert answers == [False]
 
 
-def test_it_can_do_without_a_callback(purgatory):
+def test_the_callback_is_optional(purgatory):
     operation = PendingOperation(50)
     purgatory.try_complete_else_watch(operation, ["a"])
     operation.ready = True
@@ -66,7 +66,7 @@ def test_it_can_do_without_a_callback(purgatory):
     assert operation.is_completed()
 
 
-def test_one_that_gets_ready_after_the_first_try_completes_though_its_event_came_too_early():
+def test_an_event_between_the_first_try_and_the_watching_is_not_lost():
     class Clock(VirtualClock):
         """Read between the first try and the watching."""
 
@@ -111,7 +111,7 @@ def test_of_many_threads_that_announce_and_force_it_one_completes_it(purgatory):
     assert (purgatory.num_delayed(), purgatory.watched()) == (0, 0)
 
 
-def test_a_failing_callback_is_the_announcers_affair(purgatory):
+def test_an_exception_of_the_callback_reaches_the_announcer(purgatory):
     def fail(_):
         raise RuntimeError("cannot answer")
 
@@ -123,7 +123,7 @@ def test_a_failing_callback_is_the_announcers_affair(purgatory):
     assert operation.is_completed()
 
 
-def test_a_class_may_build_on_it(purgatory):
+def test_pending_operation_can_be_subclassed(purgatory):
     class Named(PendingOperation):
         def __init__(self, name):
             super().__init__(50)

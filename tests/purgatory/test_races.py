@@ -1,59 +1,20 @@
 """Real threads against one purgatory: each operation ends once, nothing is lost, all is freed."""
 
 import random
-import sys
 import threading
 
 import pytest
 
 from purgatory import (
     DelayedOperationPurgatory,
-    InlineExecutor,
     PendingOperation,
     SystemTimer,
-    TimerTask,
 )
 
 pytestmark = pytest.mark.threads
 
 THREADS = 6
 PATIENCE_S = 60
-
-
-@pytest.fixture(autouse=True)
-def frequent_switches():
-    """Let threads take turns so often that they meet inside every critical section."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
-
-
-@pytest.fixture
-def together():
-    """Run functions at the same time, each on a thread; raises what one of them raised."""
-
-    def run(*functions):
-        barrier = threading.Barrier(len(functions))
-        failures = []
-
-        def call(function):
-            barrier.wait(PATIENCE_S)
-            try:
-                function()
-            except BaseException as failure:  # noqa: BLE001  it is raised by the test below
-                failures.append(failure)
-
-        threads = [threading.Thread(target=call, args=(each,)) for each in functions]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE_S)
-        assert not any(thread.is_alive() for thread in threads), "deadlock"
-        if failures:
-            raise failures[0]
-
-    return run
 
 
 @pytest.fixture
@@ -238,52 +199,6 @@ def test_operations_that_become_completable_at_the_last_of_many_attempts_complet
     assert [op.completions for op in operations] == [1] * len(operations)
 
 
-class _CountedTask(TimerTask):
-    def __init__(self, delay_ms):
-        super().__init__(delay_ms)
-        self.runs = 0
-
-    def run(self):
-        self.runs += 1
-
-
-def test_adding_moving_cancelling_and_advancing_keep_the_wheel_whole(together):
-    """Threads share tasks and two timers; in the end count, links and tasks agree."""
-    timers = [SystemTimer(name, None, InlineExecutor()) for name in ("one", "two")]
-    shared = [_CountedTask(delay_ms) for delay_ms in range(1, 60)]
-    stop = threading.Event()
-
-    def meddle(seed):
-        chance = random.Random(seed)
-        own = [_CountedTask(chance.randint(1, 500)) for _ in range(50)]
-        for _ in range(3_000):
-            timer = timers[seed % 2]
-            task = chance.choice(shared if chance.random() < 0.5 else own)
-            if chance.random() < 0.7:
-                if task in own or shared.index(task) % 2 == seed % 2:
-                    timer.add(task)
-            else:
-                task.cancel()
-
-    def advance(timer):
-        while not stop.is_set():
-            timer.advance_clock(1)
-
-    def meddle_all():
-        together(*(lambda seed=seed: meddle(seed) for seed in range(4)))
-        stop.set()
-
-    together(meddle_all, *(lambda timer=timer: advance(timer) for timer in timers))
-    for timer in timers:
-        placed = [placed.task for placed in timer.placements()]
-        assert len(placed) == timer.size() == len(set(placed))
-        for task in placed:
-            task.cancel()
-        assert timer.size() == 0
-        assert timer.placements() == []
-        timer.shutdown()
-
-
 def test_two_purgatories_whose_operations_announce_each_others_keys_do_not_deadlock(
     together, real_purgatory, operation
 ):
@@ -386,30 +301,6 @@ def test_an_operation_that_is_forced_while_it_is_parked_completes_once(
         purgatory.check_and_complete("a")
         purgatory.check_and_complete("b")
         assert purgatory.watched() == 0
-
-
-def test_a_task_that_moves_between_timers_while_it_is_cancelled_stays_whole(together):
-    timers = [SystemTimer(name, None, InlineExecutor()) for name in ("one", "two")]
-    tasks = [_CountedTask(3_600_000) for _ in range(20)]
-
-    def move():
-        chance = random.Random(1)
-        for _ in range(5_000):
-            chance.choice(timers).add(chance.choice(tasks))
-
-    def cancel(seed):
-        chance = random.Random(seed)
-        for _ in range(5_000):
-            chance.choice(tasks).cancel()
-
-    together(move, lambda: cancel(2), lambda: cancel(3))
-    placed = [placed.task for timer in timers for placed in timer.placements()]
-    assert len(placed) == len(set(placed)) == sum(timer.size() for timer in timers)
-    for task in tasks:
-        task.cancel()
-    assert [(timer.size(), timer.placements()) for timer in timers] == [(0, [])] * 2
-    for timer in timers:
-        timer.shutdown()
 
 
 def test_figures_are_of_one_moment_while_operations_come_and_go(

@@ -74,7 +74,7 @@ def test_stepping_to_the_next_expiration_reaches_the_deadline_in_a_step_per_leve
     assert steps <= levels
 
 
-def test_next_expiration_knows_only_buckets_with_tasks(timer, task, step, ran):
+def test_next_expiration_skips_buckets_without_tasks(timer, task, step, ran):
     assert timer.next_expiration_ms() is None
     cancelled, kept = task(5), task(15)
     timer.add(cancelled)
@@ -91,7 +91,7 @@ def test_next_expiration_knows_only_buckets_with_tasks(timer, task, step, ran):
     assert timer.next_expiration_ms() is None
 
 
-def test_the_time_of_add_counts_even_when_the_wheel_stood_still(timer, clock, task, ran, step):
+def test_a_delay_begins_at_add_although_the_wheels_clock_is_behind(timer, clock, task, ran, step):
     clock.advance_to(10_000)
     timer.add(task(30))
     step(10_029)
@@ -116,7 +116,7 @@ def test_adding_a_waiting_task_again_moves_its_deadline(timer, clock, task, ran,
     assert ran == [(100, 160), (100, 260)]
 
 
-def test_a_task_without_delay_that_waits_for_a_longer_one_runs_once(timer, task, ran, step):
+def test_a_waiting_task_added_again_without_delay_runs_once(timer, task, ran, step):
     moved = task(100)
     timer.add(moved)
     moved.delay_ms = 0
@@ -180,7 +180,7 @@ def test_a_coarse_tick_runs_tasks_at_the_start_of_their_bucket(clock, task, ran)
     assert ran == [(55, 40)]
 
 
-def test_advancing_tells_whether_a_bucket_expired(timer, task, clock):
+def test_advance_clock_returns_whether_a_bucket_expired(timer, task, clock):
     assert timer.advance_clock(0) is False
     timer.add(task(450))
     clock.advance_to(399)
@@ -190,7 +190,7 @@ def test_advancing_tells_whether_a_bucket_expired(timer, task, clock):
     assert timer.size() == 1
 
 
-def test_a_failing_task_keeps_none_of_the_others_from_running(timer, clock, task, ran):
+def test_a_failing_task_does_not_stop_the_others(timer, clock, task, ran):
     class Broken(TimerTask):
         def run(self):
             raise KeyError("broken")
@@ -223,7 +223,7 @@ def test_statistics_count_what_expired_and_not_what_was_cancelled(timer, clock, 
 
 
 @pytest.mark.parametrize(("tick_ms", "wheel_size"), [(0, 20), (-1, 20), (1, 1), (1, 0)])
-def test_a_wheel_that_cannot_turn_is_refused(tick_ms, wheel_size):
+def test_a_tick_below_1_ms_or_fewer_than_2_buckets_raises_value_error(tick_ms, wheel_size):
     with pytest.raises(ValueError, match="a wheel needs"):
         SystemTimer("test", VirtualClock(), InlineExecutor(), tick_ms, wheel_size)
 

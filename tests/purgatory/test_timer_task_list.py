@@ -126,9 +126,12 @@ def test_a_task_that_moves_to_another_timer_while_it_is_cancelled_is_cancelled_t
         there.adopt(moved)
         bucket_there.add(moved)
 
+    locked_there = []
     here.lock = _HookedLock(move)
+    there.lock = _HookedLock(lambda: locked_there.append(True))
     moved.cancel()
     assert moved.cancelled
+    assert locked_there == [True]
     assert moved not in [*bucket_here, *bucket_there]
     assert (here.count, there.count) == (others, 0)
 

@@ -50,7 +50,7 @@ def test_running_until_idle_stops_at_the_last_deadline(timer, task, ran):
     assert timer.clock.now_ms() == 30_000
 
 
-def test_time_that_the_wheel_has_slept_through_does_not_move_a_deadline(timer, task, ran):
+def test_a_delay_begins_at_add_after_a_long_idle_time(timer, task, ran):
     timer.advance(12_345)
     timer.add(task(450))
     timer.run_until_idle()

@@ -114,7 +114,7 @@ def test_case_5_a_wheel_starts_at_its_tick_rounded_down(wheel, place):
         (700, (3, 1, 640_000)),
     ],
 )
-def test_case_6_ten_second_ticks(wheel, place, seconds, place_and_start):
+def test_case_6_tasks_go_into_buckets_of_ten_seconds(wheel, place, seconds, place_and_start):
     assert place(wheel(tick_ms=10_000, wheel_size=8), seconds * 1_000) == place_and_start
 
 
@@ -205,7 +205,9 @@ def test_case_7_coarse_levels_move_only_by_their_own_tick(wheel, place):
     ]
 
 
-def test_case_8_five_timers(timer, task, placement, step, ran):
+def test_case_8_timers_of_one_coarse_bucket_run_at_their_own_deadlines(
+    timer, task, placement, step, ran
+):
     tasks = [task(8, "a"), task(8, "b"), task(25), task(30), task(35)]
     for each in tasks:
         timer.add(each)

@@ -15,7 +15,7 @@ COMPLETING = {"announce", "announce_b", "force", "expire"}
 
 @pytest.mark.parametrize("lock", LOCKS)
 @pytest.mark.parametrize("verb", VERBS)
-def test_parking_against_anything_else(explore, world, verb, lock):
+def test_parking_while_anything_else_happens_loses_no_event(explore, world, verb, lock):
     def scenario(explorer):
         here = world(explorer, lock)
 
@@ -34,7 +34,7 @@ def test_parking_against_anything_else(explore, world, verb, lock):
 
 @pytest.mark.parametrize("lock", LOCKS)
 @pytest.mark.parametrize(("one", "other"), list(combinations(VERBS, 2)))
-def test_two_things_happen_to_a_parked_operation(explore, world, one, other, lock):
+def test_two_things_at_once_end_a_parked_operation_at_most_once(explore, world, one, other, lock):
     def scenario(explorer):
         here = world(explorer, lock)
         here.park()
@@ -55,7 +55,7 @@ def test_two_things_happen_to_a_parked_operation(explore, world, one, other, loc
 
 @pytest.mark.parametrize("lock", LOCKS)
 @pytest.mark.parametrize("verb", [*VERBS, "check"])
-def test_parking_and_an_event_against_a_third_thread(explore, world, verb, lock):
+def test_parking_an_event_and_a_third_thread_lose_no_event(explore, world, verb, lock):
     """With `check`, the last wake-up: another attempt is under way when the condition is met."""
 
     def scenario(explorer):
@@ -72,13 +72,13 @@ def test_parking_and_an_event_against_a_third_thread(explore, world, verb, lock)
 
         return here.park, here.announce, getattr(here, verb), check
 
-    explore(scenario, more_than=100, preemptions=3)
+    explore(scenario, more_than=100, preemptions=2)
 
 
 @pure
 @pytest.mark.parametrize("lock", LOCKS)
 @pytest.mark.parametrize("verb", VERBS)
-def test_parking_with_switches_at_every_field_that_is_read_without_a_lock(
+def test_parking_loses_no_event_with_switches_at_fields_read_without_a_lock(
     explore, world, verb, lock
 ):
     def scenario(explorer):
@@ -94,12 +94,12 @@ def test_parking_with_switches_at_every_field_that_is_read_without_a_lock(
 
         return here.park, getattr(here, verb), check
 
-    explore(scenario, more_than=100, preemptions=3)
+    explore(scenario, more_than=100, preemptions=2)
 
 
 @pure
 @pytest.mark.parametrize(("one", "other"), [("announce", "force"), ("force", "expire")])
-def test_completing_with_switches_at_every_field_that_is_read_without_a_lock(
+def test_operations_complete_once_with_switches_at_fields_read_without_a_lock(
     explore, world, one, other
 ):
     def scenario(explorer):
@@ -112,11 +112,11 @@ def test_completing_with_switches_at_every_field_that_is_read_without_a_lock(
 
         return getattr(here, one), getattr(here, other), check
 
-    explore(scenario, more_than=100, preemptions=4)
+    explore(scenario, more_than=100, preemptions=2)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_an_observer_is_told_one_end_of_each_operation(explore, world, verb):
+def test_an_observer_is_told_exactly_one_end_of_each_operation(explore, world, verb):
     def scenario(explorer):
         here = world(explorer, observed=True)
 
@@ -199,7 +199,7 @@ def test_a_pending_operation_without_a_lock_is_called_back_once(explore, world):
 
         return here.park, announce, here.check, check
 
-    explore(scenario, more_than=50)
+    explore(scenario, more_than=50, preemptions=3)
 
 
 def test_an_operation_moves_to_another_purgatory_while_it_is_forced(explore, world):
