@@ -20,7 +20,7 @@ class DelayQueue:
     Thread rule: whoever calls holds `lock`; `poll` releases it while it waits.
     """
 
-    __slots__ = ("_clock", "_condition", "_heap", "_waiting", "_wakeup", "first_changes")
+    __slots__ = ("_clock", "_condition", "_heap", "_waiting", "_wakeup")
 
     def __init__(self, clock: Clock, lock: threading.Lock) -> None:
         self._clock = clock
@@ -28,20 +28,22 @@ class DelayQueue:
         self._heap: list[tuple[int, int, int, TimerTaskList]] = []
         self._waiting = 0
         self._wakeup = False
-        self.first_changes = 0
-        """How often a bucket came that was due before all others; a LoopTimer looks at it."""
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def offer(self, bucket: TimerTaskList) -> None:
-        """Enqueue `bucket` under its expiration; wakes the waiting thread if it is now first."""
+    def offer(self, bucket: TimerTaskList) -> bool:
+        """Enqueue `bucket` under its expiration; return whether it is now first.
+
+        If it is, the waiting thread wakes up.
+        """
         heap = self._heap
         heappush(heap, (bucket.expiration_ms, bucket.level, bucket.index, bucket))
-        if heap[0][3] is bucket:
-            self.first_changes += 1
-            if self._waiting:
-                self._condition.notify_all()
+        if heap[0][3] is not bucket:
+            return False
+        if self._waiting:
+            self._condition.notify_all()
+        return True
 
     def poll_expired(self) -> TimerTaskList | None:
         """Remove and return the first bucket if it is due, else None. Never waits."""

@@ -22,9 +22,18 @@ The clock of a wheel moves only when a bucket expires, never tick by tick, and t
 together: level k stands at the current time rounded down to its tick.
 """
 
+from typing import Final
+
 from purgatory._delay_queue import DelayQueue
 from purgatory._timer_task_entry import TaskOwner, TimerTaskEntry
 from purgatory._timer_task_list import TimerTaskList
+
+DUE: Final = 0
+"""A task that was added has no time to wait: it is the caller's."""
+WAITS: Final = 1
+"""It waits in the wheel."""
+WAITS_FIRST: Final = 2
+"""It waits in the wheel, and its bucket is now the first to expire."""
 
 
 class TimingWheel:
@@ -66,14 +75,14 @@ class TimingWheel:
         self._owner = owner
         self._queue = queue
 
-    def add(self, entry: TimerTaskEntry) -> bool:
-        """Put `entry` into the bucket of its `expiration_ms`.
+    def add(self, entry: TimerTaskEntry) -> int:
+        """Put `entry` into the bucket of its `expiration_ms`; return WAITS or WAITS_FIRST.
 
-        False if it was cancelled or is due within the current tick: then it is the caller's.
+        DUE if it was cancelled or is due within the current tick.
         """
         expiration_ms = entry.expiration_ms
         if entry.cancelled or expiration_ms < self.current_time_ms + self.tick_ms:
-            return False
+            return DUE
         wheel = self
         while expiration_ms >= wheel.end_ms:
             wheel = wheel.overflow_wheel or wheel._add_overflow_wheel()
@@ -86,8 +95,9 @@ class TimingWheel:
         start_ms = virtual_id * tick_ms
         if bucket.expiration_ms != start_ms:
             bucket.expiration_ms = start_ms
-            self._queue.offer(bucket)
-        return True
+            if self._queue.offer(bucket):
+                return WAITS_FIRST
+        return WAITS
 
     def advance_clock(self, time_ms: int) -> None:
         """Move the clock of every level to `time_ms`, rounded down to the level's tick."""

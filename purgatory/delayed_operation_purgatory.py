@@ -11,12 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Generic
 
 from purgatory._operation_journal import PurgatoryJournal
+from purgatory._timing_wheel import WAITS
 from purgatory._watchers import OperationT, WatcherList
 from purgatory.delayed_operation import UNPARKED, DelayedOperation
 from purgatory.native import mypyc_attr
 from purgatory.observer import IMMEDIATE, SHUTDOWN, PurgatoryObserver
 from purgatory.snapshots import ParkedOperation, PlacedTask, PurgatoryStatistics
-from purgatory.system_timer import WAITS, Timer
+from purgatory.system_timer import Timer
 
 if TYPE_CHECKING:
     from purgatory._expired_operation_reaper import Reaper

@@ -10,8 +10,9 @@ from contextlib import suppress
 from typing import Any
 
 from purgatory._expired_operation_reaper import WORK_TIMEOUT_MS, Reaper
+from purgatory._timing_wheel import WAITS_FIRST
 from purgatory.clock import Clock
-from purgatory.system_timer import WAITS_FIRST, SystemTimer
+from purgatory.system_timer import SystemTimer
 from purgatory.timer_task import TimerTask
 
 Run = Callable[[Callable[[], object]], object]

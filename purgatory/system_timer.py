@@ -8,14 +8,14 @@ says when it next has something to do, so that a simulator can step there.
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from purgatory._delay_queue import DelayQueue
 from purgatory._expired_operation_reaper import ExpiredOperationReaper, Reaper
 from purgatory._rate_window import RateWindow
 from purgatory._timer_task_entry import TaskOwner
 from purgatory._timer_task_list import TimerTaskList
-from purgatory._timing_wheel import TimingWheel
+from purgatory._timing_wheel import DUE, WAITS, TimingWheel
 from purgatory.clock import Clock, SystemClock, VirtualClock
 from purgatory.executor import Executor, SingleThreadExecutor
 from purgatory.native import mypyc_attr
@@ -23,13 +23,6 @@ from purgatory.snapshots import PlacedTask, TimerStatistics
 from purgatory.timer_task import TimerTask
 
 _ReadT = TypeVar("_ReadT")
-
-DUE: Final = 0
-"""A task that was added has no time to wait: it has to be handed over."""
-WAITS: Final = 1
-"""It waits in the wheel."""
-WAITS_FIRST: Final = 2
-"""The same, and its bucket is due before all others."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -178,13 +171,11 @@ class SystemTimer(Timer):
             raise RuntimeError(f"timer {self.name} is shut down: nothing can be added any more")
         task.expiration_ms = expiration_ms
         task.cancelled = False
-        queue = self._queue
-        first_changes = queue.first_changes
-        if self._wheel.add(task):
-            return WAITS if queue.first_changes == first_changes else WAITS_FIRST
-        task.remove()
-        self._rate.mark(self.clock.now_ms(), 1)
-        return DUE
+        placed = self._wheel.add(task)
+        if placed == DUE:
+            task.remove()
+            self._rate.mark(self.clock.now_ms(), 1)
+        return placed
 
     def added(self, task: TimerTask, placed: int) -> None:
         """Hand over `task` if it has no time to wait."""
@@ -293,7 +284,7 @@ class SystemTimer(Timer):
         bucket: TimerTaskList | None = first
         while bucket is not None:
             wheel.advance_clock(bucket.expiration_ms)
-            expired.extend(task for task in bucket.flush() if not wheel.add(task))
+            expired.extend(task for task in bucket.flush() if wheel.add(task) == DUE)
             bucket = self._queue.poll_expired()
         if expired:
             self._rate.mark(self.clock.now_ms(), len(expired))

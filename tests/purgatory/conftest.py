@@ -12,7 +12,7 @@ import pytest
 from purgatory import DelayedOperation, InlineExecutor, SystemTimer, TimerTask, VirtualClock
 from purgatory._delay_queue import DelayQueue
 from purgatory._timer_task_entry import TaskOwner
-from purgatory._timing_wheel import TimingWheel
+from purgatory._timing_wheel import DUE, TimingWheel
 
 PATIENCE_S = 60
 
@@ -199,7 +199,7 @@ def place() -> Callable[[TimingWheel, int], tuple[int, int, int] | None]:
     def add(wheel, expiration_ms):
         entry = IdleTask(0)
         entry.expiration_ms = expiration_ms
-        if not wheel.add(entry):
+        if wheel.add(entry) == DUE:
             return None
         return next(
             (level.level, bucket.index, bucket.expiration_ms)

@@ -5,7 +5,7 @@ import pytest
 from purgatory import VirtualClock
 from purgatory._delay_queue import DelayQueue
 from purgatory._timer_task_entry import TaskOwner, TimerTaskEntry
-from purgatory._timing_wheel import TimingWheel
+from purgatory._timing_wheel import DUE, TimingWheel
 
 
 @pytest.mark.parametrize(("expiration_ms", "accepted"), [(99, False), (100, False), (101, True)])
@@ -24,7 +24,7 @@ def test_a_cancelled_task_is_refused(wheel):
     entry = TimerTaskEntry()
     entry.expiration_ms = 10
     entry.cancelled = True
-    assert made.add(entry) is False
+    assert made.add(entry) == DUE
     assert entry.next is None
 
 
@@ -41,7 +41,7 @@ def test_a_bucket_is_enqueued_once_in_each_turn_of_the_wheel():
     def add(expiration_ms):
         entry = TimerTaskEntry()
         entry.expiration_ms = expiration_ms
-        assert made.add(entry)
+        assert made.add(entry) != DUE
         return len(queue)
 
     assert [add(5), add(5), add(6)] == [1, 1, 2]
