@@ -1,6 +1,7 @@
 """aiokafka in virtual time: the waits of minutes and hours, with twenty seeds, in seconds."""
 
 import asyncio
+import random
 import time
 
 import pytest
@@ -50,27 +51,32 @@ async def test_acks_all_is_answered_when_the_paused_follower_leaves_the_isr(kafk
 @pytest.mark.virtual_time(seeds=SEEDS, order="seeded", latency_ms=(0.1, 5))
 async def test_nothing_acknowledged_is_lost_when_the_leader_dies(kafka):
     await kafka.create_topic("orders", 1, 3, {"min.insync.replicas": 2})
+    values = [b"%d" % number for number in range(200)]
     acknowledged = []
+    dies_after = random.randrange(1, 150)
+    has_come_so_far = asyncio.Event()
 
     async def produce():
         async with AIOKafkaProducer(
             bootstrap_servers=kafka.bootstrap_servers, acks="all", enable_idempotence=True
         ) as producer:
-            for number in range(50):
-                value = b"%d" % number
+            for value in values:
                 await producer.send_and_wait("orders", value, partition=0)
                 acknowledged.append(value)
-                await asyncio.sleep(0.5)
+                if len(acknowledged) == dies_after:
+                    has_come_so_far.set()
 
     producing = asyncio.create_task(produce())
-    await asyncio.sleep(5)
+    await has_come_so_far.wait()
+    await asyncio.sleep(random.uniform(0, 0.02))  # within the produce requests that follow
     leader = kafka.leader("orders")
     kafka.kill(leader)
+    assert not producing.done()
     await kafka.start(leader)
     await producing
     assert kafka.leader("orders") not in {None, leader}
-    assert acknowledged == [b"%d" % number for number in range(50)]
-    assert await read(kafka, 50) == acknowledged
+    assert acknowledged == values
+    assert await read(kafka, len(values)) == values
 
 
 @pytest.mark.virtual_time
