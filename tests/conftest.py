@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from integration.reference.clusters.cluster import ReferenceCluster
 
+pytest_plugins = ["broker_sim.testing.pytest_plugin"]
 REQUIRED = os.environ.get("REQUIRE_REAL_KAFKA", "")
 
 # The time that an example takes depends on the machine. Everything else is hypothesis' default: with

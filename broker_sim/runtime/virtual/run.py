@@ -71,6 +71,7 @@ def _run_on(
         loop.raise_failure()
     except BaseException as error:
         loop.extend_limit(ENDING_S)
+        loop.after_step = None  # it may be what failed, and would fail again before any task ends
         try:
             runner.close()
             loop.raise_failure()

@@ -67,6 +67,26 @@ def test_tasks_get_time_to_end_after_the_limit():
     assert ended == [70]
 
 
+def test_tasks_end_when_a_check_after_each_step_fails():
+    ended = []
+
+    def check():
+        raise ValueError("violated")
+
+    async def main(loop):
+        try:
+            loop.after_step = check
+            await asyncio.sleep(1)
+        finally:
+            await asyncio.sleep(1)
+            ended.append(loop.time())
+
+    with pytest.raises(ValueError, match="violated") as error:
+        run(main, hash_seed="any")
+    assert ended == [2]
+    assert "while its tasks were ended" not in "".join(error.value.__notes__)
+
+
 def test_runs_own_garbage_is_gone_and_others_is_left_alone():
     class Cycle:
         def __init__(self):

@@ -1,0 +1,66 @@
+"""What the marker takes, and what it refuses in one line."""
+
+import pytest
+
+from broker_sim.testing.options import BadOptionError, VirtualTimeOptions
+
+
+def test_marker_without_arguments_is_one_run_with_three_brokers():
+    options = VirtualTimeOptions.from_marker((), {})
+    assert (options.seeds, options.brokers, options.order) == (1, 3, "fifo")
+    assert options.range_ms() == (0, 0)
+
+
+@pytest.mark.parametrize(("given", "ranged"), [(3, (3, 3)), (0.5, (0.5, 0.5)), ((1, 5), (1, 5))])
+def test_latency_is_a_number_or_a_range(given, ranged):
+    assert VirtualTimeOptions(latency_ms=given).range_ms() == ranged
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"limit_s": None},
+        {"limit_s": 0.5},
+        {"configs": {"replica.lag.time.max.ms": 20_000}},
+        {"broker_configs": {3: {"replica.lag.time.max.ms": "20000"}}},
+        {"as_version": "3.7"},
+    ],
+)
+def test_good_arguments_are_taken(kwargs):
+    options = VirtualTimeOptions.from_marker((), kwargs)
+    assert {name: getattr(options, name) for name in kwargs} == kwargs
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "text"),
+    [
+        ({"seed": 3}, "there is no argument 'seed', only seeds, order, "),
+        ({"seeds": 0}, "seeds=0: give a whole number"),
+        ({"seeds": True}, "seeds=True: give a whole number"),
+        ({"seeds": range(3)}, "give a whole number"),
+        ({"brokers": 1.5}, "brokers=1.5: give a whole number"),
+        ({"order": "random"}, "order='random': choose 'fifo' or 'seeded'"),
+        ({"order": []}, "choose 'fifo' or 'seeded'"),
+        ({"latency_ms": -1}, "latency_ms=-1: give milliseconds or"),
+        ({"latency_ms": (5, 1)}, "give milliseconds or"),
+        ({"latency_ms": (1, 2, 3)}, "give milliseconds or"),
+        ({"latency_ms": "5"}, "give milliseconds or"),
+        ({"limit_s": 0}, "limit_s=0: give seconds"),
+        ({"configs": {"no.such": 1}}, "Unknown broker config name: no.such"),
+        ({"configs": 5}, "configs=5: give configurations by name"),
+        ({"broker_configs": {4: {}}}, "no broker 4 of 3"),
+        ({"broker_configs": {1: {"no.such": 1}}}, "Unknown broker config name: no.such"),
+        ({"broker_configs": {1: None}}, "broker_configs[1]=None: give configurations by name"),
+        ({"as_version": "9"}, "Unknown Kafka release '9'"),
+    ],
+)
+def test_bad_arguments_are_one_line_that_says_what_is_allowed(kwargs, text):
+    with pytest.raises(BadOptionError) as error:
+        VirtualTimeOptions.from_marker((), kwargs)
+    assert text in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_positional_arguments_are_refused():
+    with pytest.raises(BadOptionError, match="keyword arguments only, not 20"):
+        VirtualTimeOptions.from_marker((20,), {})

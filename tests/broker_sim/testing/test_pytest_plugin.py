@@ -1,0 +1,281 @@
+"""The plugin as a user's suite has it: pytest in a process of its own."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+CONFTEST = 'pytest_plugins = ["broker_sim.testing.pytest_plugin"]'
+IMPORTS = """
+import asyncio, datetime, time, unittest
+import pytest
+"""
+WITH_CLUSTER = """
+from aiokafka import AIOKafkaProducer
+
+@pytest.mark.virtual_time(seeds=4, order="seeded", latency_ms=(0.1, 5))
+@pytest.mark.parametrize("word", ["two words"])
+async def test_orders(kafka, word):
+    await kafka.create_topic("orders", partitions=1, replication_factor=3)
+    async with AIOKafkaProducer(
+        bootstrap_servers=kafka.bootstrap_servers, acks="all"
+    ) as producer:
+        for number in range(20):
+            await producer.send_and_wait("orders", b"%d" % number)
+    assert asyncio.get_running_loop().seed < 2
+"""
+
+
+@pytest.fixture
+def run_suite(pytester, monkeypatch):
+    """Run tests with the plugin in a new process; returns pytester's result."""
+
+    def run(source, *arguments, conftest=CONFTEST, hash_seed="0"):
+        monkeypatch.setenv("PYTHONHASHSEED", hash_seed)
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they are slow to import
+        if conftest is not None:
+            pytester.makeconftest(conftest)
+        pytester.makepyfile(IMPORTS + source)
+        return pytester.runpytest_subprocess("-W", "error", *arguments)
+
+    return run
+
+
+def seeds_in(result):
+    return [int(line.rpartition(" ")[2]) for line in result.outlines if "ran seed" in line]
+
+
+SAY_SEED = """
+@pytest.mark.virtual_time(seeds=3)
+async def test_seeds():
+    print("ran seed", asyncio.get_running_loop().seed)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seeds"),
+    [([], [0, 1, 2]), (["--virtual-seeds=5"], [0, 1, 2, 3, 4]), (["--virtual-seed=77"], [77])],
+)
+def test_seeds_come_from_the_marker_or_the_command_line(run_suite, arguments, seeds):
+    result = run_suite(SAY_SEED, "-s", "-v", *arguments)
+    result.assert_outcomes(passed=1)
+    assert seeds_in(result) == seeds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ["--virtual-seed=1", "--virtual-seeds=2"],
+            "*give --virtual-seed or --virtual-seeds, not*",
+        ),
+        (["--virtual-seeds=0"], "*--virtual-seeds: 0: give at least 1*"),
+    ],
+)
+def test_bad_options_are_a_usage_error(run_suite, arguments, line):
+    result = run_suite(SAY_SEED, *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(line)
+
+
+def test_failure_names_seed_time_trace_and_command_that_repeats_it(run_suite, pytester):
+    result = run_suite(WITH_CLUSTER)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*assert 2 < 2*",
+            "E * seed 2, 0.* s of virtual time, trace *; last events:",
+            "E * 0.* orders-0*",
+            "E * seed 2 failed, 2 before it passed; repeat it alone:",
+            "E * PYTHONHASHSEED=0 pytest '*::test_orders?two words?' --virtual-seed=2",
+        ]
+    )
+    assert "was not set" not in result.stdout.str()
+    command = re.search(r"PYTHONHASHSEED=0 pytest (.*)", result.stdout.str())[1]
+    again = subprocess.run(
+        f"{sys.executable} -m pytest {command}",
+        shell=True, cwd=pytester.path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    (first,) = re.findall(r"E +(seed 2, .* trace .*;)", result.stdout.str())
+    (second,) = re.findall(r"E +(seed 2, .* trace .*;)", again.stdout)
+    assert first == second
+    assert "seed 2 failed, 0 before it passed" in again.stdout
+
+
+def test_hash_seed_that_is_not_pinned_is_told_and_the_plugin_named(run_suite):
+    source = """
+    @pytest.mark.virtual_time
+    async def test_fails():
+        assert not "as it should"
+    """
+    source = "\n".join(line[4:] for line in source.splitlines())
+    plugin = "broker_sim.testing.pytest_plugin"
+    result = run_suite(source, "-p", plugin, conftest=None, hash_seed="random")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            f"*PYTHONHASHSEED=0 pytest -p {plugin} *::test_fails --virtual-seed=0",
+            "*PYTHONHASHSEED was not set in this run*",
+        ]
+    )
+
+
+def test_errors_of_the_run_itself_show_where_it_waits_and_not_the_loop(run_suite):
+    result = run_suite("""
+@pytest.mark.virtual_time
+async def test_deadlock():
+    await asyncio.Event().wait()
+
+@pytest.mark.virtual_time(limit_s=10)
+async def test_limit(kafka):
+    await asyncio.Event().wait()
+
+@pytest.mark.virtual_time
+@pytest.mark.xfail(raises=ZeroDivisionError, strict=True)
+async def test_raises_in_a_task_that_nobody_awaits():
+    async def divide():
+        1 / 0
+
+    task = asyncio.create_task(divide())
+    await asyncio.sleep(1)
+""")
+    result.assert_outcomes(failed=2, xfailed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*VirtualDeadlockError: nothing is ready and no timer runs*",
+            "*test_errors_*(test_deadlock) > locks.py*",
+            "*VirtualTimeLimitError: more than the allowed 10.0 s pass*",
+            "*test_errors_*(test_limit) > locks.py*",
+        ]
+    )
+    assert "_run_once" not in result.stdout.str()
+
+
+def test_what_a_test_in_virtual_time_cannot_be_is_one_line(run_suite):
+    result = run_suite("""
+@pytest.mark.virtual_time
+def test_sync(kafka):
+    pass
+
+@pytest.mark.virtual_time(seed=3)
+async def test_argument():
+    pass
+
+@pytest.mark.virtual_time(configs={"no.such": 1})
+async def test_config():
+    pass
+
+async def test_unmarked(kafka):
+    pass
+
+class TestCase(unittest.IsolatedAsyncioTestCase):
+    @pytest.mark.virtual_time
+    async def test_case(self):
+        pass
+
+@pytest.fixture
+def topic(kafka):
+    kafka.create_topic("orders")
+
+@pytest.mark.virtual_time
+async def test_fixture(topic):
+    pass
+""")
+    result.assert_outcomes(errors=6)
+    marker = "@pytest.mark.virtual_time"
+    expected = [
+        f"test_sync: {marker} is for tests written with async def",
+        f"test_argument: {marker}: there is no argument 'seed', only seeds, order, *",
+        f"test_config: {marker}: Unknown broker config name: no.such",
+        f"test_unmarked: the fixture kafka needs {marker}",
+        f"test_case: {marker} does not work in a unittest.TestCase",
+        "E *kafka.create_topic: the cluster exists while the test runs, so fixtures cannot use it",
+    ]
+    for line in expected:
+        result.stdout.fnmatch_lines([line])
+    # The line and the summary, no traceback but that of the user's fixture.
+    assert "options.py" not in result.stdout.str()
+    assert "pytest_plugin.py" not in result.stdout.str()
+
+
+def test_marked_tests_are_tests_as_all_others(run_suite, pytester):
+    pytester.makepyfile(application="from time import monotonic\nfrom random import random")
+    result = run_suite(
+        """
+import application
+
+pytestmark = pytest.mark.virtual_time
+
+class TestOrders:
+    @pytest.mark.parametrize("number", [1, 2])
+    async def test_method(self, kafka, tmp_path, number):
+        assert (type(self) is TestOrders) and tmp_path.exists() and number in {1, 2}
+        await kafka.create_topic("orders", replication_factor=3)
+        leader = kafka.leader("orders")
+        assert sorted({leader, *kafka.followers("orders")}) == [1, 2, 3]
+        assert sorted(kafka.isr("orders")) == [1, 2, 3]
+        assert kafka.high_watermark("orders") == 0
+
+@pytest.mark.virtual_time(brokers=1, configs={"num.partitions": 4})
+async def test_closest_marker_counts(kafka):
+    topic = await kafka.create_topic("orders")
+    assert len(topic.partitions) == 4
+    assert "," not in kafka.bootstrap_servers
+
+@pytest.fixture
+def kafka_of_mine():
+    return "mine"
+
+async def test_application_imported_after_the_plugin_has_virtual_time(kafka_of_mine):
+    start = application.monotonic()
+    await asyncio.sleep(3_600)
+    assert application.monotonic() - start == 3_600
+    assert kafka_of_mine == "mine"
+
+async def test_skips():
+    pytest.skip("because of this")
+
+""",
+        "-rs",
+    )
+    result.assert_outcomes(passed=4, skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED * because of this"])
+    assert "last events" not in result.stdout.str()
+
+
+def test_users_own_fixture_called_kafka_comes_first_and_others_are_in_real_time(run_suite):
+    result = run_suite("""
+@pytest.fixture
+def kafka():
+    return "mine"
+
+@pytest.mark.virtual_time
+async def test_mine(kafka):
+    assert kafka == "mine"
+
+def test_real():
+    assert abs(datetime.datetime.now().timestamp() - time.time()) < 60
+    start = time.monotonic()
+    time.sleep(0.01)
+    assert time.monotonic() > start
+    with pytest.raises(RuntimeError):
+        asyncio.get_running_loop()
+""")
+    result.assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("broker_sim", ["pytest", "_pytest", "broker_sim.testing"]),
+        ("broker_sim.cluster.simulated_cluster", ["pytest", "_pytest", "broker_sim.testing"]),
+        ("broker_sim.testing.pytest_plugin", ["broker_sim.cluster", "broker_sim.config"]),
+    ],
+)
+def test_nobody_pays_for_what_he_does_not_use(module, unwanted):
+    program = f"import sys, {module}\nprint([name for name in {unwanted} if name in sys.modules])"
+    command = [sys.executable, "-c", program]
+    assert subprocess.check_output(command, text=True).strip() == "[]"
