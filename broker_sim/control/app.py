@@ -54,8 +54,12 @@ STATUS_OF_ERROR: dict[type[Exception], int] = {
 async def serve(cluster: ControlledCluster, listening: socket.socket) -> web.AppRunner:
     """Serve the cluster on a socket that listens; ends with the runner's `cleanup`."""
     runner = web.AppRunner(_build_app(cluster), access_log=None)
-    await runner.setup()
-    await web.SockSite(runner, listening).start()
+    try:
+        await runner.setup()
+        await web.SockSite(runner, listening).start()
+    except BaseException:
+        await runner.cleanup()
+        raise
     return runner
 
 

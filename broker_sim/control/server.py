@@ -1,7 +1,8 @@
 """The control port: bound at once, served by aiohttp from the first request on.
 
 aiohttp takes longer to import than a cluster to start, so that a cluster which nobody steers never
-imports it. The first request waits in the backlog meanwhile.
+imports it. The first request waits in the backlog meanwhile. If aiohttp cannot be imported or started,
+the port is closed, so that nobody waits for an answer that never comes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.sockets import bind
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ __all__ = ["ControlServer", "ControlledCluster"]
 
 LISTEN_BACKLOG = 128
 APP_MODULE = "broker_sim.control.app"
+
+log = get_logger(__name__)
 
 
 class ControlledCluster(Protocol):
@@ -52,9 +56,13 @@ class ControlServer:
 
     async def _serve(self, cluster: ControlledCluster) -> None:
         await _until_readable(self._socket)
-        # In a thread, so that the brokers go on meanwhile.
-        app = await asyncio.to_thread(import_module, APP_MODULE)
-        self._runner = await app.serve(cluster, self._socket)
+        try:
+            # In a thread, so that the brokers go on meanwhile.
+            app = await asyncio.to_thread(import_module, APP_MODULE)
+            self._runner = await app.serve(cluster, self._socket)
+        except Exception as error:  # noqa: BLE001 - whatever the reason is, clients must not wait
+            log.error("control_port_failed", url=self.url, reason=repr(error))  # noqa: TRY400 - the reason is enough
+            self._socket.close()
 
     async def close(self) -> None:
         """Stop serving and give the port back."""

@@ -10,13 +10,15 @@ import pytest
 
 from broker_sim.control.server import ControlServer
 
+TIMEOUT_S = 60
+
 
 @pytest.fixture
 def ask(control_url):
     """Return a function that sends one request: (status, body), the body decoded if it is JSON."""
 
     def send(method, path, body=None):
-        connection = HTTPConnection(control_url.removeprefix("http://"), timeout=60)
+        connection = HTTPConnection(control_url.removeprefix("http://"), timeout=TIMEOUT_S)
         try:
             content = body if isinstance(body, (bytes, type(None))) else json.dumps(body)
             connection.request(method, path, content)
@@ -155,7 +157,7 @@ def test_without_prometheus_client_the_remedy_is_told(ask, monkeypatch):
 
 
 def test_requests_are_answered_one_after_the_other_on_one_connection(control_url):
-    connection = HTTPConnection(control_url.removeprefix("http://"), timeout=60)
+    connection = HTTPConnection(control_url.removeprefix("http://"), timeout=TIMEOUT_S)
     try:
         for _ in range(3):
             connection.request("GET", "/status")
@@ -171,3 +173,26 @@ def test_url_of_an_ip_version_6_host_has_brackets():
         return control.url
 
     assert re.fullmatch(r"http://\[::1\]:\d+", asyncio.run(main()))
+
+
+def test_port_that_cannot_be_served_is_closed_and_logged_with_the_reason(monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "broker_sim.control.app", None)
+
+    async def main():
+        control = ControlServer()
+        control.serve(cluster=None)
+        address = control.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"GET /status HTTP/1.1\r\n\r\n")
+        with pytest.raises(ConnectionResetError):
+            await asyncio.wait_for(reader.read(), TIMEOUT_S)
+        writer.close()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*address)
+        await control.close()
+        return control.url
+
+    url = asyncio.run(main())
+    (record,) = caplog.records
+    assert f"event='control_port_failed' url='{url}'" in record.getMessage()
+    assert "import of broker_sim.control.app halted" in record.getMessage()
