@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from broker_sim.controller.requests import CreatableTopic
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.runtime.event_log import get_logger
@@ -50,10 +50,7 @@ class TraceTopic:
         Raises ApiError for a name that no topic may have.
         """
         if self.name not in nodes.controller.image.topics:
-            wanted = CreatableTopic(self.name, len(nodes.nodes), 1, configs=CONFIGS)
-            (result,) = nodes.controller.create_topics([wanted], validate_only=False)
-            if not result.outcome.ok:
-                raise ApiError(result.outcome.error_code, result.outcome.error_message or "")
+            nodes.create_topic(CreatableTopic(self.name, len(nodes.nodes), 1, configs=CONFIGS))
         self._nodes = nodes
 
     def write(self, lines: Sequence[str]) -> None:
@@ -77,7 +74,7 @@ class TraceTopic:
         while len(self._batches) > KEPT_BATCHES:
             self._batches.popleft()
             self.dropped_batches += 1
-            log.warning("trace batch dropped", topic=self.name, dropped=self.dropped_batches)
+            log.warning("trace_batch_dropped", topic=self.name, dropped=self.dropped_batches)
 
     def _append_one(self, batch: bytes) -> bool:
         leaders = self._running_leaders()
@@ -87,7 +84,7 @@ class TraceTopic:
         topic_partition, broker = leaders[self._turn % len(leaders)]
         error_code = broker.append_own(topic_partition, batch)
         if error_code is ErrorCode.MESSAGE_TOO_LARGE:
-            log.warning("trace batch too large for its topic", topic=self.name)
+            log.warning("trace_batch_too_large", topic=self.name)
             return True
         return error_code is ErrorCode.NONE
 

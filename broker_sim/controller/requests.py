@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from broker_sim.errors import ErrorCode
-from broker_sim.metadata import PartitionState
+from broker_sim.metadata import NO_TOPIC_ID, PartitionState
 
 
 class ElectionType(IntEnum):
@@ -79,7 +79,7 @@ class CreateTopicResult:
 
     name: str
     outcome: Outcome
-    topic_id: bytes = bytes(16)
+    topic_id: bytes = NO_TOPIC_ID
     num_partitions: int = -1
     replication_factor: int = -1
 

@@ -25,7 +25,7 @@ from broker_sim.controller.requests import (
     Outcome,
 )
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.metadata import MetadataDelta, PartitionState, TopicState
+from broker_sim.metadata import NO_TOPIC_ID, MetadataDelta, PartitionState, TopicState
 from broker_sim.metadata.topic_name import (
     CLUSTER_METADATA_TOPIC,
     invalid_topic_name,
@@ -34,7 +34,6 @@ from broker_sim.metadata.topic_name import (
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 
-_ZERO_ID: Final = bytes(16)
 _DASH: Final = 62  # the six bits that URL-safe base64 writes as "-"
 _UNKNOWN_TOPIC_OR_PARTITION: Final = "This server does not host this topic-partition."
 
@@ -129,7 +128,7 @@ class TopicControlManager:
         by_name = isinstance(key, str)
         topic = delta.topic(key) if isinstance(key, str) else delta.topic_by_id(key)
         name = key if isinstance(key, str) else None
-        topic_id = _ZERO_ID if isinstance(key, str) else key
+        topic_id = NO_TOPIC_ID if isinstance(key, str) else key
 
         def refused(code: ErrorCode, message: str) -> DeleteTopicResult:
             return DeleteTopicResult(name, topic_id, Outcome(code, message))
@@ -137,7 +136,7 @@ class TopicControlManager:
         if asked[key] > 1:
             kind = "name" if by_name else "id"
             return refused(ErrorCode.INVALID_REQUEST, f"Duplicate topic {kind}.")
-        if topic_id == _ZERO_ID and not by_name:
+        if topic_id == NO_TOPIC_ID and not by_name:
             return refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
         if topic is None:
             if by_name:

@@ -24,7 +24,7 @@ __all__ = ["CONTROLLER_ID", "HEALTHY", "LinkFault", "Links"]
 CONTROLLER_ID = -1
 """The node id of the active controller on the links."""
 
-Response = TypeVar("Response")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ _Message = tuple["Process", "Callable[..., object]", tuple[Any, ...]]
 class _Call:
     """A call that has not been answered yet."""
 
-    __slots__ = ("_links", "callee", "caller", "on_failure", "on_response", "source")
+    __slots__ = ("_links", "callee", "caller", "on_failure", "on_result", "source")
 
     def __init__(
         self,
@@ -53,23 +53,23 @@ class _Call:
         source: int,
         callee: int,
         caller: Process,
-        on_response: Callable[[Any], object],
+        on_result: Callable[[Any], object],
         on_failure: Callable[[], object],
     ) -> None:
         self._links = links
         self.source = source
         self.callee = callee
         self.caller = caller
-        self.on_response = on_response
+        self.on_result = on_result
         self.on_failure = on_failure
 
-    def respond(self, response: object) -> None:
-        """Send the response back; called at the callee."""
-        self._links.send(self.callee, self.source, self._finish, response)
+    def send_result(self, result: object) -> None:
+        """Send the result back; called at the callee."""
+        self._links.send(self.callee, self.source, self._finish, result)
 
-    def _finish(self, response: object) -> None:
+    def _finish(self, result: object) -> None:
         if self._links.close_call(self):
-            self.on_response(response)
+            self.on_result(result)
 
 
 class Links:
@@ -162,11 +162,11 @@ class Links:
         self,
         source: int,
         target: int,
-        procedure: Callable[[Callable[[Response], None]], object],
-        on_response: Callable[[Response], object],
+        procedure: Callable[[Callable[[Result], None]], object],
+        on_result: Callable[[Result], object],
         on_failure: Callable[[], object],
     ) -> None:
-        """Run ``procedure(respond)`` at the target, and ``on_response(response)`` back at the source.
+        """Run `procedure(send_result)` at the target, then `on_result(result)` at the source.
 
         ``on_failure()`` runs instead when the target is or becomes dead. Neither runs when the
         source dies.
@@ -175,9 +175,9 @@ class Links:
         if target not in self._processes:
             self._scheduler.call_soon(caller.deliver, on_failure)
             return
-        call = _Call(self, source, target, caller, on_response, on_failure)
+        call = _Call(self, source, target, caller, on_result, on_failure)
         self._open_calls[call] = True
-        self.send(source, target, procedure, call.respond)
+        self.send(source, target, procedure, call.send_result)
 
     def close_call(self, call: _Call) -> bool:
         """Forget a call that was answered; False if it has failed meanwhile."""

@@ -108,7 +108,7 @@ def test_a_slow_link_delays_each_message(net):
 
 def test_a_call_brings_its_answer_back(net):
     answers = []
-    net.links.call(1, 2, lambda respond: respond("yes"), answers.append, answers.clear)
+    net.links.call(1, 2, lambda send_result: send_result("yes"), answers.append, answers.clear)
     net.settle()
     assert answers == ["yes"]
 
@@ -117,18 +117,20 @@ def test_a_call_to_a_dead_node_fails_at_once(net):
     net.processes[2].kill()
     net.links.detach(2)
     failures = []
-    net.links.call(1, 2, lambda respond: respond(1), failures.append, lambda: failures.append("no"))
+    net.links.call(
+        1, 2, lambda send_result: send_result(1), failures.append, lambda: failures.append("no")
+    )
     net.settle()
     assert failures == ["no"]
 
 
 def test_a_call_that_a_dying_node_has_not_answered_fails_once_even_if_it_answers_later(net):
-    outcomes, responds = [], []
-    net.links.call(1, 2, responds.append, outcomes.append, lambda: outcomes.append("failed"))
+    outcomes, senders = [], []
+    net.links.call(1, 2, senders.append, outcomes.append, lambda: outcomes.append("failed"))
     net.settle()
     net.processes[2].kill()
     net.links.detach(2)
-    responds[0]("too late")
+    senders[0]("too late")
     net.settle()
     assert outcomes == ["failed"]
 

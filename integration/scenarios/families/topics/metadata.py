@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.metadata import NO_TOPIC_ID as NO_ID
 from broker_sim.protocol import messages
 from integration.clients.admin_requests import creatable, create, metadata, pages
 from integration.observations import Observation, at_once
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 
 UNKNOWN_ID = bytes(range(16))
-NO_ID = bytes(16)
 FORBIDS_CREATION, BY_ID = 4, 12
 FROM_CONTROLLERS = 2
 PARTITIONS = ("partitions",)

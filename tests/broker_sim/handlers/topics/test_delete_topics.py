@@ -3,10 +3,10 @@ import pytest
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.faults import Fault
 from broker_sim.handlers.topics.delete_topics import handle_delete_topics
+from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol.messages import DeleteTopicsRequest
 
 State = DeleteTopicsRequest.DeleteTopicState
-NO_ID = bytes(16)
 BY_NAME_VERSIONS = range(1, 6)
 
 
@@ -32,7 +32,7 @@ def test_topic_is_gone_from_the_metadata_when_the_response_comes(broker, delete,
 
 def test_topic_is_deleted_by_its_name_or_by_its_id(broker, delete):
     id_a, id_b = broker.create("a", [1]), broker.create("b", [1])
-    results = delete(State("a", NO_ID), State(None, id_b))
+    results = delete(State("a", NO_TOPIC_ID), State(None, id_b))
     assert [(r.name, r.topic_id, r.error_code) for r in results] == [
         ("a", id_a, ErrorCode.NONE),
         ("b", id_b, ErrorCode.NONE),
@@ -60,7 +60,7 @@ def test_unknown_id_is_answered_by_the_id(delete):
 
 def test_name_and_id_together_are_refused_and_neither_alone_is(broker, delete):
     topic_id = broker.create("t", [1])
-    results = delete(State("t", topic_id), State(None, NO_ID), State(None, NO_ID))
+    results = delete(State("t", topic_id), State(None, NO_TOPIC_ID), State(None, NO_TOPIC_ID))
     assert [(r.name, r.topic_id, r.error_code, r.error_message) for r in results] == [
         (
             "t",
@@ -68,7 +68,14 @@ def test_name_and_id_together_are_refused_and_neither_alone_is(broker, delete):
             ErrorCode.INVALID_REQUEST,
             "You may not specify both topic name and topic id.",
         ),
-        *[(None, NO_ID, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")]
+        *[
+            (
+                None,
+                NO_TOPIC_ID,
+                ErrorCode.INVALID_REQUEST,
+                "Neither topic name nor id were specified.",
+            )
+        ]
         * 2,
     ]
     assert set(broker.image.topics) == {"t"}
@@ -78,10 +85,13 @@ def test_name_or_id_that_comes_twice_is_refused(broker, delete):
     topic_id = broker.create("t", [1])
     broker.create("u", [1])
     results = delete(
-        State("u", NO_ID), State("u", NO_ID), State(None, topic_id), State(None, topic_id)
+        State("u", NO_TOPIC_ID),
+        State("u", NO_TOPIC_ID),
+        State(None, topic_id),
+        State(None, topic_id),
     )
     assert [(r.name, r.topic_id, r.error_code, r.error_message) for r in results] == [
-        ("u", NO_ID, ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
+        ("u", NO_TOPIC_ID, ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
         (None, topic_id, ErrorCode.INVALID_REQUEST, "Duplicate topic id."),
     ]
     assert set(broker.image.topics) == {"t", "u"}
@@ -91,7 +101,7 @@ def test_name_or_id_that_comes_twice_is_refused(broker, delete):
 def test_disabled_deletion_has_its_own_error_code_from_version_3(make_broker, delete, version):
     at = make_broker({"delete.topic.enable": "false"})
     at.create("t", [1])
-    (result,) = delete("t" if version < 6 else State("t", NO_ID), version=version, at=at)
+    (result,) = delete("t" if version < 6 else State("t", NO_TOPIC_ID), version=version, at=at)
     disabled = ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
     assert (result.name, result.error_code) == ("t", disabled)
     assert set(at.image.topics) == {"t"}
@@ -100,7 +110,7 @@ def test_disabled_deletion_has_its_own_error_code_from_version_3(make_broker, de
 @pytest.mark.parametrize("version", range(1, 7))
 def test_timeout_of_zero_deletes_nothing(broker, delete, version):
     broker.create("t", [1])
-    asked = "t" if version < 6 else State("t", NO_ID)
+    asked = "t" if version < 6 else State("t", NO_TOPIC_ID)
     (result,) = delete(asked, version=version, timeout_ms=0)
     assert (result.name, result.error_code) == ("t", ErrorCode.REQUEST_TIMED_OUT)
     assert set(broker.image.topics) == {"t"}
@@ -108,7 +118,7 @@ def test_timeout_of_zero_deletes_nothing(broker, delete, version):
 
 def test_topic_that_comes_by_name_and_by_id_is_kept_and_answered_once(broker, delete):
     topic_id = broker.create("t", [1])
-    (result,) = delete(State("t", NO_ID), State(None, topic_id))
+    (result,) = delete(State("t", NO_TOPIC_ID), State(None, topic_id))
     assert (result.name, result.topic_id) == ("t", topic_id)
     assert result.error_code == ErrorCode.INVALID_REQUEST
     assert result.error_message == (
