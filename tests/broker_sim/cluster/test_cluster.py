@@ -1,6 +1,5 @@
 """A cluster in real time: life, verbs, bad input."""
 
-import asyncio
 import concurrent.futures
 import random
 import select
@@ -11,7 +10,6 @@ from contextlib import closing, suppress
 
 import pytest
 
-from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.cluster import Cluster
 from broker_sim.cluster.requests import produce_request
 from broker_sim.errors import (
@@ -299,37 +297,6 @@ def test_a_port_in_use_is_told_with_what_to_do_and_leaves_nothing_behind():
             Cluster(brokers=2, ports=[0, port]).open()
 
 
-def test_an_async_cluster_lives_on_the_loop_of_its_caller():
-    async def main():
-        async with AsyncCluster(brokers=1) as cluster:
-            host, port = cluster.address(1)
-            reader, writer = await asyncio.open_connection(host, port)
-            header = RequestHeader(18, 0, 1, None)
-            writer.writelines(encode_request(header, messages.ApiVersionsRequest()))
-            size = int.from_bytes(await reader.readexactly(4), "big")
-            answer = await reader.readexactly(size)
-            writer.close()
-            return answer
-
-    _, response = decode_response(18, 0, asyncio.run(main()))
-    assert response.error_code == ErrorCode.NONE
-
-
-def test_kill_ends_a_controlled_shutdown_that_does_not_come_to_its_end():
-    async def live():
-        async with AsyncCluster(brokers=1) as cluster:
-            cluster.disconnect(1)  # so the controller never hears that it wants to stop
-            stopping = asyncio.ensure_future(cluster.stop(1))
-            await asyncio.sleep(0)
-            assert not stopping.done()
-            with pytest.raises(WrongStateError, match="shutting down already"):
-                await cluster.stop(1)
-            cluster.kill(1)
-            await stopping
-
-    asyncio.run(live())
-
-
 def test_stopping_gives_the_ports_back_and_ends_all_threads():
     before = set(threading.enumerate())
     cluster = Cluster(brokers=2).open()
@@ -349,17 +316,6 @@ def test_a_cluster_is_started_only_once():
         assert cluster.status().broker(1).state == "running"
     with pytest.raises(RuntimeError, match="only once"):
         cluster.open()
-
-
-def test_an_async_cluster_that_is_started_twice_goes_on_serving():
-    async def main():
-        async with AsyncCluster(brokers=1) as cluster:
-            with pytest.raises(RuntimeError, match="only once"):
-                await cluster.open()
-            _, writer = await asyncio.open_connection(*cluster.address(1))
-            writer.close()
-
-    asyncio.run(main())
 
 
 def test_verbs_of_a_cluster_that_does_not_run_are_refused_and_do_not_hang():

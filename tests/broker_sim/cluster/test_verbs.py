@@ -10,8 +10,6 @@ from broker_sim.control.verb import verbs_of
 from broker_sim.errors import (
     ApiError,
     ErrorCode,
-    UnknownBrokerError,
-    UnknownPartitionError,
     WrongStateError,
 )
 
@@ -139,29 +137,3 @@ class TestCreateTopic:
         began_ms = cluster.now_ms
         cluster.create_topic("parcels", assignments={0: [1]})
         assert cluster.now_ms == began_ms
-
-
-class TestStatus:
-    def test_unknown_names_are_refused_with_those_that_there_are(self, cluster):
-        status = cluster.status()
-        with pytest.raises(UnknownBrokerError, match="there is no broker 9; there are 1, 2, 3"):
-            status.broker(9)
-        with pytest.raises(UnknownPartitionError, match="no topic 'parcels'; there are orders"):
-            status.leader("parcels")
-        with pytest.raises(UnknownPartitionError, match="has no partition 1; it has 0"):
-            status.isr("orders", 1)
-
-    def test_leader_and_followers_are_the_assignment(self, cluster):
-        partition = cluster.status().partition("orders")
-        assert {partition.leader, *partition.followers} == set(partition.assignment) == {1, 2, 3}
-
-    def test_dead_broker_keeps_its_place_among_the_followers(self, cluster):
-        follower = cluster.followers("orders")[0]
-        cluster.kill(follower)
-        partition = cluster.status().partition("orders")
-        assert follower in partition.followers
-        assert follower not in {replica.broker for replica in partition.replicas}
-
-    def test_values_cannot_be_changed(self, cluster):
-        with pytest.raises(AttributeError):
-            cluster.status().broker(1).state = "dead"

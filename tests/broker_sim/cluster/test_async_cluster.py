@@ -1,0 +1,74 @@
+"""A cluster on an event loop: its arguments and its life."""
+
+import asyncio
+
+import pytest
+
+from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.errors import ConfigError, ErrorCode, WrongStateError
+from broker_sim.protocol import messages
+from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "reason"),
+    [
+        ({"brokers": 0}, ValueError, "a cluster needs at least one broker, not 0"),
+        ({"brokers": 2, "ports": [9092]}, ValueError, "2 brokers need 2 ports, not 1"),
+        ({"configs": {"nonsense": 1}}, ConfigError, "Unknown broker config name: nonsense"),
+        ({"as_version": "1.9"}, ValueError, "1.9"),
+    ],
+)
+def test_bad_argument_is_refused_when_the_cluster_is_made(arguments, error, reason):
+    with pytest.raises(error, match=reason):
+        AsyncCluster(**arguments)
+
+
+def test_verb_is_refused_before_the_cluster_is_open():
+    with pytest.raises(WrongStateError, match="does not run"):
+        AsyncCluster(1).status()
+
+
+@pytest.mark.threads
+def test_it_serves_clients_on_the_loop_of_its_caller():
+    async def main():
+        async with AsyncCluster(brokers=1) as cluster:
+            host, port = cluster.address(1)
+            reader, writer = await asyncio.open_connection(host, port)
+            header = RequestHeader(18, 0, 1, None)
+            writer.writelines(encode_request(header, messages.ApiVersionsRequest()))
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            answer = await reader.readexactly(size)
+            writer.close()
+            return answer
+
+    _, response = decode_response(18, 0, asyncio.run(main()))
+    assert response.error_code == ErrorCode.NONE
+
+
+@pytest.mark.threads
+def test_kill_ends_a_controlled_shutdown_that_cannot_finish():
+    async def live():
+        async with AsyncCluster(brokers=1) as cluster:
+            cluster.disconnect(1)  # so the controller never hears that it wants to stop
+            stopping = asyncio.ensure_future(cluster.stop(1))
+            await asyncio.sleep(0)
+            assert not stopping.done()
+            with pytest.raises(WrongStateError, match="shutting down already"):
+                await cluster.stop(1)
+            cluster.kill(1)
+            await stopping
+
+    asyncio.run(live())
+
+
+@pytest.mark.threads
+def test_second_open_is_refused_and_the_cluster_still_serves():
+    async def main():
+        async with AsyncCluster(brokers=1) as cluster:
+            with pytest.raises(RuntimeError, match="only once"):
+                await cluster.open()
+            _, writer = await asyncio.open_connection(*cluster.address(1))
+            writer.close()
+
+    asyncio.run(main())

@@ -1,0 +1,77 @@
+"""Every invariant of a simulated cluster is noticed when it breaks."""
+
+import pytest
+
+from broker_sim.cluster.invariants import InvariantChecker, InvariantViolationError
+from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.metadata.topic_partition import TopicPartition
+
+KEY = TopicPartition("orders", 0)
+
+
+@pytest.fixture
+def cluster():
+    """A partition with one record on all three replicas, led by broker 1."""
+    made = VirtualCluster(seed=9)
+    made.create_topic("orders", assignments={0: [1, 2, 3]})
+    pending = made.client().send(1, produce_request(KEY), PRODUCE_VERSION)
+    made.run_until(lambda: pending.done)
+    made.advance(1_000)
+    return made
+
+
+@pytest.fixture
+def checker(cluster):
+    """A checker that has seen the cluster once."""
+    made = InvariantChecker(cluster.nodes)
+    made.check()
+    return made
+
+
+@pytest.fixture
+def log(cluster):
+    """Return a function that returns a broker's log of the partition."""
+    return lambda broker_id: cluster.nodes.brokers[broker_id].replica_manager.partitions[KEY].log
+
+
+def test_sound_cluster_passes_again_and_again(checker):
+    checker.check()
+
+
+def test_high_watermark_beyond_the_log_end_is_noticed(checker, log):
+    log(2).high_watermark = 2
+    with pytest.raises(InvariantViolationError, match="offsets out of order on broker 2"):
+        checker.check()
+
+
+def test_high_watermark_that_goes_back_on_a_leader_is_noticed(checker, log):
+    log(1).high_watermark = 0
+    with pytest.raises(InvariantViolationError, match="went back from 1 to 0 on its leader 1"):
+        checker.check()
+
+
+def test_high_watermark_may_go_back_on_a_follower(checker, log):
+    log(2).high_watermark = 0
+    checker.check()
+
+
+def test_high_watermark_beyond_the_log_of_an_isr_member_is_noticed(checker, log):
+    log(3).high_watermark = 0
+    log(3).truncate_to(0)
+    with pytest.raises(InvariantViolationError, match="beyond the log end 0 of broker 3"):
+        checker.check()
+
+
+def test_second_leader_of_an_epoch_is_noticed(cluster, checker):
+    cluster.pause(1)
+    cluster.run_until(lambda: cluster.leader("orders") == 2)
+    cluster.advance(0)
+    partitions = [
+        cluster.nodes.brokers[broker_id].replica_manager.partitions[KEY] for broker_id in (1, 2)
+    ]
+    assert all(partition.is_leader for partition in partitions)
+    checker.check()  # the old leader does not know yet, and has an older epoch
+    partitions[0].leader_epoch = partitions[1].leader_epoch
+    with pytest.raises(InvariantViolationError, match="both lead orders-0 in epoch 1"):
+        checker.check()

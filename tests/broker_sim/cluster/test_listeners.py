@@ -1,0 +1,66 @@
+"""Listening sockets of brokers: when they accept clients, and on which ports."""
+
+import pytest
+
+from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
+from broker_sim.cluster.virtual_cluster import VirtualCluster
+
+
+@pytest.fixture
+def cluster():
+    made = VirtualCluster(seed=2)
+    made.create_topic("orders", assignments={0: [3, 1, 2]})
+    return made
+
+
+@pytest.fixture
+def listeners(cluster):
+    return cluster.inside.listeners
+
+
+def is_refused(cluster, broker_id):
+    request = fetch_request(("orders", 0), max_wait_ms=1)
+    pending = cluster.client().send(broker_id, request, FETCH_VERSION)
+    cluster.run_until(lambda: pending.done)
+    return pending.disconnected
+
+
+def test_broker_refuses_clients_until_it_has_caught_up(cluster, listeners):
+    cluster.kill(3)
+    cluster.disconnect(3)
+    cluster.start(3, wait=False)
+    cluster.advance(20_000)
+    assert not listeners.is_accepting(3)
+    assert is_refused(cluster, 3)
+    cluster.reconnect(3)
+    cluster.run_until(lambda: listeners.is_accepting(3))
+    assert cluster.nodes.brokers[3].has_caught_up
+    assert not is_refused(cluster, 3)
+
+
+def test_broker_keeps_its_port_in_its_next_life(cluster, listeners):
+    ports = dict(listeners.ports)
+    assert len(set(ports.values())) == 3
+    cluster.kill(3)
+    cluster.start(3)
+    assert listeners.ports == ports
+
+
+def test_close_before_the_broker_has_caught_up_leaves_nothing_to_open(cluster, listeners):
+    cluster.kill(3)
+    cluster.start(3, wait=False)
+    cluster.kill(3)
+    cluster.advance(20_000)
+    assert not listeners.is_accepting(3)
+    assert is_refused(cluster, 3)
+
+
+def test_what_clients_send_is_held_until_they_are_released(cluster, listeners):
+    listeners.hold_clients(3)
+    request = fetch_request(("orders", 0), max_wait_ms=1)
+    pending = cluster.client().send(3, request, FETCH_VERSION)
+    cluster.advance(5_000)
+    assert not pending.done
+    listeners.release_clients(3)
+    cluster.run_until(lambda: pending.done)
+    assert not pending.disconnected
