@@ -105,7 +105,7 @@ def compile_modules(root: Path, target: Path) -> list[Path]:
         raise NoNativeBuildError("no C compiler, or no Python.h")
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise NoNativeBuildError("mypyc's code needs the global interpreter lock")
-    done = subprocess.run(  # noqa: S603  this very file
+    done = subprocess.run(  # noqa: S603 - this very file
         [sys.executable, __file__, str(root), str(target)],
         capture_output=True,
         text=True,
@@ -127,8 +127,8 @@ def _library_suffix() -> str:
 
 def _compile_in_this_process(root: Path, target: Path) -> None:
     """Compile in a copy, because mypyc leaves C and caches around it."""
-    from mypyc.build import mypycify  # noqa: PLC0415  there only where REQUIREMENTS are
-    from setuptools import setup  # noqa: PLC0415
+    from mypyc.build import mypycify  # noqa: PLC0415 - there only where REQUIREMENTS are
+    from setuptools import setup  # noqa: PLC0415 - as above
 
     with tempfile.TemporaryDirectory() as directory:
         for package in PACKAGES:

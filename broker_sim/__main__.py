@@ -1,4 +1,4 @@
-"""``python -m broker_sim`` is ``broker-sim``."""
+"""`python -m broker_sim` is `broker-sim`."""
 
 from broker_sim.cli import main
 

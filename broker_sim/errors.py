@@ -1,6 +1,6 @@
 """Kafka's error codes and the one exception that carries them.
 
-Mirrors ``org.apache.kafka.common.protocol.Errors``: the same numbers, the same names.
+Mirrors `org.apache.kafka.common.protocol.Errors`: the same numbers, the same names.
 Inside the broker an `ApiError` is raised; the handlers turn it into its code, once.
 """
 
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The ``error_code`` numbers of the wire protocol."""
+    """The `error_code` numbers of the wire protocol."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -149,9 +149,9 @@ class ErrorCode(IntEnum):
 
 
 class ApiError(Exception):
-    """A request, or one partition of it, fails with ``error_code``; the text is for people.
+    """A request, or one partition of it, fails with `error_code`; the text is for people.
 
-    ``error_message`` is None where Kafka finds no words; the error's own text then names the code.
+    `error_message` is None where Kafka finds no words; the error's own text then names the code.
     """
 
     def __init__(self, error_code: ErrorCode, message: str = "") -> None:

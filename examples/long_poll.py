@@ -1,6 +1,6 @@
 """An HTTP long poll: GET /news?after=N answers when there is news after N, or after 30 s.
 
-Run it with `python examples/long_poll.py`, then in two shells::
+Run it with `python examples/long_poll.py`, then in two shells:
 
     curl 'http://127.0.0.1:8080/news?after=0'
     curl -d 'it rains' http://127.0.0.1:8080/news

@@ -1,4 +1,4 @@
-"""Draw the timing wheel from its live state: ``python -m tools.draw_wheel`` writes docs/wheel.svg.
+"""Draw the timing wheel from its live state: `python -m tools.draw_wheel` writes docs/wheel.svg.
 
 A timer in virtual time is stopped at a few moments; every picture is an `inspect_timer` of it.
 """

@@ -1,4 +1,4 @@
-"""Write the static types of the message classes: the text of ``messages.pyi``."""
+"""Write the static types of the message classes: the text of `messages.pyi`."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +14,7 @@ PYTHON_TYPES = {
 
 
 def stub_source(specs: Iterable[MessageSpec], version: str) -> str:
-    """Return the stub of all ``specs``; ``version`` is that of their kafka-clients."""
+    """Return the stub of all `specs`; `version` is that of their kafka-clients."""
     lines = [
         f"# Made by tools/update_schemas.py from kafka-clients {version}; do not edit.",
         "# ruff: noqa: A002 - Kafka has fields named id and type",

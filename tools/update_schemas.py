@@ -1,8 +1,8 @@
 """Refresh the message schemas and type stubs from a release of kafka-clients.
 
-Usage: ``python -m tools.update_schemas [VERSION]``. Maven fetches the jar; its message
+Usage: `python -m tools.update_schemas [VERSION]`. Maven fetches the jar; its message
 definitions are stripped to facts (names, types, versions, tags, defaults), one message per
-line of ``broker_sim/protocol/schemas.jsonl``; then `messages.pyi` is written from them.
+line of `broker_sim/protocol/schemas.jsonl`; then `messages.pyi` is written from them.
 """
 
 import io
@@ -46,7 +46,7 @@ FIELD_FACTS = (
 
 
 def fetch_definitions(version: str) -> list[dict[str, Any]]:
-    """Return every message definition in the kafka-clients jar of ``version``, by name."""
+    """Return every message definition in the kafka-clients jar of `version`, by name."""
     with tempfile.TemporaryDirectory() as directory:
         artifact = f"org.apache.kafka:kafka-clients:{version}"
         subprocess.run(
@@ -89,7 +89,7 @@ def strip_field(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write ``schemas.jsonl`` and ``messages.pyi``."""
+    """Write `schemas.jsonl` and `messages.pyi`."""
     version = sys.argv[1] if len(sys.argv) > 1 else DEFAULT_VERSION
     definitions = [strip_message(definition) for definition in fetch_definitions(version)]
     lines = [json.dumps(definition, separators=(",", ":")) for definition in definitions]

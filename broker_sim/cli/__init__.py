@@ -1,7 +1,7 @@
-"""The command ``broker-sim``: ``run`` starts a cluster, ``ctl`` steers one that runs.
+"""The command `broker-sim`: `run` starts a cluster, `ctl` steers one that runs.
 
 A command's module is imported when the command is called: a cluster should not pay for the tables
-of ``ctl``, nor ``ctl`` for a cluster.
+of `ctl`, nor `ctl` for a cluster.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         if cmd_name not in COMMANDS:
             return None
         module, _ = COMMANDS[cmd_name]
         command: click.Command = import_module(module).command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 

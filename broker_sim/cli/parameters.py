@@ -1,4 +1,4 @@
-"""The text forms of what options take: ``KEY=VALUE`` and ``NAME:PARTITIONS:RF:KEY=VALUE``."""
+"""The text forms of what options take: `KEY=VALUE` and `NAME:PARTITIONS:RF:KEY=VALUE`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _parse_topic(text: str) -> TopicText:
 
 
 def _parse_topic_configs(texts: Sequence[str]) -> dict[str, str]:
-    """Return the configurations; a text without ``=`` belongs to the value before it."""
+    """Return the configurations; a text without `=` belongs to the value before it."""
     configs: dict[str, str] = {}
     key = ""
     for text in texts:

@@ -1,4 +1,4 @@
-"""``broker-sim run``: a cluster in a process of its own.
+"""`broker-sim run`: a cluster in a process of its own.
 
 Prints one line of JSON on stdout when every broker serves; everything else goes to stderr.
 """

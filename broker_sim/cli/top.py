@@ -1,4 +1,4 @@
-"""``broker-sim top``: the purgatories of a running cluster, live in the terminal."""
+"""`broker-sim top`: the purgatories of a running cluster, live in the terminal."""
 
 from __future__ import annotations
 

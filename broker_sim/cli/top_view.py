@@ -1,4 +1,4 @@
-"""What `broker-sim top` shows, made of two answers of the control port's ``/purgatory``."""
+"""What `broker-sim top` shows, made of two answers of the control port's `/purgatory`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def render(
 ) -> RenderableType:
     """Return the picture: figures per purgatory, the wheels, the hottest keys.
 
-    Rates are the change since ``before``, per second.
+    Rates are the change since `before`, per second.
     """
     purgatories = list(_purgatories(now))
     earlier = {} if before is None else {each[:2]: each for each in _purgatories(before)}

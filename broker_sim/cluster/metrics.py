@@ -1,6 +1,6 @@
 """Kafka's metrics in Prometheus' text format, named as its JMX exporter commonly names them.
 
-Needs prometheus-client (extra ``metrics``). The label ``broker`` is ours: a real broker has an
+Needs prometheus-client (extra `metrics`). The label `broker` is ours: a real broker has an
 endpoint of its own.
 """
 
@@ -31,7 +31,7 @@ def metrics_text(nodes: Nodes) -> str:
     """Return all metrics as of now; dead brokers have none. Raises MissingExtraError."""
     try:
         from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - an extra
-        from prometheus_client.registry import Collector  # noqa: PLC0415
+        from prometheus_client.registry import Collector  # noqa: PLC0415 - as above
     except ImportError as error:
         raise MissingExtraError(
             "metrics need prometheus-client: pip install 'broker-sim[metrics]'"

@@ -226,7 +226,7 @@ class Nodes:
             on_stopped()
 
     def isolate(self, broker_id: int, drop: bool = True) -> None:
-        """Cut a broker off from all other nodes, not from its clients; ``drop=False`` mends it."""
+        """Cut a broker off from all other nodes, not from its clients; `drop=False` mends it."""
         self.node(broker_id)
         for other in (CONTROLLER_ID, *self.nodes):
             if other != broker_id:

@@ -1,6 +1,6 @@
 """A seeded run: producers write while chance pauses, kills, cuts off and slows brokers.
 
-At most one broker is in trouble at a time, every topic has ``min.insync.replicas`` 2 of 3 replicas,
+At most one broker is in trouble at a time, every topic has `min.insync.replicas` 2 of 3 replicas,
 and producers ask for acks=all: so nothing that was acknowledged may be lost. At the end all faults
 are undone, and the logs of the replicas must agree and hold every acknowledged record.
 """
@@ -40,7 +40,7 @@ CONFIGS = {
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How a run went; ``digest`` stands for its whole trace."""
+    """How a run went; `digest` stands for its whole trace."""
 
     seed: int
     digest: str
@@ -54,7 +54,7 @@ class RunSummary:
 
 
 class RandomRun:
-    """One run; everything in it follows from ``seed``."""
+    """One run; everything in it follows from `seed`."""
 
     def __init__(self, seed: int, *, duration_ms: int = 60_000, producers: int = 3) -> None:
         self.cluster = VirtualCluster(

@@ -21,7 +21,7 @@ def produce_request(
     timeout_ms: int = 30_000,
     batch: bytes | None = None,
 ) -> messages.ProduceRequest:
-    """Return a request that sends ``values`` (or a whole ``batch``) to each (topic, partition)."""
+    """Return a request that sends `values` (or a whole `batch`) to each (topic, partition)."""
     records = build_batch(values) if batch is None else batch
     return messages.ProduceRequest(
         acks=acks,
@@ -50,7 +50,7 @@ def fetch_request(
     replica_id: int = -1,
     isolation_level: int = 0,
 ) -> messages.FetchRequest:
-    """Return a fetch of each (topic, partition) from ``offset``."""
+    """Return a fetch of each (topic, partition) from `offset`."""
     return messages.FetchRequest(
         replica_id=replica_id,
         max_wait_ms=max_wait_ms,

@@ -163,7 +163,7 @@ class Verbs(Face):
         `assignments` gives the brokers of each partition instead, the preferred leader first.
         """
         from broker_sim.config import to_texts  # noqa: PLC0415 - see module docstring
-        from broker_sim.controller import CreatableTopic  # noqa: PLC0415
+        from broker_sim.controller import CreatableTopic  # noqa: PLC0415 - see module docstring
 
         wanted = CreatableTopic(
             name,
@@ -201,7 +201,7 @@ class Verbs(Face):
     @verb("GET", "/purgatory")
     def purgatory(self) -> PurgatoriesStatus:
         """Return what is parked where: keys, age, time left, wheel level and bucket."""
-        from broker_sim.cluster.status import purgatories_status  # noqa: PLC0415
+        from broker_sim.cluster.status import purgatories_status  # noqa: PLC0415 - see module docstring
 
         return purgatories_status(self.nodes)
 
@@ -211,7 +211,7 @@ class Verbs(Face):
 
         Raises MissingExtraError without it.
         """
-        from broker_sim.cluster.metrics import metrics_text  # noqa: PLC0415
+        from broker_sim.cluster.metrics import metrics_text  # noqa: PLC0415 - see module docstring
 
         return metrics_text(self.nodes)
 

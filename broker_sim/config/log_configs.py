@@ -36,7 +36,7 @@ class ServerLogConfigs:
     log_dirs: tuple[str, ...] | None = declare(
         LIST, None, "Directories of the logs; log.dir if not set."
     )
-    log_dir: tuple[str, ...] = declare(LIST, ("/tmp/kafka-logs",), "Directory of the logs.")  # noqa: S108
+    log_dir: tuple[str, ...] = declare(LIST, ("/tmp/kafka-logs",), "Directory of the logs.")  # noqa: S108 - Kafka's default
     log_segment_bytes: int = declare(
         INT,
         1_073_741_824,

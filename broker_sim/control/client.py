@@ -21,7 +21,7 @@ class ControlError(Exception):
 
 
 class ControlClient:
-    """Requests to the control port at ``url``; raises ControlError when that is no HTTP address."""
+    """Requests to the control port at `url`; raises ControlError when that is no HTTP address."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url if "//" in url else f"http://{url}")

@@ -1,4 +1,4 @@
-"""Completions that wait until the handler has returned; mirrors ``DelayedActionQueue``.
+"""Completions that wait until the handler has returned; mirrors `DelayedActionQueue`.
 
 An append finds out that fetches can be completed while it is in the middle of a request. Completing
 them there would run foreign callbacks inside the append; so they are queued, and the broker runs
@@ -24,7 +24,7 @@ def _raise(message: str, error: Exception) -> None:
 class ActionQueue:
     """A queue of callbacks; a callback may add more, which run in the same turn.
 
-    A callback that fails is told to ``report_error`` (which raises unless given) and does not keep
+    A callback that fails is told to `report_error` (which raises unless given) and does not keep
     the others from running: they belong to other requests.
     """
 
@@ -35,7 +35,7 @@ class ActionQueue:
         self._report_error = report_error
 
     def add(self, action: Callable[[], object]) -> None:
-        """Run ``action`` at the next `try_complete_actions`."""
+        """Run `action` at the next `try_complete_actions`."""
         self._actions.append(action)
 
     def try_complete_actions(self) -> None:

@@ -22,7 +22,7 @@ __all__ = ["DelayedRequest", "first_error"]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedRequest(DelayedOperation):
-    """Parks the answer to a request of ``api`` (Kafka's name) by the client ``client_id``."""
+    """Parks the answer to a request of `api` (Kafka's name) by the client `client_id`."""
 
     __slots__ = ("client_id",)
 

@@ -26,7 +26,7 @@ def get_logger(name: str) -> FilteringBoundLogger:
 
 
 def configure_at_first_event(configure: Callable[[], None]) -> None:
-    """Call ``configure`` before the next event is logged; it configures structlog."""
+    """Call `configure` before the next event is logged; it configures structlog."""
     _configurations.append(configure)
 
 

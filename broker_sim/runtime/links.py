@@ -75,7 +75,7 @@ class _Call:
 class Links:
     """Carries calls between the processes of a cluster; used on the scheduler's thread only.
 
-    ``latency_ms(source, target)``, if given, is how long a healthy link takes for one message;
+    `latency_ms(source, target)`, if given, is how long a healthy link takes for one message;
     messages never overtake each other on a link.
     """
 
@@ -111,7 +111,7 @@ class Links:
         return dict(self._faults)
 
     def set_fault(self, source: int, target: int, fault: LinkFault) -> None:
-        """Cut or slow the link from ``source`` to ``target``; a `LinkFault` of defaults mends it."""
+        """Cut or slow the link from `source` to `target`; a `LinkFault` of defaults mends it."""
         key = (source, target)
         if fault == HEALTHY:
             self._faults.pop(key, None)
@@ -122,7 +122,7 @@ class Links:
                 self._transmit(key, message)
 
     def send(self, source: int, target: int, callback: Callable[..., object], *args: Any) -> None:
-        """Run ``callback(*args)`` in the target's process when the message arrives."""
+        """Run `callback(*args)` in the target's process when the message arrives."""
         process = self._processes.get(target)
         if process is not None:
             self._transmit((source, target), (process, callback, args))
@@ -168,7 +168,7 @@ class Links:
     ) -> None:
         """Run `procedure(send_result)` at the target, then `on_result(result)` at the source.
 
-        ``on_failure()`` runs instead when the target is or becomes dead. Neither runs when the
+        `on_failure()` runs instead when the target is or becomes dead. Neither runs when the
         source dies.
         """
         caller = self._processes[source]

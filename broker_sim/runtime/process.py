@@ -35,13 +35,13 @@ class Scheduler(Protocol):
         """The clock that the delays below are measured with."""
 
     def call_soon(self, callback: Callable[..., object], *args: Any) -> object:
-        """Run ``callback(*args)`` after what is already due; only from the scheduler's own thread."""
+        """Run `callback(*args)` after what is already due; only from the scheduler's own thread."""
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> object:
-        """Run ``callback(*args)`` soon; from any thread."""
+        """Run `callback(*args)` soon; from any thread."""
 
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
-        """Run ``callback(*args)`` in ``delay_ms`` milliseconds."""
+        """Run `callback(*args)` in `delay_ms` milliseconds."""
 
     def report_error(self, message: str, error: Exception) -> None:
         """Take an error that nobody expected: logged in real time, raised in virtual time."""
@@ -79,7 +79,7 @@ class Process:
         return self._scheduler.clock
 
     def deliver(self, callback: Callable[..., object], *args: Any) -> None:
-        """Run ``callback(*args)`` now if the process runs; keep it if paused, drop it if dead."""
+        """Run `callback(*args)` now if the process runs; keep it if paused, drop it if dead."""
         self.deliver_with(callback, args)
 
     def deliver_with(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
@@ -90,15 +90,15 @@ class Process:
             self._backlog.append((callback, args))
 
     def call_soon(self, callback: Callable[..., object], *args: Any) -> None:
-        """Run ``callback(*args)`` after what is already due."""
+        """Run `callback(*args)` after what is already due."""
         self._scheduler.call_soon(self.deliver, callback, *args)
 
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
-        """Run ``callback(*args)`` in ``delay_ms`` milliseconds, or when the process continues."""
+        """Run `callback(*args)` in `delay_ms` milliseconds, or when the process continues."""
         return self._scheduler.call_later(delay_ms, self.deliver, callback, *args)
 
     def submit(self, callback: Callable[[], object]) -> None:
-        """Run ``callback()`` on the scheduler's thread: this makes a process a timer's executor."""
+        """Run `callback()` on the scheduler's thread: this makes a process a timer's executor."""
         self._scheduler.call_soon_threadsafe(self.deliver, callback)
 
     def pause(self) -> None:
@@ -129,7 +129,7 @@ class Process:
 
 
 class PeriodicTask:
-    """Runs a callback every ``period_ms``, first after ``delay_ms`` (one period unless said)."""
+    """Runs a callback every `period_ms`, first after `delay_ms` (one period unless said)."""
 
     __slots__ = ("_callback", "_handle", "_period_ms", "_process")
 

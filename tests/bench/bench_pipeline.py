@@ -2,8 +2,8 @@
 
 The same answers are computed three times and must be equal. Then the jobs run once more on executors
 of their own, for a tenth of the events and for all: what lives in the driver must not grow, and what
-tasks may send to it is limited to far less than the data. ``PIPELINE_EVENTS`` in the environment sets
-another number of events, ``PIPELINE_ONLY`` leaves out all but "tracing" or "throughput" or "driver".
+tasks may send to it is limited to far less than the data. `PIPELINE_EVENTS` in the environment sets
+another number of events, `PIPELINE_ONLY` leaves out all but "tracing" or "throughput" or "driver".
 """
 
 import os

@@ -70,7 +70,7 @@ def _consumer(peer: Peer, offset: int, name: str) -> Consumer:
 
 
 def produce(peer: Peer, name: str, acks: int, count: int) -> float:
-    """Produce ``count`` messages of 100 bytes; return messages per second until all are answered."""
+    """Produce `count` messages of 100 bytes; return messages per second until all are answered."""
     failures: list[KafkaError] = []
     # Failures only: a call per message would measure the client.
     producer = _producer(peer, acks, **{"linger.ms": 5, "delivery.report.only.error": True})
@@ -96,7 +96,7 @@ def produce(peer: Peer, name: str, acks: int, count: int) -> float:
 
 
 def consume(peer: Peer, name: str, count: int) -> float:
-    """Read ``count`` messages from the topic's begin on; return messages per second."""
+    """Read `count` messages from the topic's begin on; return messages per second."""
     consumer = _consumer(peer, 0, name)
     try:
         read, deadline = len(consumer.consume(1, TIMEOUT_S)), time.monotonic() + TIMEOUT_S

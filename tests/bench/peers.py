@@ -76,14 +76,14 @@ def resident_mb(pid: int) -> float:
 
 @contextmanager
 def simulator(*arguments: str) -> Iterator[Peer]:
-    """Run ``broker-sim run`` of this virtual environment with three brokers."""
+    """Run `broker-sim run` of this virtual environment with three brokers."""
     with _running(OURS, _broker_sim(Path(sys.executable), arguments)) as peer:
         yield peer
 
 
 @contextmanager
 def native_simulator(*arguments: str) -> Iterator[Peer]:
-    """Run the same of the native build that ``make compiled`` has made."""
+    """Run the same of the native build that `make compiled` has made."""
     with _running(NATIVE, _broker_sim(compiled_python(), arguments)) as peer:
         yield peer
 

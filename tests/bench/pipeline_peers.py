@@ -73,7 +73,7 @@ def with_pandas(path: str) -> Answers:
     for names in (["purgatory", "outcome", "minute"], ["purgatory", "outcome"]):
         grouped = lives.groupby(names)
         counts = grouped.size()
-        found = grouped[["waited_ms", "lateness_ms"]].quantile(shares).unstack()  # noqa: PD010
+        found = grouped[["waited_ms", "lateness_ms"]].quantile(shares).unstack()  # noqa: PD010 - a table of all quantiles
         for group, row in found.iterrows():
             values = [None if pd.isna(value) else float(value) for value in row]
             key = group if len(names) == 3 else (*group, None)

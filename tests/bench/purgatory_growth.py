@@ -46,7 +46,7 @@ def grow(
     for _ in range(repeats):
         fresh = [make() for _ in range(CHUNK)]
         made = []
-        adds.append(per_item(lambda each: made.append(add(each)), fresh))  # noqa: B023
+        adds.append(per_item(lambda each: made.append(add(each)), fresh))  # noqa: B023 - called at once
         cancellations.append(per_item(cancel, made[:cancels]))
         for each in made[cancels:]:
             cancel(each)

@@ -25,7 +25,7 @@ class Metric:
     values: dict[str, float] = field(default_factory=dict)
 
     def advantage(self, peer: str) -> float | None:
-        """Return how many times better the simulator is than ``peer``; below 1 it is worse."""
+        """Return how many times better the simulator is than `peer`; below 1 it is worse."""
         ours, theirs = self.values.get(OURS), self.values.get(peer)
         if not ours or not theirs:
             return None
@@ -52,7 +52,7 @@ class Report:
     def add(
         self, suite: str, name: str, unit: str, subject: str, value: float, *, lower: bool = False
     ) -> None:
-        """Note a figure; ``lower`` says that less is better."""
+        """Note a figure; `lower` says that less is better."""
         metric = self.metrics.setdefault((suite, name), Metric(suite, name, unit, lower))
         metric.values[subject] = value
 
@@ -72,7 +72,7 @@ class Report:
     def bar_ratio(
         self, suite: str, name: str, peer: str, peer_name: str, *, at_most: float = 0.0
     ) -> None:
-        """Judge ours / theirs: at most ``at_most``, or at least 1 where more is better."""
+        """Judge ours / theirs: at most `at_most`, or at least 1 where more is better."""
         theirs = self.value(suite, peer_name, peer)
         wanted = f"at most {at_most:g} x" if at_most else "at least"
         for build in (OURS, NATIVE):

@@ -1,6 +1,6 @@
-"""Measure the simulator beside its peers: ``python tests/bench/run.py [SUITE ...]``.
+"""Measure the simulator beside its peers: `python tests/bench/run.py [SUITE ...]`.
 
-A suite is a module ``bench_<name>.py`` here with ``run(options, report)``; all run unless some are
+A suite is a module `bench_<name>.py` here with `run(options, report)`; all run unless some are
 named. Figures are ratios of one run on one machine, and no test asserts them.
 """
 

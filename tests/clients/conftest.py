@@ -1,4 +1,4 @@
-"""A cluster in a process of its own for outside clients, started by ``broker-sim run``."""
+"""A cluster in a process of its own for outside clients, started by `broker-sim run`."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ class Simulator:
         self._numbers = count(1)
 
     def create_topic(self, partitions=1, replication_factor=3, **configs):
-        """Return the name of a new topic; configs with ``_`` for ``.``."""
+        """Return the name of a new topic; configs with `_` for `.`."""
         name = f"topic-{next(self._numbers)}"
         self.control.request(
             "POST",

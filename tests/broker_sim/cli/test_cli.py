@@ -1,4 +1,4 @@
-"""The command ``broker-sim``: what it prints, where, and how it ends."""
+"""The command `broker-sim`: what it prints, where, and how it ends."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ def broker_sim():
 
 @pytest.fixture
 def running():
-    """Return a function that starts ``run`` and returns its process and its ready line."""
+    """Return a function that starts `run` and returns its process and its ready line."""
     processes = []
 
     def start(*arguments):

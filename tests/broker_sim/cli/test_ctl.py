@@ -1,4 +1,4 @@
-"""``broker-sim ctl`` against a cluster in this process."""
+"""`broker-sim ctl` against a cluster in this process."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from broker_sim.cluster.status import LinkStatus
 
 @pytest.fixture
 def ctl(control_url, monkeypatch, capsys):
-    """Return a function that runs ``ctl``: (exit code, stdout, stderr)."""
+    """Return a function that runs `ctl`: (exit code, stdout, stderr)."""
 
     def run(*arguments):
         monkeypatch.setenv("BROKER_SIM_CONTROL", control_url)
