@@ -1,4 +1,4 @@
-# `make` alone prints what there is.
+# `make` alone prints the targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,14 +11,14 @@ BIN := $(VENV)/bin
 COMPILED := $(VENV)-compiled/bin
 STAMP := $(VENV)/.broker-sim-installed
 SPARK_STAMP := $(VENV)/.broker-sim-spark-installed
-# What stands behind a command: make test ARGS="-k purgatory"
+# Further arguments of a command: make test ARGS="-k purgatory"
 ARGS ?=
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) \
 	| while IFS='|' read -r target text; do printf '  make %-11s %s\n' "$$target" "$$text"; done
 
-setup: ## Make .venv with the package and all tools; done in no time when it is there
+setup: ## Make .venv with the package and all tools; nothing to do when it exists
 	@$(BIN)/python -c '' 2> /dev/null || rm -f $(STAMP)
 	@$(MAKE) -s --no-print-directory $(STAMP)
 
@@ -76,10 +76,10 @@ lint: setup ## Check style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: setup ## Put the code into shape
+format: setup ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean: ## Remove what the targets wrote, all but .venv
+clean: ## Remove what the targets made, except .venv
 	rm -rf out build dist $(VENV)-compiled .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -126,7 +126,7 @@ def _library_suffix() -> str:
 
 
 def _compile_in_this_process(root: Path, target: Path) -> None:
-    """Compile in a copy, because mypyc leaves C and caches around it."""
+    """Compile in a copy, because mypyc writes C files and caches beside the sources."""
     from mypyc.build import mypycify  # noqa: PLC0415 - there only where REQUIREMENTS are
     from setuptools import setup  # noqa: PLC0415 - as above
 
@@ -135,7 +135,7 @@ def _compile_in_this_process(root: Path, target: Path) -> None:
             shutil.copytree(root / package, Path(directory, package))
         os.chdir(directory)
         paths = [f"{module.replace('.', '/')}.py" for module in MODULES]
-        # What broker_sim imports from elsewhere is not here and need not be: its types do not matter.
+        # The packages that broker_sim depends on are not installed here; their types are not needed.
         options = ["--ignore-missing-imports"]
         setup(
             name="broker-sim",
@@ -154,7 +154,7 @@ else:
         """Puts the compiled modules into the wheel, beside their sources."""
 
         def dependencies(self) -> list[str]:
-            """Return what has to be installed for the build; it may yet turn out pure."""
+            """Return what has to be installed for the build, which may still be pure."""
             return REQUIREMENTS if wants_native("standard") else []
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:

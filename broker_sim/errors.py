@@ -151,7 +151,7 @@ class ErrorCode(IntEnum):
 class ApiError(Exception):
     """A request, or one partition of it, fails with `error_code`; the text is for people.
 
-    `error_message` is None where Kafka finds no words; the error's own text then names the code.
+    `error_message` is None where Kafka sends none; the text is then the name of the code.
     """
 
     def __init__(self, error_code: ErrorCode, message: str = "") -> None:
@@ -188,7 +188,7 @@ class WrongStateError(RuntimeError):
 
 
 class ClusterTimeoutError(TimeoutError):
-    """What a verb waits for did not happen in time; the text says what that was."""
+    """What a verb waits for did not happen in time; the text says what it waited for."""
 
 
 class MissingExtraError(RuntimeError):

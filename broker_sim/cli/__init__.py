@@ -1,7 +1,7 @@
-"""The command `broker-sim`: `run` starts a cluster, `ctl` steers one that runs.
+"""The command `broker-sim`: `run` starts a cluster, `ctl` and `top` work on a running one.
 
-A command's module is imported when the command is called: a cluster should not pay for the tables
-of `ctl`, nor `ctl` for a cluster.
+A command's module is imported when the command is called, so that `run` does not import the tables of
+`ctl`, nor `ctl` a cluster.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = ["main"]
 
 COMMANDS = {
     "run": ("broker_sim.cli.run", "Start a cluster and serve until SIGINT or SIGTERM."),
-    "ctl": ("broker_sim.cli.ctl", "Pause, kill, cut off, inspect: steer a cluster that runs."),
-    "top": ("broker_sim.cli.top", "Watch the purgatories of a cluster that runs."),
+    "ctl": ("broker_sim.cli.ctl", "Control and inspect a running cluster."),
+    "top": ("broker_sim.cli.top", "Watch the purgatories of a running cluster."),
 }
 
 
@@ -42,15 +42,16 @@ class _Commands(click.Group):
 @click.group("broker-sim", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="broker-sim")
 def _broker_sim() -> None:
-    """Run a mini Kafka cluster whose waiting can be watched, stopped and tested."""
+    """Run a mini Kafka cluster, inspect what waits in it, and inject faults."""
 
 
 def main() -> None:
-    """Run the command line; ends the process: 0 done, 1 failed, 2 asked for something impossible.
+    """Run the command line; ends the process: 0 done, 1 failed, 2 wrong usage.
 
     An error is one line on stderr that says what to do.
     """
-    # What a command imports stays until its end; `run` turns the collector on again when it serves.
+    # Imported modules are never garbage, so collecting would only cost time. `run` enables the collector
+    # again when it serves.
     gc.disable()
     try:
         code = _broker_sim.main(prog_name="broker-sim", standalone_mode=False)

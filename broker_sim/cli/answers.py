@@ -1,4 +1,4 @@
-"""What `broker-sim ctl` prints when a verb is done: a sentence, or a table."""
+"""What `broker-sim ctl` prints when a verb returns: a sentence, or a table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _sentence(verb: str, given: Mapping[str, Any], answer: Any) -> str:
 
 def _link_sentence(given: Mapping[str, Any], _: Any) -> str:
     delay_ms = given.get("delay_ms")
-    slower = f"slower by {delay_ms} ms" if delay_ms else "whole"
+    slower = f"slower by {delay_ms} ms" if delay_ms else "healthy"
     state = "cut" if given.get("drop") else slower
     return f"the link from {given['source']} to {given['target']} is {state}"
 

@@ -1,4 +1,4 @@
-"""`broker-sim ctl`: steer a cluster that runs, and look into it.
+"""`broker-sim ctl`: control and inspect a running cluster.
 
 Every verb of a cluster is a subcommand: its parameters without a default are arguments, the others
 options. Verbs that act on a broker take several.
@@ -36,11 +36,13 @@ FAULT_OPTIONS = (
     click.Option(
         ["--lose"],
         type=click.Choice(["request", "response"]),
-        help="Break the connection before the broker does anything, or before it answers.",
+        help="Close the connection before the broker does anything, or before it answers.",
     ),
-    click.Option(["--delay-ms"], type=click.IntRange(min=0), help="Answer that much later."),
     click.Option(
-        ["--count"], type=click.IntRange(min=1), help="Hit so many requests; all if not given."
+        ["--delay-ms"], type=click.IntRange(min=0), help="Delay the response by this time."
+    ),
+    click.Option(
+        ["--count"], type=click.IntRange(min=1), help="Hit this many requests; all by default."
     ),
 )
 """The fields of a `Fault`. Written out, because importing it takes longer than the command."""
@@ -87,7 +89,7 @@ class _Ctl:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables.")
 @click.pass_context
 def command(ctx: click.Context, url: str, *, as_json: bool) -> None:
-    """Pause, kill, cut off, inspect: steer a cluster that runs."""
+    """Control and inspect a running cluster."""
     ctx.obj = _Ctl(url, as_json)
 
 

@@ -14,7 +14,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 def configure_logs(level: str) -> None:
     """Send events of `level` and above to stderr; in colour if that is a terminal."""
-    # What asyncio and aiohttp tell of their own troubles.
+    # For the log records of asyncio and aiohttp.
     logging.basicConfig(level=level.upper(), stream=sys.stderr, format="%(levelname)s %(message)s")
     configure_at_first_event(lambda: _configure_structlog(level))
 

@@ -57,7 +57,7 @@ class _Options(NamedTuple):
 @click.command("run")
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where the brokers listen.")
-@click.option("--advertised-host", help="What clients are told, if it is not --host.")
+@click.option("--advertised-host", help="The host that clients are told, if it is not --host.")
 @click.option(
     "--port",
     type=click.IntRange(0, LAST_PORT),
@@ -103,7 +103,7 @@ class _Options(NamedTuple):
     "--control-host",
     default="127.0.0.1",
     show_default=True,
-    help="Whoever reaches it may pause and kill brokers; leave it on loopback, but in a container.",
+    help="Who can reach it can kill brokers: leave it on loopback, except in a container.",
 )
 @click.option(
     "--as-version",
@@ -164,7 +164,7 @@ async def _run(options: _Options) -> None:
         _print_ready(cluster)
         gc.freeze()
         gc.enable()
-        # Not at the first event: that may come in the middle of what somebody measures.
+        # Not with the first event: the import would disturb what a user measures then.
         await asyncio.to_thread(import_module, "structlog")
         await stopped.wait()
 
@@ -174,7 +174,7 @@ def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) ->
     sinks = [sink for sink in (path, topic) if sink is not None]
     if not sinks:
         return None
-    from broker_sim.trace import Trace  # noqa: PLC0415 - seldom asked for
+    from broker_sim.trace import Trace  # noqa: PLC0415 - rarely used
 
     return Trace(
         *sinks,

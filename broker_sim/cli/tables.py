@@ -1,4 +1,4 @@
-"""The answers of `broker-sim ctl` as tables for people."""
+"""The answers of `broker-sim ctl` as tables."""
 
 from __future__ import annotations
 

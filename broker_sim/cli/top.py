@@ -40,12 +40,12 @@ MS_PER_SECOND = 1_000
     type=click.FloatRange(min=0.1),
     default=1.0,
     show_default=True,
-    help="Seconds between two looks.",
+    help="Seconds between two updates.",
 )
 @click.option(
     "--count",
     type=click.IntRange(min=1),
-    help="End after so many looks; without it at ctrl-C.",
+    help="End after this many updates; by default at ctrl-C.",
 )
 def command(url: str, interval_s: float, count: int | None) -> None:
     """Watch what is parked, completed and expired, the wheels, and the hottest keys."""
@@ -71,9 +71,9 @@ def watch(
     count: int | None = None,
     console: Console | None = None,
 ) -> None:
-    """Show what `look` finds, over and over, `count` times or without end.
+    """Show what `look` returns again and again, `count` times or without end.
 
-    The last picture stays on the screen.
+    The last state stays on the screen.
     """
     before, looked_ms = look(), clock.now_ms()
     shown = 1

@@ -20,11 +20,11 @@ HOTTEST_KEYS = 10
 BUCKETS = 20
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 UNKNOWN = "-"
-"""Shown for rates at the first look."""
+"""Shown for rates at first, when there is nothing to compare with."""
 
 
 class _Purgatory(NamedTuple):
-    """One purgatory of one broker, as the control port tells it."""
+    """One purgatory of one broker, as the control port describes it."""
 
     broker_id: int
     name: str
@@ -82,7 +82,7 @@ def _figures(
 def _rate(now: _Purgatory, before: _Purgatory | None, what: str, elapsed_s: float) -> str:
     if before is None or elapsed_s <= 0:
         return UNKNOWN
-    # A broker that was started anew counts from zero again.
+    # A restarted broker counts from zero again.
     return f"{max(now.facts[what] - before.facts[what], 0) / elapsed_s:.1f}"
 
 
@@ -107,7 +107,7 @@ def _wheels(purgatories: Sequence[_Purgatory]) -> Table:
 
 
 def _bars(buckets: Counter[int]) -> str:
-    """Return a character per bucket, as high as the bucket is full beside the fullest."""
+    """Return a character per bucket; its height is relative to the fullest bucket."""
     most = max(buckets.values())
     return "".join(HEIGHTS[-(-buckets[index] * 8 // most)] for index in range(BUCKETS))
 

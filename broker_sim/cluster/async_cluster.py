@@ -1,7 +1,7 @@
 """A simulated cluster on an asyncio event loop: the composition root.
 
-The loop decides what time is: on asyncio's own loop and on uvloop the cluster has sockets and real
-time, on a `VirtualEventLoop` memory pipes and virtual time. The cluster is the same.
+On asyncio's own loop and on uvloop the cluster has sockets and real time; on a `VirtualEventLoop` it
+has memory pipes and virtual time. Its code is the same on all of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncCluster"]
 
 WAIT_LIMIT_S = 60
-"""A killed broker comes back when its old session has ended: after 9 s unless configured."""
+"""More than a killed broker needs to come back: its old session ends after 9 s unless configured."""
 
 
 class AsyncCluster(Verbs, AsyncFace):
@@ -43,8 +43,8 @@ class AsyncCluster(Verbs, AsyncFace):
     single ones. Brokers listen on `host` and on `ports`, one for each (any free ones unless given);
     clients are told `advertised_host` where it is not `host`. `seed` makes ids and random choices
     the same every time. `trace` gets the life of every delayed operation; close it after the
-    cluster. `control` serves the control port: True on any free port, a number on that one, a
-    `ControlServer` as it was made. `as_version` is the Kafka release, such as "3.7", whose API
+    cluster. `control` serves the control port: True on any free port, a number on that port, or by a
+    `ControlServer` that exists already. `as_version` is the Kafka release, such as "3.7", whose API
     versions are advertised; None is the newest one.
 
     Raises ConfigError for a bad configuration, ValueError for other bad arguments, and OSError for a
@@ -97,7 +97,7 @@ class AsyncCluster(Verbs, AsyncFace):
         """Return the method, bound to this cluster."""
         return MethodType(method, self)
 
-    # -- life -----------------------------------------------------------------------------------
+    # -- open and close -------------------------------------------------------------------------
 
     async def open(self) -> Self:
         """Start all brokers; returns when every one of them accepts clients.
@@ -143,7 +143,7 @@ class AsyncCluster(Verbs, AsyncFace):
         return self.nodes.is_ready and all(map(self.listeners.is_accepting, self._configs))
 
     async def close(self) -> None:
-        """Stop all brokers and give the ports back; does nothing the second time."""
+        """Stop all brokers and close their ports; does nothing the second time."""
         control, self._control = self._control, None
         if control is not None:
             await control.close()
@@ -180,7 +180,7 @@ class AsyncCluster(Verbs, AsyncFace):
                 f"waited {WAIT_LIMIT_S} s for {what}; look at the cluster's status"
             ) from None
 
-    # -- where it is ------------------------------------------------------------------------------
+    # -- addresses --------------------------------------------------------------------------------
 
     @property
     def nodes(self) -> Nodes:
@@ -205,7 +205,7 @@ class AsyncCluster(Verbs, AsyncFace):
 
 
 def _control_server(wanted: bool | int | ControlServer) -> ControlServer:
-    from broker_sim.control.server import ControlServer  # noqa: PLC0415 - seldom asked for
+    from broker_sim.control.server import ControlServer  # noqa: PLC0415 - rarely used
 
     if isinstance(wanted, ControlServer):
         return wanted

@@ -26,7 +26,7 @@ T = TypeVar("T")
 def same_parameters(
     _model: Callable[Concatenate[Any, P], None],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Give an `__init__` that passes everything on the parameters of the one that takes it."""
+    """Give an `__init__` that passes all its arguments on the signature of the one it calls."""
 
     def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         init.__signature__ = inspect.signature(_model)  # type: ignore[attr-defined]
@@ -41,7 +41,7 @@ class Cluster(Verbs, BlockingFace):
         with Cluster(brokers=3) as cluster:
             producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
 
-    Verbs that wait return when the wait is over. Thread rule: any thread may call anything.
+    A verb that waits returns when the wait is over. Thread rule: any thread may call anything.
     """
 
     @same_parameters(AsyncCluster.__init__)
@@ -49,7 +49,7 @@ class Cluster(Verbs, BlockingFace):
         self._cluster = AsyncCluster(*args, **kwargs)
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    # -- life -----------------------------------------------------------------------------------
+    # -- open and close -------------------------------------------------------------------------
 
     def open(self) -> Self:
         """Start the cluster; returns when every broker accepts clients.
@@ -109,7 +109,7 @@ class Cluster(Verbs, BlockingFace):
             future.cancel()
             raise
 
-    # -- where it is ------------------------------------------------------------------------------
+    # -- addresses --------------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:

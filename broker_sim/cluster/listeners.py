@@ -21,8 +21,8 @@ __all__ = ["Listeners"]
 class Listeners:
     """One `SocketServer` for each live broker; all of it runs on the event loop.
 
-    `ports` says where each broker listens, 0 takes any free port, which it then keeps for later
-    lives. `on_accepting` is called when a broker accepts clients.
+    `ports` says where each broker listens; 0 takes any free port, which the broker keeps when it is
+    started again. `on_accepting` is called when a broker accepts clients.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Listeners:
         self.ports = dict(ports)
 
     def bind(self, broker_id: int) -> None:
-        """Take the broker's port. Raises OSError with an advice when it is in use."""
+        """Bind the broker's port. Raises OSError, whose text says what to do, when it is in use."""
         server = SocketServer(self._host, self.ports[broker_id])
         self._servers[broker_id] = server
         self.ports[broker_id] = server.port
@@ -58,7 +58,7 @@ class Listeners:
         self._on_accepting()
 
     def is_accepting(self, broker_id: int) -> bool:
-        """Whether clients can connect. Raises what kept the broker from listening."""
+        """Whether clients can connect. Raises the error with which opening the socket failed."""
         opening = self._openings.get(broker_id)
         if opening is None or not opening.done():
             return False
@@ -66,15 +66,15 @@ class Listeners:
         return True
 
     def hold_clients(self, broker_id: int) -> None:
-        """Let nothing pass between the broker and its clients until `release_clients`."""
+        """Hold all bytes between the broker and its clients until `release_clients`."""
         self._servers[broker_id].hold_clients()
 
     def release_clients(self, broker_id: int) -> None:
-        """Let pass what has waited, and all that follows."""
+        """Deliver what was held, and no longer hold anything."""
         self._servers[broker_id].release_clients()
 
     def close(self, broker_id: int) -> None:
-        """Stop listening and break all connections of the broker."""
+        """Stop listening and close all connections of the broker."""
         opening = self._openings.pop(broker_id, None)
         if opening is not None:
             opening.cancel()
@@ -84,6 +84,6 @@ class Listeners:
             server.close()
 
     def close_all(self) -> None:
-        """Give all ports back."""
+        """Close the ports of all brokers."""
         for broker_id in list(self._servers):
             self.close(broker_id)

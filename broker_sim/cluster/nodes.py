@@ -1,6 +1,6 @@
 """The nodes of a cluster: the controller, the brokers, and the links between them.
 
-Nodes know nothing of sockets: `Listeners` puts them in front of the brokers.
+Nodes have no sockets; `Listeners` opens those of the brokers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NO_NODE_ID = -1
 
 
 class Node:
-    """One broker's place in the cluster: what stays when the broker dies."""
+    """What stays of a broker when its process ends: address, configuration and logs."""
 
     __slots__ = (
         "address",
@@ -165,7 +165,7 @@ class Nodes:
         return node
 
     def start(self, broker_id: int) -> Broker:
-        """Start a dead broker on the logs that it left; raises `WrongStateError` if it lives."""
+        """Start a dead broker with its logs; raises `WrongStateError` if it is not dead."""
         node = self.dead(broker_id)
         if self._tick_handle is None:
             self._schedule_tick()
@@ -196,9 +196,9 @@ class Nodes:
     def stop(self, broker_id: int, on_stopped: Callable[[], object] = lambda: None) -> None:
         """Begin a controlled shutdown (SIGTERM); its logs survive.
 
-        `on_stopped()` is called when the process has ended, by the shutdown or by a `kill` before
-        that. A paused broker would not notice, so it is refused with `WrongStateError`, as a dead
-        one and one that is shutting down already.
+        `on_stopped()` is called when the process has ended, by the shutdown or by an earlier `kill`.
+        Raises `WrongStateError` for a dead broker, for one that is shutting down already, and for a
+        paused one, which could not handle the signal.
         """
         node = self.running(broker_id)
         assert node.broker is not None
@@ -216,7 +216,7 @@ class Nodes:
         self._remove(node)
 
     def _remove(self, node: Node) -> None:
-        """Take a broker off whose process has ended."""
+        """Remove a broker whose process has ended."""
         node.broker = None
         node.process = None
         del self.brokers[node.broker_id]
@@ -226,7 +226,7 @@ class Nodes:
             on_stopped()
 
     def isolate(self, broker_id: int, drop: bool = True) -> None:
-        """Cut a broker off from all other nodes, not from its clients; `drop=False` mends it."""
+        """Cut a broker off from all other nodes, not from its clients; `drop=False` undoes it."""
         self.node(broker_id)
         for other in (CONTROLLER_ID, *self.nodes):
             if other != broker_id:
@@ -234,9 +234,9 @@ class Nodes:
                 self.links.set_fault(other, broker_id, LinkFault(drop=drop))
 
     def set_link(self, source: int, target: int, *, drop: bool, delay_ms: int) -> None:
-        """Cut or slow the link from one broker to another; the defaults mend it.
+        """Cut or slow the link from one broker to another, or make it healthy again.
 
-        Raises ValueError for a link that cannot be.
+        Raises ValueError for a link to itself and for a negative delay.
         """
         self.node(source)
         self.node(target)
@@ -266,7 +266,7 @@ class Nodes:
         return self.controller.image.version
 
     def has_heard_of(self, version: int) -> bool:
-        """Whether all brokers that the controller can reach have metadata of that version."""
+        """Whether all brokers that the controller can reach have that version of the metadata."""
         faults = self.links.faults
         return all(
             broker.image.version >= version
@@ -286,14 +286,14 @@ class Nodes:
 
     @property
     def is_ready(self) -> bool:
-        """Whether every living broker is unfenced and every one has heard so."""
+        """Whether all live brokers are unfenced in the metadata of all live brokers."""
         return all(
             all(broker.metadata.is_alive(other) for other in self.brokers)
             for broker in self.brokers.values()
         )
 
     def shutdown(self) -> None:
-        """Kill what lives; nothing runs any more afterwards."""
+        """Kill all brokers and the controller."""
         for broker_id in list(self.brokers):
             self.kill(broker_id)
         if self._tick_handle is not None:
@@ -302,7 +302,7 @@ class Nodes:
 
 
 def _numbered(configs: Mapping[int, BrokerConfig]) -> dict[int, BrokerConfig]:
-    """Return the configurations with the number of their broker. Raises ConfigError for another."""
+    """Return the configurations with their broker's id. Raises ConfigError for another id."""
     numbered = {}
     for broker_id, config in configs.items():
         if config.node_id not in (NO_NODE_ID, broker_id):

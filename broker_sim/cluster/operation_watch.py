@@ -21,7 +21,7 @@ class OperationWatches:
     def __init__(self, trace: LoopTrace) -> None:
         self._trace = trace
 
-    def observer(self, purgatory: str, broker_id: int, clock: Clock) -> OperationWatch:  # noqa: ARG002 - the trace has one
+    def observer(self, purgatory: str, broker_id: int, clock: Clock) -> OperationWatch:  # noqa: ARG002 - the trace has its own clock
         """Return the observer of a purgatory."""
         return OperationWatch(f"{broker_id}/{purgatory}", self._trace)
 
@@ -35,7 +35,7 @@ class OperationWatch:
         self._open: set[int] = set()
 
     def attach(self, purgatory: DelayedOperationPurgatory[Any]) -> None:
-        """Do nothing: nothing is asked of the purgatory."""
+        """Do nothing: no figures of the purgatory are recorded."""
 
     def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
         """Record that an operation is tried for the first time."""

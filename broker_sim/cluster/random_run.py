@@ -1,6 +1,6 @@
-"""A seeded run: producers write while chance pauses, kills, cuts off and slows brokers.
+"""A run with random faults: producers write while brokers are paused, killed, cut off and slowed.
 
-At most one broker is in trouble at a time, every topic has `min.insync.replicas` 2 of 3 replicas,
+At most one broker has a fault at a time, every topic has `min.insync.replicas` 2 of 3 replicas,
 and producers ask for acks=all: so nothing that was acknowledged may be lost. At the end all faults
 are undone, and the logs of the replicas must agree and hold every acknowledged record.
 """
@@ -40,7 +40,7 @@ CONFIGS = {
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How a run went; `digest` stands for its whole trace."""
+    """The result of a run; `digest` is the hash of its whole trace."""
 
     seed: int
     digest: str
@@ -54,7 +54,7 @@ class RunSummary:
 
 
 class RandomRun:
-    """One run; everything in it follows from `seed`."""
+    """One run; all of its random choices come from `seed`."""
 
     def __init__(self, seed: int, *, duration_ms: int = 60_000, producers: int = 3) -> None:
         self.cluster = VirtualCluster(
@@ -82,7 +82,7 @@ class RandomRun:
         cluster.advance(self._duration_ms)
         self._running = False
         self._heal()
-        cluster.run_until(self._is_whole)
+        cluster.run_until(self._is_in_sync)
         self._verify()
         return RunSummary(
             seed=cluster.seed,
@@ -174,30 +174,30 @@ class RandomRun:
         state = self.cluster.nodes.controller.image.topics[TOPIC].partitions[number]
         return state.leader if state.has_leader else self._rng.randint(1, BROKERS)
 
-    # -- trouble --------------------------------------------------------------------------------
+    # -- faults ---------------------------------------------------------------------------------
 
     def _fault_loop(self) -> None:
-        def strike() -> None:
+        def begin_fault() -> None:
             if not self._running:
                 return
             broker_id = self._rng.randint(1, BROKERS)
             begin, end = self._rng.choice(self._kinds_of_fault())
             begin(broker_id)
             self._faults += 1
-            self._later(self._rng.choice([50, 1_000, 4_000, 12_000]), recover, end, broker_id)
+            self._later(self._rng.choice([50, 1_000, 4_000, 12_000]), end_fault, end, broker_id)
 
-        def recover(end: Callable[[int], None], broker_id: int) -> None:
+        def end_fault(end: Callable[[int], None], broker_id: int) -> None:
             end(broker_id)
-            self._later(100, await_whole)
+            self._later(100, await_sync)
 
-        def await_whole() -> None:
-            # The next broker may fall only when the last one is back in every ISR.
-            if self._is_whole():
-                self._later(self._rng.randint(0, 2_000), strike)
+        def await_sync() -> None:
+            # The next fault may begin only when the last broker is back in every ISR.
+            if self._is_in_sync():
+                self._later(self._rng.randint(0, 2_000), begin_fault)
             elif self._running:
-                self._later(100, await_whole)
+                self._later(100, await_sync)
 
-        self._later(self._rng.randint(0, 3_000), strike)
+        self._later(self._rng.randint(0, 3_000), begin_fault)
 
     def _kinds_of_fault(self) -> list[tuple[Callable[[int], None], Callable[[int], None]]]:
         cluster = self.cluster
@@ -218,17 +218,14 @@ class RandomRun:
                 self.cluster.set_link(other, broker_id, delay_ms=delay_ms)
 
     def _heal(self) -> None:
-        """Let the last fault end by itself; its end is scheduled."""
+        """Wait until the last fault has ended, which is scheduled already."""
         self.cluster.advance(13_000)
 
-    # -- verdict --------------------------------------------------------------------------------
+    # -- checks ---------------------------------------------------------------------------------
 
-    def _is_whole(self) -> bool:
-        image = self.cluster.nodes.controller.image
-        return len(self.cluster.nodes.brokers) == BROKERS and all(
-            len(state.isr) == BROKERS and state.has_leader
-            for state in image.topics[TOPIC].partitions
-        )
+    def _is_in_sync(self) -> bool:
+        nodes = self.cluster.nodes
+        return len(nodes.brokers) == BROKERS and nodes.is_in_sync
 
     def _verify(self) -> None:
         self.cluster.run_until(self._is_replicated)

@@ -1,4 +1,4 @@
-"""Short ways to build the requests that simulated clients send most."""
+"""Builders of the requests that simulated clients send most."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["FETCH_VERSION", "PRODUCE_VERSION", "fetch_request", "produce_request
 
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
-"""The newest versions that name topics instead of ids."""
+"""The newest versions in which topics have names, not ids."""
 
 Key = tuple[str, int]
 

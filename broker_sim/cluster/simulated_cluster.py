@@ -1,4 +1,4 @@
-"""An `AsyncCluster` in virtual time whose run is traced and checked."""
+"""An `AsyncCluster` in virtual time whose run is recorded and checked."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class SimulatedCluster(AsyncCluster):
 
     The loop's trace gets every step of every delayed operation, and the invariants are checked
     after each callback of the loop unless `check_invariants` is False. `latency_ms(source, target)`
-    says how long each message between two nodes takes. Chance follows from the loop's seed; the
-    other arguments are those of `AsyncCluster`.
+    says how long each message between two nodes takes. All random choices come from the loop's seed.
+    The other arguments are those of `AsyncCluster`.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""One moment of a cluster as frozen values: the answers of `status` and `purgatory`.
+"""Frozen snapshots of a cluster: what the verbs `status` and `purgatory` return.
 
-`to_json` gives the same as plain dicts and lists; that is what the control port sends.
+`to_json` returns the same as plain dicts and lists; the control port sends these.
 """
 
 from __future__ import annotations

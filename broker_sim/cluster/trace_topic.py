@@ -1,9 +1,9 @@
-"""A sink of the trace inside the traced cluster: a topic of it, one line a record.
+"""A sink that writes the trace into a topic of the traced cluster, one record per line.
 
-Kafka has no counterpart. The batches are made by the trace's thread and appended by the leaders as
-those of a producer with acks=1 are, so nothing that the trace does waits in a purgatory. The topic
-gets a partition per broker and, unless it was there before, no replicas: nobody fetches it but its
-readers. While no leader runs (all paused or dead), lines are kept, the oldest being dropped first.
+Kafka has no counterpart. The trace's thread makes the batches, and leaders append them as they do for
+a producer with acks=1, so writing the trace parks no operation in a purgatory. Unless it exists
+already, the topic gets one partition per broker with one replica each, so no follower fetches it.
+While all leaders are paused or dead, lines are kept; when they are too many, the oldest are dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["TraceTopic"]
 
 BATCH_BYTES = 500_000
-"""About half of what a topic takes unless configured otherwise."""
+"""About half of the default of `max.message.bytes`."""
 KEPT_BATCHES = 200
 CONFIGS = {"message.timestamp.type": "LogAppendTime"}
 
@@ -45,16 +45,16 @@ class TraceTopic:
         self._turn = 0
 
     def open(self, nodes: Nodes) -> None:
-        """Make the topic, if there is none of that name, and begin to append; on the nodes' thread.
+        """Create the topic unless it exists, and begin to append; call it on the nodes' thread.
 
-        Raises ApiError for a name that no topic may have.
+        Raises ApiError for an invalid name.
         """
         if self.name not in nodes.controller.image.topics:
             nodes.create_topic(CreatableTopic(self.name, len(nodes.nodes), 1, configs=CONFIGS))
         self._nodes = nodes
 
     def write(self, lines: Sequence[str]) -> None:
-        """Take lines and let the nodes' thread append them; returns before it has."""
+        """Queue lines to be appended on the nodes' thread; returns at once."""
         for batch in _batches(lines):
             self._batches.append(batch)
         nodes = self._nodes
@@ -62,7 +62,7 @@ class TraceTopic:
             nodes.scheduler.call_soon_threadsafe(self._append)
 
     def close(self) -> None:
-        """Stop appending; the cluster is gone by now."""
+        """Stop appending; called when the cluster is closed."""
         self._nodes = None
 
     def _append(self) -> None:

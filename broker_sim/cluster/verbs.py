@@ -6,8 +6,8 @@ parameters and its docstring are all that the other faces need. `broker-sim ctl`
 for its help, so what is slow to import is imported where it is used.
 
 Every method runs on the cluster's event loop. Errors: UnknownBrokerError and UnknownPartitionError
-for what does not exist, WrongStateError for a verb that does not fit, ApiError for what a Kafka
-controller would refuse, ClusterTimeoutError for a wait that takes too long.
+for what does not exist, WrongStateError for a verb that does not fit the state of the broker, ApiError
+for what a Kafka controller would refuse, ClusterTimeoutError for a wait that takes too long.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ class Verbs(Face):
 
     @waiting_verb()
     async def stop(self, broker_id: int) -> None:
-        """Shut the broker down in order, as SIGTERM does: it hands over its leaderships first."""
+        """Shut the broker down as SIGTERM does (controlled shutdown): it first hands over what it leads."""
         await self._stop(broker_id)
 
     @waiting_verb()
     async def start(self, broker_id: int, *, wait: bool = True) -> None:
-        """Start a broker that was killed or stopped, on its port and its log.
+        """Start a broker that was killed or stopped, on its port and with its log.
 
-        Waits until clients can connect, which is when the controller has taken the broker back:
-        after a kill not before its old session has ended (`broker.session.timeout.ms`). With
+        Waits until clients can connect, which is when the controller has registered the broker again:
+        after a kill only when its old session has ended (`broker.session.timeout.ms`). With
         `wait=False` returns at once.
         """
         self.nodes.dead(broker_id)
@@ -125,9 +125,9 @@ class Verbs(Face):
 
     @verb(path="/links", fields={"source": "from", "target": "to"})
     def set_link(self, source: int, target: int, *, drop: bool = False, delay_ms: int = 0) -> None:
-        """Cut or slow the link from one broker to another. Without options mend it.
+        """Cut or slow the link from one broker to another. Without options it is healthy again.
 
-        A cut link holds back what is sent until it is mended, as TCP does.
+        A cut link holds what is sent until it is healthy again, as TCP does.
         """
         self.nodes.set_link(source, target, drop=drop, delay_ms=delay_ms)
 
@@ -189,7 +189,7 @@ class Verbs(Face):
             lambda: self.nodes.has_heard_of(version), f"broker {to} to lead {topic}-{partition}"
         )
 
-    # -- what can be seen -------------------------------------------------------------------------
+    # -- status -----------------------------------------------------------------------------------
 
     @verb("GET", "/status")
     def status(self) -> ClusterStatus:
@@ -200,7 +200,7 @@ class Verbs(Face):
 
     @verb("GET", "/purgatory")
     def purgatory(self) -> PurgatoriesStatus:
-        """Return what is parked where: keys, age, time left, wheel level and bucket."""
+        """Return what is parked in each purgatory: keys, age, time left, wheel level and bucket."""
         from broker_sim.cluster.status import purgatories_status  # noqa: PLC0415 - see module docstring
 
         return purgatories_status(self.nodes)
@@ -231,15 +231,15 @@ class Verbs(Face):
         """Return the leader's high watermark, None without a live leader."""
         return self.status().high_watermark(topic, partition)
 
-    # -- what the verbs share ---------------------------------------------------------------------
+    # -- shared by the verbs ----------------------------------------------------------------------
 
     def _start(self, broker_id: int) -> None:
-        """Bind first, so that a port that is taken by now leaves the broker dead."""
+        """Bind the port, then start the broker: if the port is in use now, the broker stays dead."""
         self.listeners.bind(broker_id)
         self.listeners.serve(self.nodes.start(broker_id))
 
     async def _stop(self, broker_id: int) -> None:
-        """Shut a broker down in order; returns when its process has ended."""
+        """Shut a broker down in a controlled way; returns when its process has ended."""
         raise NotImplementedError
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:

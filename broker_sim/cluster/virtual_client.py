@@ -1,4 +1,4 @@
-"""A client in virtual time: sends requests over the virtual network and takes their responses.
+"""A client in virtual time: sends requests over the virtual network and receives their responses.
 
 Its bytes go through the same sockets, codec and handlers as those of a real client.
 """
@@ -23,7 +23,7 @@ LENGTH_BYTES = 4
 
 
 class PendingResponse:
-    """A request that was sent: its response, once there is one."""
+    """A request that was sent, and its response once it has come."""
 
     __slots__ = ("api_key", "api_version", "disconnected", "on_done", "received_ms", "response",
                  "sent_ms")  # fmt: skip
@@ -45,7 +45,7 @@ class PendingResponse:
 
     @property
     def done(self) -> bool:
-        """Whether it was answered, or never will be."""
+        """Whether it was answered, or its connection was lost."""
         return self.received_ms is not None
 
     @property
@@ -64,7 +64,7 @@ class PendingResponse:
 
 
 class _ClientConnection(asyncio.Protocol):
-    """One connection to one life of one broker; what is sent before it is made waits."""
+    """One connection to a broker; requests are kept until it is established."""
 
     def __init__(self, loop: VirtualEventLoop) -> None:
         self._loop = loop
@@ -75,7 +75,7 @@ class _ClientConnection(asyncio.Protocol):
         self.is_open = True
 
     def send(self, request: bytes, pending: PendingResponse | None) -> None:
-        """Send a request; `pending` takes its response, None stands for one without."""
+        """Send a request; `pending` gets its response, None is for a request without one."""
         if pending is not None:
             self._waiting.append(pending)
         if self._transport is None:
@@ -84,13 +84,13 @@ class _ClientConnection(asyncio.Protocol):
             self._transport.write(request)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send what has waited for the connection."""
+        """Send the requests that were kept."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.writelines(self._unsent)
         self._unsent.clear()
 
     def data_received(self, data: bytes) -> None:
-        """Take responses, also parts of one and several at once."""
+        """Decode responses; the data may be a part of one, or several."""
         received = self._received
         received += data
         while len(received) >= LENGTH_BYTES:
@@ -104,7 +104,7 @@ class _ClientConnection(asyncio.Protocol):
             pending.finish(self._loop.clock.now_ms(), response)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """End all waits: the broker has closed, died, or refused."""
+        """Finish all requests as disconnected: the broker has closed, died, or refused."""
         self.is_open = False
         while self._waiting:
             pending = self._waiting.popleft()
@@ -118,7 +118,7 @@ class VirtualClient:
         self, client_id: int, loop: VirtualEventLoop, addresses: Mapping[int, tuple[str, int]]
     ) -> None:
         self.host = f"client-{client_id}"
-        """Its name in the faults of the virtual network."""
+        """The name by which faults of the virtual network know it."""
         self._loop = loop
         self._addresses = addresses
         self._connections: dict[int, _ClientConnection] = {}

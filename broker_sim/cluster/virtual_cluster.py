@@ -6,9 +6,9 @@
     pending = cluster.client().send(1, produce_request(("t", 0)), version=9)
     cluster.run_until(lambda: pending.done)
 
-Thirty seconds of waiting pass in the time that their events take. All chance comes from the seed:
-the same calls with the same seed give the same trace, digest for digest. After every step the
-invariants are checked; a violation raises `SimulationError`, which names the seed.
+Waiting takes no real time. All random choices come from the seed: the same calls with the same seed
+give the same trace, with the same digest. The invariants are checked after every step; a violation
+raises `SimulationError`, which names the seed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ T = TypeVar("T")
 FIRST_CLIENT_ID = 1_000
 NS_PER_MS = 1_000_000
 QUERIES = frozenset(name for name, verb in verbs_of(Verbs).items() if verb.address.method == "GET")
-"""Verbs that change nothing, and so are no events of the run."""
+"""Verbs that change nothing, so the trace does not record them."""
 
 
 class SimulationError(AssertionError):
@@ -51,10 +51,11 @@ class SimulationError(AssertionError):
 class VirtualCluster(Verbs, BlockingFace):
     """Brokers 1 to `brokers` in virtual time. Single-threaded; it runs from the start.
 
-    It has the verbs of every cluster; those that wait let virtual time pass. `max_latency_ms` > 0
-    gives every message, between nodes and from and to clients, a random delay up to it;
-    `latency_ms(source, target)` says it message by message instead. `trace` gets the life of every
-    delayed operation; its owner closes it. The other arguments are those of `AsyncCluster`.
+    It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0
+    gives every message, between nodes and between clients and brokers, a random delay up to it;
+    instead, `latency_ms(source, target)` returns the delay of each message between nodes. `trace` gets
+    the life of every delayed operation; its owner closes it. The other arguments are those of
+    `AsyncCluster`.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class VirtualCluster(Verbs, BlockingFace):
         return self.inside.nodes
 
     def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method so that a wait in it lets virtual time pass."""
+        """Return the method so that a wait in it advances virtual time."""
 
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -122,7 +123,7 @@ class VirtualCluster(Verbs, BlockingFace):
         return self.scheduler.clock.now_ms()
 
     def step(self) -> bool:
-        """Let one thing happen; False if nothing is left to happen."""
+        """Run one callback, advancing the time to it; returns False if there is none."""
         with self._failures_name_the_seed():
             return self.loop.step()
 
@@ -133,7 +134,7 @@ class VirtualCluster(Verbs, BlockingFace):
             assert self.loop.run_until(condition, end_ns), "not reached in time"
 
     def advance(self, duration_ms: int) -> None:
-        """Let `duration_ms` pass with everything that is due in it."""
+        """Advance the time by `duration_ms`, running everything that is due in it."""
         with self._failures_name_the_seed():
             self.scheduler.advance_to(self.now_ms + duration_ms)
 

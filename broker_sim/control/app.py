@@ -3,7 +3,7 @@
 The fields of a body are the parameters of the verb. The answer is what the verb returns: the
 broker's status for a verb that acts on a broker, and the cluster's for one that returns nothing.
 
-An error is `{"error": "..."}` with status 400 for a request that makes no sense, 404 for what
+An error is `{"error": "..."}` with status 400 for a request that is invalid, 404 for what
 does not exist, 409 for a verb that does not fit the broker's state, 501 for a missing extra, and
 504 for a wait that took too long.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""What Prometheus expects of an answer that is text."""
+"""The content type that Prometheus expects."""
 STATUS_OF_ERROR: dict[type[Exception], int] = {
     ValueError: 400,
     ApiError: 400,
@@ -52,7 +52,7 @@ STATUS_OF_ERROR: dict[type[Exception], int] = {
 
 
 async def serve(cluster: ControlledCluster, listening: socket.socket) -> web.AppRunner:
-    """Serve the cluster on a socket that listens; ends with the runner's `cleanup`."""
+    """Serve the cluster on a listening socket, until the runner's `cleanup` is called."""
     runner = web.AppRunner(_build_app(cluster), access_log=None)
     try:
         await runner.setup()

@@ -94,7 +94,7 @@ class Body:
         return value
 
     def end(self) -> None:
-        """Refuse fields that nobody took."""
+        """Raise BadRequestError if a field was not taken: no parameter has that name."""
         if self._fields:
             unknown = ", ".join(sorted(self._fields))
             known = ", ".join(self._known) or "none"

@@ -17,7 +17,7 @@ TIMEOUT_S = 120
 
 
 class ControlError(Exception):
-    """The cluster refused, or did not answer; the text is what to tell the user."""
+    """The cluster refused, or did not answer; the text is for the user."""
 
 
 class ControlClient:

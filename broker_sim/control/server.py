@@ -1,8 +1,8 @@
 """The control port: bound at once, served by aiohttp from the first request on.
 
-aiohttp takes longer to import than a cluster to start, so that a cluster which nobody steers never
-imports it. The first request waits in the backlog meanwhile. If aiohttp cannot be imported or started,
-the port is closed, so that nobody waits for an answer that never comes.
+aiohttp takes longer to import than a cluster takes to start, so it is imported only when the first
+request comes; that request waits in the backlog meanwhile. If aiohttp cannot be imported or started,
+the port is closed, so that no client waits for an answer that never comes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ControlledCluster(Protocol):
 class ControlServer:
     """Serves the verbs of one cluster over HTTP on the cluster's event loop.
 
-    Raises OSError with an advice when the port is in use; port 0 takes any free one.
+    Raises OSError, whose text says what to do, when the port is in use; port 0 takes any free one.
     """
 
     def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
@@ -65,7 +65,7 @@ class ControlServer:
             self._socket.close()
 
     async def close(self) -> None:
-        """Stop serving and give the port back."""
+        """Stop serving and close the port."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -40,7 +40,7 @@ class HttpAddress(NamedTuple):
     method: str
     path: str
     fields: Mapping[str, str] = {}
-    """The fields of the JSON body that are called otherwise than the parameters."""
+    """The fields of the JSON body by parameter, where their names differ."""
 
 
 class Face:
@@ -107,7 +107,7 @@ class Verb(Generic[P, T]):
 
     @property
     def address(self) -> HttpAddress:
-        """Where it is served: under its broker, or under its own word, unless it says otherwise."""
+        """Where it is served: as declared, else at `/brokers/{broker_id}/WORD` or at `/WORD`."""
         if self._address is not None:
             return self._address
         path = f"/brokers/{{broker_id}}/{self.word}" if self.is_for_brokers else f"/{self.word}"

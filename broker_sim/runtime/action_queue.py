@@ -1,8 +1,8 @@
 """Completions that wait until the handler has returned; mirrors `DelayedActionQueue`.
 
-An append finds out that fetches can be completed while it is in the middle of a request. Completing
-them there would run foreign callbacks inside the append; so they are queued, and the broker runs
-the queue once its handler has returned.
+An append can complete parked fetches. To complete them at once would run the callbacks of other
+requests in the middle of the append, so they are queued, and the broker runs the queue when its handler
+has returned.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def _raise(message: str, error: Exception) -> None:
 
 
 class ActionQueue:
-    """A queue of callbacks; a callback may add more, which run in the same turn.
+    """A queue of callbacks; callbacks that are added meanwhile run in the same call.
 
-    A callback that fails is told to `report_error` (which raises unless given) and does not keep
-    the others from running: they belong to other requests.
+    An exception of a callback goes to `report_error` (which raises it unless given), and the other
+    callbacks run, because they belong to other requests.
     """
 
     __slots__ = ("_actions", "_report_error")

@@ -1,9 +1,9 @@
-"""A client's request that waits: a delayed operation that says whose it is.
+"""A client's request that waits: a delayed operation that knows its API and its client.
 
 Kafka has no counterpart; traces and `broker-sim ctl purgatory` show it.
 
-Deliberate difference to `DelayedOperation`: a broker tries its operations on one thread, its expired
-ones included. So it is made with `one_thread`.
+Deliberate difference to Kafka: a broker tries and expires its operations on one thread, so they are
+made with `one_thread` and have no lock.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The network between the nodes of one cluster: remote calls over links that can fail.
 
-In place of the sockets between brokers. A call travels as one message, its answer as another, and
-both go through the link from sender to receiver, which may be slow or cut.
+They stand in for the sockets between brokers. A call is one message and its result another; each goes
+over the link from its sender to its receiver, which may be slow or cut.
 
-A link behaves as a TCP connection does: what is sent while it is cut is not lost but arrives, in
-order, once the link is whole again; whoever cannot wait that long gives up by a timeout of its own.
-A call to a dead node fails at once, and so do the calls that a dying node has not answered.
+A link behaves as a TCP connection does: what is sent while it is cut is not lost; it arrives in order
+when the link is healthy again. A caller that cannot wait that long needs a timeout of its own. Calls to
+a dead node fail at once, and so do calls that a node has not answered when it dies.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HEALTHY = LinkFault()
 
 
 _Message = tuple["Process", "Callable[..., object]", tuple[Any, ...]]
-"""A callback with arguments on its way to a process; lost if that process is gone when it arrives."""
+"""A process, and the callback and arguments to run in it; dropped if the process has ended."""
 
 
 class _Call:
@@ -97,7 +97,7 @@ class Links:
         self._processes[node_id] = process
 
     def detach(self, node_id: int) -> None:
-        """Take a dead node off: calls to it fail, now and until it attaches again."""
+        """Remove a dead node: calls to it fail, now and until it attaches again."""
         dead = self._processes.pop(node_id)
         for call in list(self._open_calls):
             if call.caller is dead:
@@ -107,11 +107,11 @@ class Links:
 
     @property
     def faults(self) -> dict[tuple[int, int], LinkFault]:
-        """The links that are not whole, by (from, to)."""
+        """The links with faults, by (from, to)."""
         return dict(self._faults)
 
     def set_fault(self, source: int, target: int, fault: LinkFault) -> None:
-        """Cut or slow the link from `source` to `target`; a `LinkFault` of defaults mends it."""
+        """Cut or slow the link from `source` to `target`; a `LinkFault()` ends the fault."""
         key = (source, target)
         if fault == HEALTHY:
             self._faults.pop(key, None)
@@ -150,7 +150,7 @@ class Links:
         self._scheduler.call_later(arrival_ms - now_ms, self._arrive_delayed, link)
 
     def _arrive_delayed(self, link: tuple[int, int]) -> None:
-        """Deliver the oldest: real timers that are due in one millisecond may run in any order."""
+        """Deliver the oldest message: timers that are due in the same millisecond may run in any order."""
         self._arrive(link[1], self._delayed[link].popleft())
 
     def _arrive(self, target: int, message: _Message) -> None:
@@ -180,7 +180,7 @@ class Links:
         self.send(source, target, procedure, call.send_result)
 
     def close_call(self, call: _Call) -> bool:
-        """Forget a call that was answered; False if it has failed meanwhile."""
+        """Remove a call that was answered; False if it has failed already."""
         return self._open_calls.pop(call, False)
 
     def _fail(self, call: _Call) -> None:

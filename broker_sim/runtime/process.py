@@ -1,9 +1,8 @@
-"""A node's share of the scheduler: what a process is to an operating system.
+"""Processes of brokers: each can be paused, resumed and killed like one of the operating system.
 
-A `Scheduler` runs callbacks, in real time (asyncio) or in virtual time (the simulator). A `Process`
-is the part of it that belongs to one broker, so that the broker can be paused, resumed and killed as
-SIGSTOP, SIGCONT and SIGKILL do it: a paused process keeps what is due and runs it when it continues,
-a killed one drops it.
+A `Scheduler` runs callbacks, in real time or in virtual time. A `Process` runs those of one broker, so
+that the broker can be paused, resumed and killed as SIGSTOP, SIGCONT and SIGKILL do: a paused process
+keeps the callbacks that are due and runs them when it is resumed, a killed one drops them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Handle(Protocol):
     """A callback that has been scheduled."""
 
     def cancel(self) -> None:
-        """Take the callback back; does nothing once it has run."""
+        """Cancel the callback; does nothing once it has run."""
 
 
 class Scheduler(Protocol):
@@ -44,11 +43,11 @@ class Scheduler(Protocol):
         """Run `callback(*args)` in `delay_ms` milliseconds."""
 
     def report_error(self, message: str, error: Exception) -> None:
-        """Take an error that nobody expected: logged in real time, raised in virtual time."""
+        """Report an unexpected error: it is logged in real time and raised in virtual time."""
 
 
 class ProcessState(Enum):
-    """What a process does with a callback that is due: run it, keep it, or drop it."""
+    """Whether a process runs, keeps or drops a callback that is due."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -83,7 +82,7 @@ class Process:
         self.deliver_with(callback, args)
 
     def deliver_with(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
-        """Do the same for arguments that are in a tuple already."""
+        """Do the same with the arguments in a tuple."""
         if self.state is _RUNNING:
             callback(*args)
         elif self.state is ProcessState.PAUSED:
@@ -94,7 +93,7 @@ class Process:
         self._scheduler.call_soon(self.deliver, callback, *args)
 
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
-        """Run `callback(*args)` in `delay_ms` milliseconds, or when the process continues."""
+        """Run `callback(*args)` in `delay_ms` milliseconds, or when the process is resumed."""
         return self._scheduler.call_later(delay_ms, self.deliver, callback, *args)
 
     def submit(self, callback: Callable[[], object]) -> None:
@@ -115,15 +114,15 @@ class Process:
             callback, args = self._backlog.popleft()
             try:
                 callback(*args)
-            except Exception as error:  # noqa: BLE001 - what is behind it must run all the same
+            except Exception as error:  # noqa: BLE001 - the callbacks behind it must run too
                 self.report_error(f"a callback of {self.name} failed", error)
 
     def report_error(self, message: str, error: Exception) -> None:
-        """Take an error that nobody expected; see `Scheduler.report_error`."""
+        """Report an unexpected error; see `Scheduler.report_error`."""
         self._scheduler.report_error(message, error)
 
     def kill(self) -> None:
-        """Drop everything, for good (SIGKILL); a restarted node gets a new process."""
+        """Drop all callbacks from now on (SIGKILL); a restarted node gets a new process."""
         self.state = ProcessState.DEAD
         self._backlog.clear()
 
@@ -141,7 +140,7 @@ class PeriodicTask:
         delay_ms: int | None = None,
     ) -> None:
         self._process = process
-        # A period of nothing, such as half of a limit of 1 ms, would leave no time for anything else.
+        # With a period of 0 ms, such as half of a limit of 1 ms, virtual time would stand still.
         self._period_ms = max(period_ms, 1)
         self._callback = callback
         first_ms = period_ms if delay_ms is None else delay_ms
@@ -152,5 +151,5 @@ class PeriodicTask:
         self._callback()
 
     def cancel(self) -> None:
-        """Run no more."""
+        """Stop running the callback."""
         self._handle.cancel()

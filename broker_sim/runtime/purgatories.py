@@ -1,4 +1,4 @@
-"""Makes the purgatories of brokers: on which timer they are, and who observes them.
+"""Makes the purgatories of brokers, with their timers and observers.
 
 In real time a purgatory has a `SystemTimer` and, as in Kafka, a thread
 `ExpirationReaper-<broker>-<purgatory>` that hands expired operations to the broker's process. In
@@ -22,32 +22,32 @@ __all__ = ["ObserverFactory", "OperationObserver", "PurgatoryFactory"]
 
 
 class OperationObserver(Protocol):
-    """A `PurgatoryObserver` that also gets to know its purgatory."""
+    """A `PurgatoryObserver` that also receives its purgatory."""
 
     def attach(self, purgatory: DelayedOperationPurgatory[Any]) -> None:
-        """Learn which purgatory is observed; called once, before anything else."""
+        """Receive the purgatory that is observed; called once, before anything else."""
 
     def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """Hear that an operation is tried for the first time."""
+        """Observe that an operation is tried for the first time."""
 
     def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
-        """Hear that it has to wait."""
+        """Observe that it has to wait."""
 
     def completed(self, operation: DelayedOperation, by: str, /) -> None:
-        """Hear that it was completed before its time."""
+        """Observe that it was completed before its time."""
 
     def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
-        """Hear that its time was over."""
+        """Observe that its time was over."""
 
     def cancelled(self, operation: DelayedOperation, /) -> None:
-        """Hear that it was dropped."""
+        """Observe that it was dropped."""
 
 
 class ObserverFactory(Protocol):
     """Makes the observers of one kind, such as those of the trace."""
 
     def observer(self, purgatory: str, broker_id: int, clock: Clock) -> OperationObserver:
-        """Return the observer of that purgatory on that broker, for one life of it."""
+        """Return the observer of that purgatory on that broker, for one run of its process."""
 
 
 class PurgatoryFactory:

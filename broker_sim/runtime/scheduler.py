@@ -1,6 +1,6 @@
 """The scheduler of a cluster: an asyncio event loop, and its clock.
 
-A loop in virtual time brings a clock of its own along; every other loop has the system's.
+A loop in virtual time has a clock of its own; every other loop uses the system's.
 """
 
 from __future__ import annotations
@@ -45,5 +45,5 @@ class LoopScheduler:
         return self.loop.call_later(delay_ms / 1000, callback, *args)
 
     def report_error(self, message: str, error: Exception) -> None:
-        """Give the error to the loop: a real one logs it, a virtual one fails the run."""
+        """Pass the error to the loop: a real one logs it, a virtual one ends the run with it."""
         self.loop.call_exception_handler({"message": message, "exception": error})

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["bind"]
 
 PORT_ERRORS = {errno.EADDRINUSE, errno.EACCES}
-"""What another port helps against; all other errors are about the host."""
+"""Errors that another port avoids; all other errors are about the host."""
 
 
 def bind(

@@ -50,7 +50,7 @@ def test_a_link_is_cut_slowed_and_mended(ctl, cluster):
         == "the link from 1 to 2 is slower by 5 ms\n"
     )
     assert cluster.status().links == (LinkStatus(1, 2, drop=False, delay_ms=5),)
-    assert ctl("set-link", "1", "2")[1] == "the link from 1 to 2 is whole\n"
+    assert ctl("set-link", "1", "2")[1] == "the link from 1 to 2 is healthy\n"
     assert cluster.status().links == ()
 
 
