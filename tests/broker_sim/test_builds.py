@@ -34,14 +34,14 @@ def native_modules():
     raise AssertionError("hatch_build.py has no MODULES")
 
 
-def test_a_build_is_native_in_all_the_modules_of_the_list_or_in_none():
+def test_build_is_native_in_all_listed_modules_or_in_none():
     modules = native_modules()
     assert list(modules) == sorted(set(modules))
     are_native = {not find_spec(module).origin.endswith(".py") for module in modules}
     assert are_native == {broker_sim.compiled} == {purgatory.compiled}
 
 
-def test_a_seed_gives_the_same_trace_in_this_build_and_in_another_process_of_the_pure_one(tmp_path):
+def test_same_seed_gives_the_same_trace_in_this_build_and_in_a_pure_one(tmp_path):
     for package in (broker_sim, purgatory):
         source = Path(package.__file__).parent
         shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("*.so"))

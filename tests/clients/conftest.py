@@ -14,12 +14,12 @@ from broker_sim.control.client import ControlClient
 
 HERE = Path(__file__).parent
 PATIENT = {"broker.session.timeout.ms": 120_000, "replica.lag.time.max.ms": 120_000}
-"""A frozen follower stays in the ISR, however long a busy machine takes over a test."""
+"""A frozen follower stays in the ISR, however long a test takes on a busy machine."""
 END_TIMEOUT_S = 120
 
 
 class Simulator:
-    """The cluster's addresses, and its control port to steer it by."""
+    """The cluster's addresses, and a client of its control port."""
 
     def __init__(self, ready):
         self.bootstrap_servers = ready["bootstrap_servers"]

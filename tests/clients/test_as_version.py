@@ -14,7 +14,7 @@ with warnings.catch_warnings():
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning"),
-    # It leaves the pair of sockets that wakes its thread to the garbage collector.
+    # It does not close the pair of sockets that wakes its thread.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -37,7 +37,7 @@ def simulator(run_simulator, release):
 
 @pytest.fixture(autouse=True)
 def collected_here():
-    """Have the garbage collected while the filters above hold, and not within some other test."""
+    """Collect the garbage while the filters above are active, not during another test."""
     yield
     gc.collect()
 
@@ -65,7 +65,7 @@ def test_confluent_kafka_produces_and_consumes(simulator):
         consumer.close()
 
 
-def test_kafka_python_is_told_the_releases_versions_and_works_in_them(simulator, release):
+def test_kafka_python_is_told_the_versions_of_the_release_and_works_in_them(simulator, release):
     topic = simulator.create_topic()
     servers = simulator.bootstrap_servers
     admin = KafkaAdminClient(bootstrap_servers=servers)

@@ -99,7 +99,7 @@ def test_each_partition_has_its_own_offsets(simulator):
     assert consume(simulator, topic, 2, partition=2, offset=3) == VALUES[3:5]
 
 
-def test_watermarks_and_offsets_can_be_asked_for(simulator):
+def test_watermarks_and_offsets_can_be_listed(simulator):
     topic = simulator.create_topic()
     produce(simulator, topic, VALUES)
     admin = AdminClient({"bootstrap.servers": simulator.bootstrap_servers})

@@ -13,7 +13,7 @@ with warnings.catch_warnings():
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning"),
-    # It leaves the pair of sockets that wakes its thread to the garbage collector.
+    # It does not close the pair of sockets that wakes its thread.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -23,7 +23,7 @@ VALUES = [f"value-{number}".encode() * 20 for number in range(50)]
 
 @pytest.fixture(autouse=True)
 def collected_here():
-    """Have the garbage collected while the filters above hold, and not within some other test."""
+    """Collect the garbage while the filters above are active, not during another test."""
     yield
     gc.collect()
 
@@ -106,7 +106,7 @@ def test_acks_all_times_out_when_the_followers_are_frozen(simulator, frozen_foll
         producer.close(timeout=TIMEOUT_MS / 1000)
 
 
-def test_offsets_can_be_asked_for(simulator, produce):
+def test_offsets_can_be_listed(simulator, produce):
     topic = simulator.create_topic()
     produce(topic)
     partition = TopicPartition(topic, 0)

@@ -34,7 +34,7 @@ def kcat(simulator):
     return run
 
 
-def test_what_is_piped_in_comes_out(simulator, kcat):
+def test_piped_lines_are_produced_and_consumed(simulator, kcat):
     topic = simulator.create_topic(partitions=2)
     kcat("-P", "-t", topic, "-p", "1", "-X", "acks=all", text="one\ntwo\nthree\n")
     assert kcat("-C", "-t", topic, "-p", "1", "-o", "beginning", "-e", "-q") == "one\ntwo\nthree\n"

@@ -1,4 +1,4 @@
-"""The log against a list: whatever happens, reads are slices of the bytes that were appended."""
+"""The log against a list: after any operations, reads are slices of the bytes that were appended."""
 
 from dataclasses import dataclass
 
@@ -146,7 +146,7 @@ class LogMachine(RuleBasedStateMachine):
         limit = max_bytes
         if min_one_message and readable:
             limit = max(limit, len(readable[0].data))
-        # A read ends with its segment, at the latest; one segment alone has it all.
+        # A read ends at the end of its segment, so only a single segment is read as a whole.
         assert expected.startswith(got)
         assert len(got) <= limit
         if self.segment_bytes == 1 << 30 and len(self.log.segments) == 1:

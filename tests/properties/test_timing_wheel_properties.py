@@ -1,4 +1,4 @@
-"""The timer against a dictionary of deadlines: whatever is added, moved, cancelled and waited for."""
+"""The timer against a dictionary of deadlines: tasks are added, moved, cancelled and run."""
 
 from hypothesis import settings
 from hypothesis import strategies as st

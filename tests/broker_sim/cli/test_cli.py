@@ -87,7 +87,7 @@ def test_run_takes_consecutive_ports(running, free_port_pair):
 
 @pytest.fixture
 def free_port_pair():
-    """Return a port that is free, as the next one is; the system gives neither to anybody else."""
+    """Return a free port whose successor is free too, outside the range of ephemeral ports."""
     for port in range(random.SystemRandom().randrange(10_000, 19_000), 20_000):
         with contextlib.suppress(OSError), contextlib.ExitStack() as held:
             for taken in (port, port + 1):
@@ -96,7 +96,7 @@ def free_port_pair():
     raise AssertionError("no two ports are free")
 
 
-def test_the_same_seed_makes_the_same_ids(running):
+def test_same_seed_makes_the_same_ids(running):
     ids = [
         ControlClient(running("--seed", seed)[1]["control"]).get("/status")["cluster_id"]
         for seed in ("1", "1", "2")
@@ -132,7 +132,7 @@ def test_run_traces_into_a_file(running, tmp_path):
         (["--frobnicate"], "--frobnicate"),
     ],
 )
-def test_a_wrong_option_is_one_line_that_names_it(broker_sim, arguments, reason):
+def test_wrong_option_is_one_line_that_names_it(broker_sim, arguments, reason):
     code, stdout, stderr = broker_sim("run", *arguments)
     assert (code, stdout) == (2, "")
     assert stderr.count("\n") == 1
@@ -140,7 +140,7 @@ def test_a_wrong_option_is_one_line_that_names_it(broker_sim, arguments, reason)
 
 
 @pytest.mark.parametrize("option", ["--port", "--control-port"])
-def test_a_port_in_use_is_one_line_that_says_what_to_do(broker_sim, option):
+def test_port_in_use_is_one_line_that_says_what_to_do(broker_sim, option):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, stdout, stderr = broker_sim("run", "--brokers", "1", option, str(port))
@@ -151,7 +151,7 @@ def test_a_port_in_use_is_one_line_that_says_what_to_do(broker_sim, option):
     )
 
 
-def test_a_trace_that_cannot_be_written_is_one_line(broker_sim, tmp_path):
+def test_trace_that_cannot_be_written_is_one_line(broker_sim, tmp_path):
     path = tmp_path / "missing" / "trace.jsonl"
     code, stdout, stderr = broker_sim("run", "--trace", str(path))
     assert (code, stdout) == (1, "")
@@ -159,20 +159,20 @@ def test_a_trace_that_cannot_be_written_is_one_line(broker_sim, tmp_path):
     assert str(path) in stderr
 
 
-def test_help_is_what_one_gets_without_a_command(broker_sim):
+def test_without_a_command_help_is_shown(broker_sim):
     code, stdout, stderr = broker_sim()
     assert code == 2
     assert "run" in stdout + stderr
     assert broker_sim("--help")[0] == 0
 
 
-def test_an_unknown_command_is_one_line(broker_sim):
+def test_unknown_command_is_one_line(broker_sim):
     code, _, stderr = broker_sim("frobnicate")
     assert code == 2
     assert stderr.count("\n") == 1
 
 
-def test_the_version_is_the_package_s(broker_sim):
+def test_version_is_that_of_the_package(broker_sim):
     code, stdout, _ = broker_sim("--version")
     assert code == 0
     assert stdout.startswith("broker-sim, version ")

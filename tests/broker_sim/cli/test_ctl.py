@@ -37,12 +37,12 @@ def test_several_brokers_change_their_state_at_once(ctl, cluster):
     assert ctl("start", "1") == (0, "start broker 1: running\n", "")
 
 
-def test_what_the_cluster_refuses_is_one_line(ctl):
+def test_refusal_of_the_cluster_is_one_line(ctl):
     assert ctl("resume", "1") == (1, "", "broker-sim: broker 1 is running, not paused\n")
     assert ctl("pause", "9") == (1, "", "broker-sim: there is no broker 9; there are 1, 2, 3\n")
 
 
-def test_a_link_is_cut_slowed_and_mended(ctl, cluster):
+def test_link_is_cut_slowed_and_healthy_again(ctl, cluster):
     assert ctl("set-link", "1", "2", "--drop")[1] == "the link from 1 to 2 is cut\n"
     assert cluster.status().links == (LinkStatus(1, 2, drop=True, delay_ms=0),)
     assert (
@@ -54,14 +54,14 @@ def test_a_link_is_cut_slowed_and_mended(ctl, cluster):
     assert cluster.status().links == ()
 
 
-def test_a_broker_is_cut_off_and_back(ctl, cluster):
+def test_broker_is_disconnected_and_reconnected(ctl, cluster):
     assert ctl("disconnect", "3")[0] == 0
     assert len(cluster.status().links) == 6
     assert ctl("reconnect", "3")[0] == 0
     assert cluster.status().links == ()
 
 
-def test_clients_are_cut_off_and_let_in_again(ctl, cluster):
+def test_clients_are_disconnected_and_reconnected(ctl, cluster):
     def cut_off():
         return [broker.id for broker in cluster.status().brokers if broker.clients_cut_off]
 
@@ -72,7 +72,7 @@ def test_clients_are_cut_off_and_let_in_again(ctl, cluster):
     assert cut_off() == []
 
 
-def test_clients_of_a_dead_broker_cannot_be_cut_off_and_a_restarted_one_has_clients(ctl, cluster):
+def test_clients_of_a_dead_broker_cannot_be_disconnected_nor_stay_so_after_a_restart(ctl, cluster):
     assert ctl("disconnect-clients", "3")[0] == 0
     assert ctl("kill", "3")[0] == 0
     refused = "broker-sim: broker 3 is dead; no client is connected to it\n"
@@ -114,7 +114,7 @@ def test_purgatory_shows_what_is_parked(ctl, parked_fetch):
     assert {"Produce", "Fetch"} <= {purgatory["name"] for purgatory in purgatories}
 
 
-def test_without_an_address_it_says_where_to_get_one(ctl, control_url, monkeypatch):
+def test_missing_address_is_one_line_that_says_where_to_get_it(ctl, control_url, monkeypatch):
     assert ctl("--control", "", "status")[0] != 0
     code, _, error = ctl("--control", "nowhere", "status")
     assert (code, error) == (
@@ -123,7 +123,7 @@ def test_without_an_address_it_says_where_to_get_one(ctl, control_url, monkeypat
     )
 
 
-def test_a_cluster_that_is_gone_is_one_line(ctl):
+def test_unreachable_cluster_is_one_line(ctl):
     code, _, error = ctl("--control", "http://127.0.0.1:1", "status")
     assert code == 1
     assert error.count("\n") == 1

@@ -30,21 +30,21 @@ def configs():
         ("orders:3:2:a=0:1,2:3:c=", ("orders", 3, 2, {"a": "0:1,2:3", "c": ""})),
     ],
 )
-def test_a_topic_is_read_with_what_is_left_out_at_its_default(topics, text, expected):
+def test_omitted_parts_of_a_topic_have_defaults(topics, text, expected):
     assert topics(text) == [expected]
 
 
 @pytest.mark.parametrize("text", ["orders:three", "orders:1:x", "orders:1:1:2", "orders:1:1:=v"])
-def test_what_is_no_topic_is_refused_with_an_example(topics, text):
+def test_invalid_topic_is_refused_with_an_example(topics, text):
     with pytest.raises(click.BadParameter, match=r"NAME:PARTITIONS:RF:KEY=VALUE, for example"):
         topics(text)
 
 
-def test_the_last_value_of_a_configuration_counts(configs):
+def test_last_value_of_a_configuration_counts(configs):
     assert configs("a=1", "b=x=y", "a=2", "c=") == {"a": "2", "b": "x=y", "c": ""}
 
 
 @pytest.mark.parametrize("text", ["a", "=1", ""])
-def test_what_is_no_configuration_is_refused_with_an_example(configs, text):
+def test_invalid_configuration_is_refused_with_an_example(configs, text):
     with pytest.raises(click.BadParameter, match=r"KEY=VALUE, for example"):
         configs(text)

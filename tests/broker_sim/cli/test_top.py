@@ -1,4 +1,4 @@
-"""What `broker-sim top` shows, recorded from a terminal."""
+"""What `broker-sim top` shows, recorded with a terminal in memory."""
 
 import io
 
@@ -50,22 +50,22 @@ def _rows(terminal, table):
     return [line.split() for line in lines[start:end]]
 
 
-def test_the_first_look_shows_what_is_parked_and_no_rates(terminal):
+def test_first_update_shows_parked_operations_and_no_rates(terminal):
     terminal.print(render(_answer(parked=PARKED), None, 0.0))
     assert _rows(terminal, "purgatories") == [["3", "Fetch", "4", "7", "-", "-", "480", "ms"]]
 
 
-def test_rates_are_the_changes_between_two_looks_per_second(terminal):
+def test_rates_are_the_changes_between_updates_per_second(terminal):
     terminal.print(render(_answer(110, 7), _answer(10, 2), 2.5))
     assert _rows(terminal, "purgatories") == [["3", "Fetch", "0", "7", "40.0", "2.0", "-"]]
 
 
-def test_a_broker_that_has_started_anew_has_no_negative_rates(terminal):
+def test_restarted_broker_has_no_negative_rates(terminal):
     terminal.print(render(_answer(0, 0), _answer(10, 2), 1.0))
     assert _rows(terminal, "purgatories")[0][4:6] == ["0.0", "0.0"]
 
 
-def test_wheels_show_which_buckets_are_how_full(terminal):
+def test_wheels_show_how_full_each_bucket_is(terminal):
     terminal.print(render(_answer(parked=PARKED), None, 0.0))
     rows = _rows(terminal, "wheels")
     assert [row[:3] + row[-1:] for row in rows] == [
@@ -77,7 +77,7 @@ def test_wheels_show_which_buckets_are_how_full(terminal):
     assert "    █" + " " * 14 + "▄" in text
 
 
-def test_the_hottest_key_stands_first(terminal):
+def test_hottest_key_stands_first(terminal):
     terminal.print(render(_answer(parked=PARKED), None, 0.0))
     assert _rows(terminal, "hottest keys") == [
         ["3", "Fetch", "hot-0", "3"],
@@ -86,7 +86,7 @@ def test_the_hottest_key_stands_first(terminal):
     ]
 
 
-def test_watching_looks_as_often_as_asked_and_counts_by_the_clock(terminal):
+def test_watch_updates_count_times_and_takes_rates_by_the_clock(terminal):
     clock = VirtualClock()
     answers = iter([_answer(0), _answer(30), _answer(90)])
     watch(
@@ -101,14 +101,14 @@ def test_watching_looks_as_often_as_asked_and_counts_by_the_clock(terminal):
     assert next(answers, None) is None
 
 
-def test_the_answer_of_a_cluster_can_be_shown(terminal):
+def test_answer_of_a_cluster_can_be_shown(terminal):
     cluster = VirtualCluster(brokers=2)
     terminal.print(render(cluster.purgatory().to_json(), None, 0.0))
     names = {row[1] for row in _rows(terminal, "purgatories")}
     assert {"Produce", "Fetch"} <= names
 
 
-def test_without_a_cluster_one_line_says_what_to_do():
+def test_unreachable_cluster_is_one_line_that_says_what_to_do():
     result = CliRunner().invoke(command, ["--control", "http://127.0.0.1:1"])
     assert result.exit_code == 1
     assert "no cluster answers" in result.output

@@ -1,4 +1,4 @@
-"""A cluster on an event loop: its arguments and its life."""
+"""A cluster on an event loop: its arguments, open and close."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A cluster in real time: life, verbs, bad input."""
+"""A cluster in a thread of its own, on real sockets: open and close, verbs, bad input."""
 
 import concurrent.futures
 import random
@@ -70,23 +70,23 @@ class Client:
 
 
 def connect_when_listening(address):
-    """Connect to a broker that was started again, once its former session has ended."""
+    """Connect to a restarted broker when its old session has ended."""
     for _ in range(6_000):
         try:
             return Client(address)
         except ConnectionRefusedError:
             threading.Event().wait(0.01)
-    raise AssertionError("the broker does not come back")
+    raise AssertionError("the broker does not accept clients again")
 
 
 def create_on_all(cluster, topic):
-    """Create a topic on all three brokers, and return when they have it."""
+    """Create a topic with a replica on each of three brokers; returns when they have it."""
     for _ in range(6_000):
         topics = {found.name: found.partitions for found in cluster.status().topics}
         if topic in topics and len(topics[topic][0].replicas) == 3:
             return
         if topic not in topics:
-            # On a machine that stands still a session has ended, and comes back.
+            # On a machine that stands still for a while, a session may have ended.
             with suppress(ApiError):
                 cluster.create_topic(topic, 1, 3)
         threading.Event().wait(0.01)
@@ -106,7 +106,7 @@ def test_metadata_names_all_brokers_where_they_listen(cluster, client):
     assert listed == set(cluster.bootstrap_servers.split(","))
 
 
-def test_an_acknowledged_record_is_on_all_replicas(cluster):
+def test_acknowledged_record_is_on_all_replicas(cluster):
     leader = cluster.leader("topic")
     client = Client(cluster.address(leader))
     answer = client.request(produce_request(("topic", 0)), 9).responses[0].partition_responses[0]
@@ -116,7 +116,7 @@ def test_an_acknowledged_record_is_on_all_replicas(cluster):
     assert {replica.log_end_offset for replica in replicas} == {answer.base_offset + 1}
 
 
-def test_an_unknown_version_of_api_versions_is_answered_in_version_0_with_its_own_range(client):
+def test_unknown_version_of_api_versions_is_answered_in_version_0(client):
     request = struct.pack(">hhihb", 18, 99, 5, -1, 0)
     client.socket.sendall(struct.pack(">i", len(request)) + request)
     _, response = decode_response(18, 0, client.frame())
@@ -137,9 +137,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0_with_its_ow
     ],
     ids=["unknown version", "unknown API", "lying client id", "truncated body", "one byte"],
 )
-def test_a_request_that_is_none_closes_its_connection_and_nothing_else(
-    cluster, client, request_bytes
-):
+def test_malformed_request_closes_only_its_connection(cluster, client, request_bytes):
     client.socket.sendall(struct.pack(">i", len(request_bytes)) + request_bytes)
     assert client.is_closed_by_broker()
     other = Client(cluster.address(1))
@@ -148,12 +146,12 @@ def test_a_request_that_is_none_closes_its_connection_and_nothing_else(
 
 
 @pytest.mark.parametrize("size", [-1, 0, 200_000_000])
-def test_an_impossible_frame_size_closes_the_connection(client, size):
+def test_invalid_frame_size_closes_the_connection(client, size):
     client.socket.sendall(struct.pack(">i", size))
     assert client.is_closed_by_broker()
 
 
-def test_noise_never_harms_the_broker(cluster):
+def test_random_bytes_never_stop_the_broker(cluster):
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -170,7 +168,7 @@ def test_noise_never_harms_the_broker(cluster):
         calm.close()
 
 
-def test_a_paused_broker_accepts_and_answers_only_when_it_goes_on(cluster):
+def test_paused_broker_answers_only_when_it_is_resumed(cluster):
     cluster.pause(2)
     try:
         client = Client(cluster.address(2))
@@ -187,8 +185,8 @@ def test_a_paused_broker_accepts_and_answers_only_when_it_goes_on(cluster):
 
 
 @pytest.fixture
-def forgetful_cluster():
-    """A cluster whose brokers' sessions end soon, as they do on a machine that stands still too."""
+def short_session_cluster():
+    """A cluster with short broker sessions; on a machine that stands still they end as well."""
     configs = {"broker.session.timeout.ms": "600", "broker.heartbeat.interval.ms": "200"}
     with Cluster(brokers=3, configs=configs) as running:
         running.create_topic("topic", 1, 3)
@@ -196,8 +194,8 @@ def forgetful_cluster():
 
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
-def test_broker_that_ends_closes_its_connections_and_comes_back_on_its_port(forgetful_cluster, end):
-    cluster = forgetful_cluster
+def test_ended_broker_closes_its_connections_and_restarts_on_its_port(short_session_cluster, end):
+    cluster = short_session_cluster
     address = cluster.address(3)
     client = Client(address)
     getattr(cluster, end)(3)
@@ -208,7 +206,9 @@ def test_broker_that_ends_closes_its_connections_and_comes_back_on_its_port(forg
     cluster.start(3, wait=False)
     again = connect_when_listening(address)
     metadata = again.request(messages.MetadataRequest(topics=None), 12)
-    assert [topic.name for topic in metadata.topics] == ["topic"], "it knows all from its first day"
+    assert [topic.name for topic in metadata.topics] == ["topic"], (
+        "it has the metadata when it accepts clients"
+    )
     assert again.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
     again.close()
 
@@ -219,7 +219,7 @@ def cut_off_while_it_serves(cluster):
 
 def cut_off_before_it_listens(cluster):
     cluster.kill(3)
-    # Without the controller's metadata it does not listen, however long the next lines take.
+    # Cut off from the controller it gets no metadata, so it does not listen before `reconnect`.
     cluster.disconnect(3)
     cluster.start(3, wait=False)
     cluster.disconnect_clients(3)
@@ -229,37 +229,39 @@ def cut_off_before_it_listens(cluster):
 
 
 @pytest.mark.parametrize("cut_off", [cut_off_while_it_serves, cut_off_before_it_listens])
-def test_a_broker_that_is_cut_off_from_its_clients_answers_when_they_are_back(
-    forgetful_cluster, cut_off
+def test_broker_cut_off_from_clients_answers_when_they_are_reconnected(
+    short_session_cluster, cut_off
 ):
-    cluster = forgetful_cluster
+    cluster = short_session_cluster
     cut_off(cluster)
     everything = messages.MetadataRequest(topics=None)
     with closing(connect_when_listening(cluster.address(3))) as client:
         client.send(everything, 12)
         with closing(Client(cluster.address(1))) as other:
             other.request(everything, 12)
-        # One event loop serves both brokers, and it had the first request before this one.
+        # One event loop serves both brokers, and the first request came before this one.
         assert not client.has_answer
         create_on_all(cluster, "later")
         cluster.reconnect_clients(3)
         answered = client.answer(everything, 12)
-    assert {"topic", "later"} == {topic.name for topic in answered.topics}, "it was read only now"
+    assert {"topic", "later"} == {topic.name for topic in answered.topics}, (
+        "the request was read only after the reconnect"
+    )
     assert not cluster.status().broker(3).clients_cut_off
 
 
-def test_a_broker_that_may_have_clients_again_before_it_listens_answers_them(forgetful_cluster):
-    cut_off_before_it_listens(forgetful_cluster)
-    forgetful_cluster.reconnect_clients(3)
-    with closing(connect_when_listening(forgetful_cluster.address(3))) as client:
+def test_clients_reconnected_before_the_broker_listens_are_answered(short_session_cluster):
+    cut_off_before_it_listens(short_session_cluster)
+    short_session_cluster.reconnect_clients(3)
+    with closing(connect_when_listening(short_session_cluster.address(3))) as client:
         assert client.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
 
 
-def test_a_cut_off_ends_with_the_broker(forgetful_cluster):
-    forgetful_cluster.disconnect_clients(3)
-    forgetful_cluster.kill(3)
-    forgetful_cluster.start(3, wait=False)
-    with closing(connect_when_listening(forgetful_cluster.address(3))) as client:
+def test_cut_off_from_clients_ends_when_the_broker_is_killed(short_session_cluster):
+    short_session_cluster.disconnect_clients(3)
+    short_session_cluster.kill(3)
+    short_session_cluster.start(3, wait=False)
+    with closing(connect_when_listening(short_session_cluster.address(3))) as client:
         assert client.request(messages.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
 
 
@@ -271,24 +273,24 @@ def test_a_cut_off_ends_with_the_broker(forgetful_cluster):
         ("start", 1, WrongStateError),
     ],
 )
-def test_a_verb_that_does_not_fit_is_refused_with_the_reason(cluster, verb, broker_id, error):
+def test_verb_in_a_wrong_state_is_refused_with_the_reason(cluster, verb, broker_id, error):
     with pytest.raises(error, match=str(broker_id)):
         getattr(cluster, verb)(broker_id)
 
 
-def test_a_topic_that_cannot_be_created_is_refused_with_kafkas_code(cluster):
+def test_refused_topic_has_kafkas_error_code(cluster):
     with pytest.raises(ApiError) as refused:
         cluster.create_topic("too-many", 1, 7)
     assert refused.value.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-def test_a_bad_configuration_is_refused_in_one_line_with_key_and_value():
+def test_bad_configuration_is_refused_in_one_line_with_key_and_value():
     with pytest.raises(ConfigError, match=r"soon.*replica\.lag\.time\.max\.ms") as refused:
         Cluster(configs={"replica.lag.time.max.ms": "soon"})
     assert "\n" not in str(refused.value)
 
 
-def test_a_port_in_use_is_told_with_what_to_do_and_leaves_nothing_behind():
+def test_port_in_use_is_refused_with_what_to_do():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -297,7 +299,7 @@ def test_a_port_in_use_is_told_with_what_to_do_and_leaves_nothing_behind():
             Cluster(brokers=2, ports=[0, port]).open()
 
 
-def test_stopping_gives_the_ports_back_and_ends_all_threads():
+def test_close_frees_the_ports_and_ends_all_threads():
     before = set(threading.enumerate())
     cluster = Cluster(brokers=2).open()
     address = cluster.address(1)
@@ -308,7 +310,7 @@ def test_stopping_gives_the_ports_back_and_ends_all_threads():
         socket.create_connection(address, timeout=60)
 
 
-def test_a_cluster_is_started_only_once():
+def test_cluster_is_opened_only_once():
     cluster = Cluster(brokers=1)
     with cluster:
         with pytest.raises(RuntimeError, match="already"):
@@ -318,7 +320,7 @@ def test_a_cluster_is_started_only_once():
         cluster.open()
 
 
-def test_verbs_of_a_cluster_that_does_not_run_are_refused_and_do_not_hang():
+def test_verbs_of_a_closed_cluster_are_refused():
     cluster = Cluster(brokers=1)
     cluster.close()
     with pytest.raises(RuntimeError, match="does not run"):
@@ -331,7 +333,7 @@ def test_verbs_of_a_cluster_that_does_not_run_are_refused_and_do_not_hang():
         cluster.start(1, wait=False)
 
 
-def test_an_interrupt_while_it_starts_leaves_no_thread_behind(monkeypatch):
+def test_interrupt_during_open_leaves_no_thread(monkeypatch):
     result = concurrent.futures.Future.result
 
     def interrupt(*_):

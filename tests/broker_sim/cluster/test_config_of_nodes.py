@@ -1,4 +1,4 @@
-"""Claims about what a cluster makes of its configurations when it starts."""
+"""Configurations of the brokers of a cluster: which are logged, refused and set."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_configurations_without_effect_are_logged_once_with_their_names(told):
     assert "num.partitions" not in event
 
 
-def test_nothing_is_logged_of_configurations_that_have_an_effect(told):
+def test_configurations_with_an_effect_are_not_logged(told):
     VirtualCluster(1, configs={"num.partitions": "3", "node.id": "1"})
     assert told() == []
 
@@ -50,7 +50,7 @@ def test_each_broker_has_its_number_in_its_configuration():
 
 
 @pytest.mark.parametrize("name", ["node.id", "broker.id"])
-def test_another_number_is_refused_in_one_line(name):
+def test_node_id_of_another_broker_is_refused_in_one_line(name):
     with pytest.raises(ConfigError) as error:
         VirtualCluster(2, configs={name: "1"})
     assert str(error.value) == (
@@ -62,7 +62,7 @@ def test_another_number_is_refused_in_one_line(name):
 @pytest.mark.parametrize(
     "name", ["replica.fetch.wait.max.ms", "replica.fetch.min.bytes", "replica.fetch.backoff.ms"]
 )
-def test_time_passes_when_followers_fetch_without_a_pause(name):
+def test_virtual_time_advances_when_followers_fetch_without_backoff(name):
     cluster = VirtualCluster(2, configs={name: "0"})
     cluster.create_topic("topic", 1, 2)
     leader = cluster.nodes.controller.image.topics["topic"].partitions[0].leader

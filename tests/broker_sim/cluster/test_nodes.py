@@ -1,4 +1,4 @@
-"""Claims about the nodes of a cluster: what each verb does to a broker, and when it is refused."""
+"""The nodes of a cluster: what each verb does to a broker, and when it is refused."""
 
 import pytest
 
@@ -19,7 +19,7 @@ HEARTBEAT_INTERVAL_MS = 2_000
 SESSION_TIMEOUT_MS = 9_000
 FENCED_WITHIN_MS = SESSION_TIMEOUT_MS + HEARTBEAT_INTERVAL_MS
 FETCH_BEFORE_EPOCHS = 10
-"""A version in which a parked fetch ends when its leader moves away."""
+"""A version in which a parked fetch is answered when its leader changes."""
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def unfenced(nodes):
 
 
 def stop(cluster, broker_id):
-    """Stop a broker in the way of a cluster: its connections end with it. Returns the moments."""
+    """Stop a broker and then close its connections; returns a list that gets the time of its end."""
     stopped_at_ms = []
 
     def on_stopped():
@@ -61,7 +61,7 @@ def stop(cluster, broker_id):
 
 
 @pytest.mark.parametrize("verb", ["start", "pause", "resume", "stop", "kill", "isolate", "node"])
-def test_unknown_broker_is_refused_by_name_of_the_known_ones(nodes, verb):
+def test_unknown_broker_is_refused_with_the_known_ones(nodes, verb):
     with pytest.raises(UnknownBrokerError, match="there is no broker 9; there are 1, 2, 3"):
         getattr(nodes, verb)(9)
 
@@ -82,7 +82,7 @@ def test_unknown_broker_is_refused_by_name_of_the_known_ones(nodes, verb):
         (["stop"], "stop", "broker 2 is shutting down already"),
     ],
 )
-def test_verb_that_does_not_fit_the_state_is_refused(nodes, prepare, verb, reason):
+def test_verb_in_a_wrong_state_is_refused(nodes, prepare, verb, reason):
     for earlier in prepare:
         getattr(nodes, earlier)(2)
     before = state(nodes, 2)
@@ -99,14 +99,14 @@ class TestStart:
         cluster.run_until(lambda: 3 not in unfenced(nodes), timeout_ms=FENCED_WITHIN_MS + 1_125)
         cluster.run_until(lambda: 3 in unfenced(nodes), timeout_ms=HEARTBEAT_INTERVAL_MS)
 
-    def test_it_finds_its_logs(self, cluster, nodes):
+    def test_restarted_broker_has_its_logs(self, cluster, nodes):
         before = nodes.brokers[3].replica_manager.partitions[KEY].log
         nodes.kill(3)
         nodes.start(3)
         cluster.run_until(lambda: nodes.is_ready)
         assert nodes.brokers[3].replica_manager.partitions[KEY].log is before
 
-    def test_clients_reach_it_again_though_they_were_cut_off_before(self, nodes):
+    def test_restart_ends_the_cut_off_from_clients(self, nodes):
         nodes.node(3).clients_cut_off = True
         nodes.kill(3)
         nodes.start(3)
@@ -114,7 +114,7 @@ class TestStart:
 
 
 class TestPause:
-    def test_paused_broker_is_fenced_and_returns_when_it_is_resumed(self, cluster, nodes):
+    def test_paused_broker_is_fenced_and_rejoins_the_isr_when_resumed(self, cluster, nodes):
         nodes.pause(1)
         assert state(nodes, 1) is ProcessState.PAUSED
         cluster.run_until(lambda: 1 not in unfenced(nodes))
@@ -123,7 +123,7 @@ class TestPause:
         assert state(nodes, 1) is ProcessState.RUNNING
         cluster.run_until(lambda: set(partition(nodes).isr) == {1, 2, 3})
 
-    def test_it_answers_when_it_is_resumed(self, cluster, nodes):
+    def test_paused_broker_answers_when_it_is_resumed(self, cluster, nodes):
         nodes.pause(1)
         pending = cluster.client().send(1, produce_request(("topic", 0)), PRODUCE_VERSION)
         cluster.advance(1_000)
@@ -143,7 +143,7 @@ class TestKill:
         cluster.run_until(lambda: partition(nodes).leader == 2)
 
     @pytest.mark.parametrize("end", ["kill", "stop"])
-    def test_calls_of_other_brokers_to_it_fail_when_its_process_ends(self, cluster, nodes, end):
+    def test_calls_to_a_broker_fail_when_its_process_ends(self, cluster, nodes, end):
         failed = []
         nodes.links.call(2, 1, lambda _: None, failed.append, lambda: failed.append("failed"))
         cluster.advance(0)
@@ -160,7 +160,7 @@ class TestKill:
         nodes.kill(1)
         assert state(nodes, 1) is ProcessState.DEAD
 
-    def test_kill_during_a_shutdown_ends_that_too(self, cluster, nodes):
+    def test_kill_ends_a_controlled_shutdown(self, cluster, nodes):
         stopped_at_ms = stop(cluster, 1)
         cluster.advance(10)
         assert stopped_at_ms == []
@@ -172,9 +172,9 @@ class TestKill:
 
 
 class TestStop:
-    """Controlled shutdown; docs/decisions.md has what was seen at Kafka 4.3.1."""
+    """Controlled shutdown; docs/decisions.md has what was measured with Kafka 4.3.1."""
 
-    def test_leaderships_move_at_once_and_the_broker_serves_on(self, cluster, nodes):
+    def test_leaderships_move_at_once_and_the_broker_still_serves(self, cluster, nodes):
         stopped_at_ms = stop(cluster, 1)
         cluster.advance(0)
         assert (partition(nodes).leader, partition(nodes).isr) == (2, (2, 3))
@@ -185,7 +185,9 @@ class TestStop:
         cluster.run_until(lambda: pending.done)
         assert not pending.disconnected
 
-    def test_it_ends_when_the_others_know_which_takes_one_heartbeat_of_each(self, cluster, nodes):
+    def test_shutdown_ends_when_heartbeats_of_the_others_show_the_new_metadata(
+        self, cluster, nodes
+    ):
         began_ms = cluster.now_ms
         stopped_at_ms = stop(cluster, 1)
         cluster.run_until(lambda: stopped_at_ms)
@@ -223,7 +225,7 @@ class TestStop:
         assert pending.response.responses[0].partitions[0].error_code == error_code
 
     @pytest.mark.parametrize("broker_id", [1, 2])
-    def test_fetch_that_a_follower_may_serve_loses_its_connection_in_the_end(
+    def test_parked_fetch_that_a_follower_may_serve_is_disconnected_at_the_end(
         self, cluster, broker_id
     ):
         request = fetch_request(("topic", 0), max_wait_ms=30_000)
@@ -234,7 +236,7 @@ class TestStop:
         assert pending.disconnected
         assert stopped_at_ms == [cluster.now_ms]
 
-    def test_it_does_not_follow_the_new_leader(self, cluster, nodes):
+    def test_stopping_broker_does_not_follow_the_new_leader(self, cluster, nodes):
         stop(cluster, 1)
         cluster.advance(0)
         produced = cluster.client().send(2, produce_request(("topic", 0)), PRODUCE_VERSION)
@@ -250,7 +252,7 @@ class TestStop:
         assert partition(nodes).isr == (1, 2)
         cluster.run_until(lambda: stopped_at_ms)
 
-    def test_broker_that_leads_nothing_leaves_at_once(self, cluster, nodes):
+    def test_broker_without_leaderships_stops_at_once(self, cluster, nodes):
         began_ms = cluster.now_ms
         stopped_at_ms = stop(cluster, 3)
         cluster.advance(0)
@@ -284,7 +286,7 @@ class TestStop:
         found = nodes.controller.image.partition(TopicPartition("single", 0))
         assert (found.leader, found.leader_epoch, found.recovering) == (1, 4, True)
 
-    def test_without_controlled_shutdown_it_leads_until_its_session_ends(self):
+    def test_without_controlled_shutdown_broker_leads_until_its_session_ends(self):
         cluster = VirtualCluster(seed=5, configs={"controlled.shutdown.enable": "false"})
         cluster.create_topic("topic", assignments={0: [1, 2, 3]})
         nodes = cluster.nodes
@@ -325,7 +327,7 @@ class TestStop:
 
 
 class TestIsolate:
-    def test_isolated_broker_is_fenced_and_returns(self, cluster, nodes):
+    def test_isolated_broker_is_fenced_and_rejoins_the_isr(self, cluster, nodes):
         nodes.isolate(1)
         assert state(nodes, 1) is ProcessState.RUNNING
         cluster.run_until(lambda: partition(nodes).leader == 2)
@@ -333,7 +335,7 @@ class TestIsolate:
         assert nodes.links.faults == {}
         cluster.run_until(lambda: set(partition(nodes).isr) == {1, 2, 3})
 
-    def test_every_link_of_it_is_cut_and_no_other(self, nodes):
+    def test_only_links_of_the_isolated_broker_are_cut(self, nodes):
         nodes.isolate(1)
         assert set(nodes.links.faults) == {
             *((1, other) for other in (2, 3, CONTROLLER_ID)),
@@ -342,7 +344,7 @@ class TestIsolate:
 
 
 class TestIsReady:
-    def test_not_before_every_broker_has_heard_that_all_are_unfenced(self, cluster, nodes):
+    def test_not_ready_before_every_broker_knows_that_all_are_unfenced(self, cluster, nodes):
         nodes.kill(3)
         cluster.run_until(lambda: not nodes.brokers[2].metadata.is_alive(3))
         nodes.links.set_fault(CONTROLLER_ID, 2, LinkFault(drop=True))
@@ -355,12 +357,12 @@ class TestIsReady:
         cluster.advance(0)
         assert nodes.is_ready
 
-    def test_dead_brokers_do_not_count(self, nodes):
+    def test_dead_brokers_are_ignored(self, nodes):
         nodes.kill(3)
         assert nodes.is_ready
 
 
-def test_shutdown_kills_all_and_nothing_is_due_any_more(cluster, nodes):
+def test_shutdown_kills_all_brokers_and_the_controller(cluster, nodes):
     nodes.pause(2)
     nodes.kill(3)
     stopped_at_ms = stop(cluster, 1)

@@ -52,11 +52,11 @@ def test_broken_invariant_ends_the_run():
         run(breaks_invariant=True)
 
 
-def test_invariants_are_not_checked_where_that_was_asked_for():
+def test_invariants_are_not_checked_when_switched_off():
     run(breaks_invariant=True, check_invariants=False)
 
 
-def test_messages_between_nodes_take_as_long_as_the_latency_says():
+def test_latency_is_asked_for_every_link():
     links = set()
 
     def latency_ms(source, target):

@@ -1,4 +1,4 @@
-"""Trace lines become records of a topic of the traced cluster, whatever befalls its brokers."""
+"""The trace as records in a topic of the traced cluster, also while its brokers fail."""
 
 import json
 
@@ -30,7 +30,7 @@ def topic(cluster):
 
 @pytest.fixture
 def contents(cluster):
-    """Return a function that returns the values of each partition, as its leader has them."""
+    """Return a function that returns the values in the log of each partition's leader."""
 
     def read():
         found = {}
@@ -49,18 +49,18 @@ def _all(contents):
     return sorted(value for values in contents().values() for value in values)
 
 
-def test_the_topic_has_a_partition_on_every_broker_and_no_followers(cluster, topic):
+def test_topic_has_a_partition_on_every_broker_and_no_followers(cluster, topic):
     partitions = cluster.nodes.controller.image.topics[NAME].partitions
     assert sorted(state.replicas for state in partitions) == [(1,), (2,), (3,)]
 
 
-def test_a_topic_of_that_name_is_used_as_it_is(cluster):
+def test_existing_topic_is_used_as_it_is(cluster):
     cluster.create_topic(NAME, partitions=2, replication_factor=3)
     TraceTopic(NAME).open(cluster.nodes)
     assert len(cluster.nodes.controller.image.topics[NAME].partitions) == 2
 
 
-def test_a_name_that_no_topic_may_have_is_refused(cluster):
+def test_invalid_topic_name_is_refused(cluster):
     with pytest.raises(ApiError):
         TraceTopic("no/name").open(cluster.nodes)
 
@@ -73,7 +73,7 @@ def test_every_line_becomes_one_record(cluster, topic, contents):
     assert all(contents().values()), "the leaders take turns"
 
 
-def test_lines_that_come_before_the_topic_is_open_are_kept(cluster, contents):
+def test_lines_written_before_open_are_kept(cluster, contents):
     topic = TraceTopic(NAME)
     topic.write(["early"])
     topic.open(cluster.nodes)
@@ -83,7 +83,7 @@ def test_lines_that_come_before_the_topic_is_open_are_kept(cluster, contents):
     assert _all(contents) == ["early", "later"]
 
 
-def test_brokers_that_are_paused_or_dead_are_passed_over(cluster, topic, contents):
+def test_paused_and_dead_leaders_get_no_lines(cluster, topic, contents):
     cluster.pause(1)
     cluster.kill(2)
     for number in range(6):
@@ -92,7 +92,7 @@ def test_brokers_that_are_paused_or_dead_are_passed_over(cluster, topic, content
     assert contents()[3] == [f"line {number}" for number in range(6)]
 
 
-def test_lines_wait_for_a_broker_that_runs(cluster, topic, contents):
+def test_lines_are_kept_until_a_leader_runs(cluster, topic, contents):
     for broker_id in (1, 2, 3):
         cluster.pause(broker_id)
     topic.write(["patient"])
@@ -104,7 +104,7 @@ def test_lines_wait_for_a_broker_that_runs(cluster, topic, contents):
     assert _all(contents) == ["next", "patient"]
 
 
-def test_the_oldest_lines_are_dropped_when_too_many_wait(cluster, topic, contents):
+def test_oldest_lines_are_dropped_when_too_many_are_kept(cluster, topic, contents):
     for broker_id in (1, 2, 3):
         cluster.pause(broker_id)
     for number in range(KEPT_BATCHES + 3):
@@ -117,7 +117,7 @@ def test_the_oldest_lines_are_dropped_when_too_many_wait(cluster, topic, content
     assert _all(contents)[:2] == ["last", "line 0003"]
 
 
-def test_many_lines_are_cut_into_batches_that_a_topic_takes(cluster, topic, contents):
+def test_many_lines_are_split_into_batches_below_the_maximum(cluster, topic, contents):
     lines = [f"{number}".ljust(BATCH_BYTES // 3, ".") for number in range(10)]
     topic.write(lines)
     cluster.advance(1)
@@ -158,13 +158,13 @@ def traced(tmp_path):
     return run
 
 
-def test_operations_on_nothing_but_the_trace_itself_are_not_traced(traced):
+def test_operations_on_the_trace_topic_alone_are_not_traced(traced):
     ours, theirs = TopicPartition(NAME, 0), TopicPartition("orders", 0)
     events = traced([ours], [ours, theirs], [theirs], ["trace-0"], untraced_topic=NAME)
     assert [event["operation_id"] for event in events] == [2, 3, 4]
 
 
-def test_a_restarted_broker_has_operation_ids_of_its_own(traced):
+def test_restarted_broker_has_new_operation_ids(traced):
     events = traced(["a"], ["b"], lives=2)
     assert [event["operation_id"] for event in events] == [
         1,

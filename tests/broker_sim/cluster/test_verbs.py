@@ -1,4 +1,4 @@
-"""The verbs of a cluster on its faces; in virtual time where nothing has to be real."""
+"""The verbs of a cluster on its faces, mostly in virtual time."""
 
 import inspect
 
@@ -39,14 +39,14 @@ def test_same_parameters_make_a_cluster_on_a_thread_and_on_a_loop():
 
 
 class TestStart:
-    def test_it_returns_when_clients_can_connect(self, cluster):
+    def test_start_returns_when_clients_can_connect(self, cluster):
         cluster.kill(2)
         began_ms = cluster.now_ms
         cluster.start(2)
         assert cluster.inside.listeners.is_accepting(2)
         assert cluster.now_ms - began_ms > SESSION_MS / 2, "its old session had to end first"
 
-    def test_it_can_return_at_once(self, cluster):
+    def test_start_without_wait_returns_at_once(self, cluster):
         cluster.kill(2)
         began_ms = cluster.now_ms
         cluster.start(2, wait=False)
@@ -73,7 +73,7 @@ class TestStop:
 
 
 class TestRoll:
-    def test_all_brokers_get_a_new_life_and_nothing_is_out_of_sync(self, cluster):
+    def test_all_brokers_are_restarted_and_in_sync(self, cluster):
         before = {broker.id: broker.epoch for broker in cluster.status().brokers}
         cluster.roll()
         after = cluster.status()
@@ -81,7 +81,7 @@ class TestRoll:
         assert [broker.state for broker in after.brokers] == ["running"] * 3
         assert sorted(after.isr("orders")) == [1, 2, 3]
 
-    def test_at_most_one_broker_is_away_at_a_time(self, cluster):
+    def test_at_most_one_broker_is_dead_at_a_time(self, cluster):
         away = set()
         cluster.loop.after_step = lambda: away.add(
             sum(broker.state == "dead" for broker in cluster.status().brokers)
@@ -125,13 +125,13 @@ class TestTransferLeadership:
 
 
 class TestCreateTopic:
-    def test_every_broker_knows_it_when_the_verb_returns(self):
+    def test_every_broker_knows_the_topic_when_the_verb_returns(self):
         cluster = VirtualCluster(seed=4, max_latency_ms=20)
         topic = cluster.create_topic("orders", 2, 3)
         assert [partition.partition for partition in topic.partitions] == [0, 1]
         assert all("orders" in broker.image.topics for broker in cluster.nodes.brokers.values())
 
-    def test_it_does_not_wait_for_a_broker_that_cannot_hear_of_it(self, cluster):
+    def test_brokers_that_the_controller_cannot_reach_are_not_waited_for(self, cluster):
         cluster.pause(2)
         cluster.disconnect(3)
         began_ms = cluster.now_ms

@@ -1,4 +1,4 @@
-"""Lives and deaths of brokers in virtual time."""
+"""Kills and restarts of brokers in virtual time, and the trace of a run."""
 
 import json
 
@@ -19,7 +19,7 @@ def cluster():
     return running
 
 
-def test_a_restarted_broker_throws_the_logs_of_topics_away_that_were_deleted_meanwhile(cluster):
+def test_restarted_broker_removes_logs_of_deleted_topics(cluster):
     cluster.create_topic("kept", assignments={0: [1, 2, 3]})
     topics = cluster.nodes.controller.image.topics
     deleted, kept = topics["topic"].topic_id, topics["kept"].topic_id
@@ -33,7 +33,7 @@ def test_a_restarted_broker_throws_the_logs_of_topics_away_that_were_deleted_mea
     assert logs.get(TopicPartition("kept", 0), kept) is not None
 
 
-def test_what_is_parked_at_a_killed_broker_ends_with_its_connection_and_moves_no_time(cluster):
+def test_parked_requests_of_a_killed_broker_are_disconnected_and_leave_no_timer(cluster):
     client = cluster.client()
     pending = client.send(1, fetch_request(("topic", 0), max_wait_ms=3_000_000), 12)
     cluster.advance(100)
@@ -47,7 +47,7 @@ def test_what_is_parked_at_a_killed_broker_ends_with_its_connection_and_moves_no
     assert due_ms is None or due_ms < 1_000_000
 
 
-def test_a_dead_broker_refuses_and_a_restarted_one_has_what_was_acknowledged(cluster):
+def test_dead_broker_refuses_and_restarted_broker_has_acknowledged_records(cluster):
     client = cluster.client()
     acknowledged = client.send(1, produce_request(("topic", 0)), PRODUCE_VERSION)
     cluster.run_until(lambda: acknowledged.done)
@@ -77,7 +77,7 @@ def _traced(path, seed):
         return cluster.trace.digest()
 
 
-def test_a_run_leaves_a_trace_that_follows_from_its_seed(tmp_path):
+def test_same_seed_writes_the_same_trace_file(tmp_path):
     first, again = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     digest = _traced(first, 3)
     assert _traced(again, 3) == digest

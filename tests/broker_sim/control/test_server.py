@@ -1,4 +1,4 @@
-"""The control endpoint: what it answers, and what it refuses with which status."""
+"""The control port: its answers, and the status of what it refuses."""
 
 import asyncio
 import json
@@ -32,12 +32,12 @@ def ask(control_url):
     return send
 
 
-def test_status_is_the_cluster_s(ask, cluster):
+def test_status_is_that_of_the_cluster(ask, cluster):
     cluster.create_topic("orders", 2, 3)
     assert ask("GET", "/status") == (200, cluster.status().to_json())
 
 
-def test_verbs_answer_with_the_broker_s_state(ask):
+def test_verbs_on_brokers_answer_with_the_state_of_the_broker(ask):
     for verb, state in [
         ("pause", "paused"),
         ("resume", "running"),
@@ -52,7 +52,7 @@ def test_verbs_answer_with_the_broker_s_state(ask):
         assert (status, broker["id"], broker["state"]) == (200, 2, state)
 
 
-def test_a_topic_is_created_with_its_configs(ask, cluster):
+def test_topic_is_created_with_its_configs(ask, cluster):
     body = {
         "name": "orders",
         "partitions": 2,
@@ -108,7 +108,7 @@ def test_configurations_of_a_topic_may_be_numbers_and_booleans(ask, cluster):
         ("POST", "/topics", {"name": "a", "configs": {"b": 1}}, 400, "topic config name: b"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_a_reason(ask, method, path, body, status, reason):
+def test_invalid_request_is_refused_with_a_reason(ask, method, path, body, status, reason):
     answered, answer = ask(method, path, body)
     assert answered == status
     assert list(answer) == ["error"]
@@ -129,7 +129,7 @@ def test_faults_are_injected_shown_and_healed(ask, cluster):
     assert cluster.status().faults == ()
 
 
-def test_metrics_have_kafka_s_names(ask, cluster, parked_fetch):
+def test_metrics_have_kafkas_names(ask, cluster, parked_fetch):
     status, text = ask("GET", "/metrics")
     assert status == 200
     values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
@@ -148,7 +148,7 @@ def test_metrics_have_kafka_s_names(ask, cluster, parked_fetch):
     assert len(types) == len(set(types))
 
 
-def test_without_prometheus_client_the_remedy_is_told(ask, monkeypatch):
+def test_metrics_without_prometheus_client_say_what_to_install(ask, monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     assert ask("GET", "/metrics") == (
         501,
@@ -156,7 +156,7 @@ def test_without_prometheus_client_the_remedy_is_told(ask, monkeypatch):
     )
 
 
-def test_requests_are_answered_one_after_the_other_on_one_connection(control_url):
+def test_requests_on_one_connection_are_answered_in_order(control_url):
     connection = HTTPConnection(control_url.removeprefix("http://"), timeout=TIMEOUT_S)
     try:
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""A verb is written once, and every face carries it out in its own way."""
+"""A verb is written once; each face calls it in its own way."""
 
 import inspect
 

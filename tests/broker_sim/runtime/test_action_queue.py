@@ -1,11 +1,11 @@
-"""Actions run in order, in one turn, and do not keep each other from running."""
+"""Actions run in order; one that fails does not stop the others."""
 
 import pytest
 
 from broker_sim.runtime.action_queue import ActionQueue
 
 
-def test_an_action_that_is_added_by_an_action_runs_in_the_same_turn():
+def test_action_added_by_an_action_runs_in_the_same_call():
     log, queue = [], ActionQueue()
     queue.add(lambda: queue.add(lambda: log.append("inner")))
     queue.add(lambda: log.append("second"))
@@ -13,7 +13,7 @@ def test_an_action_that_is_added_by_an_action_runs_in_the_same_turn():
     assert log == ["second", "inner"]
 
 
-def test_an_action_that_fails_is_reported_and_the_others_run():
+def test_failed_action_is_reported_and_the_others_run():
     log = []
     queue = ActionQueue(lambda message, error: log.append(type(error)))
     queue.add(lambda: 1 / 0)
@@ -22,7 +22,7 @@ def test_an_action_that_fails_is_reported_and_the_others_run():
     assert log == [ZeroDivisionError, "second"]
 
 
-def test_an_action_that_fails_raises_where_nobody_takes_reports():
+def test_failed_action_raises_without_report_error():
     queue = ActionQueue()
     queue.add(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):

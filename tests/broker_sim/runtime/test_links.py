@@ -1,4 +1,4 @@
-"""Calls between nodes: order, cuts, delays, deaths."""
+"""Calls between nodes: order, cut and slow links, dead nodes."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_messages_do_not_overtake_each_other_when_the_latency_shrinks():
     assert net.scheduler.clock.now_ms() == 50
 
 
-def test_messages_do_not_overtake_each_other_when_timers_of_one_millisecond_run_in_any_order():
+def test_messages_do_not_overtake_each_other_when_timers_of_the_same_millisecond_do():
     class Manual(VirtualScheduler):
         """Leaves it to the test in which order its timers run."""
 
@@ -64,7 +64,7 @@ def test_messages_do_not_overtake_each_other_when_timers_of_one_millisecond_run_
     assert got == [0, 1, 2]
 
 
-def test_a_link_that_was_slow_is_as_fast_as_ever_once_it_is_mended(net):
+def test_mended_link_is_as_fast_as_before(net):
     got = []
     net.links.set_fault(1, 2, LinkFault(delay_ms=40))
     net.links.send(1, 2, got.append, "slow")
@@ -77,7 +77,7 @@ def test_a_link_that_was_slow_is_as_fast_as_ever_once_it_is_mended(net):
     assert net.scheduler.clock.now_ms() == 40
 
 
-def test_a_cut_link_holds_messages_and_delivers_them_in_order_when_it_is_mended(net):
+def test_mended_link_delivers_held_messages_in_order(net):
     got = []
     net.links.set_fault(1, 2, LinkFault(drop=True))
     net.links.send(1, 2, got.append, "a")
@@ -90,7 +90,7 @@ def test_a_cut_link_holds_messages_and_delivers_them_in_order_when_it_is_mended(
     assert net.links.faults == {}
 
 
-def test_a_cut_goes_one_way(net):
+def test_cut_acts_in_one_direction(net):
     got = []
     net.links.set_fault(1, 2, LinkFault(drop=True))
     net.links.send(2, 1, got.append, "back")
@@ -98,7 +98,7 @@ def test_a_cut_goes_one_way(net):
     assert got == ["back"]
 
 
-def test_a_slow_link_delays_each_message(net):
+def test_slow_link_delays_each_message(net):
     got = []
     net.links.set_fault(1, 2, LinkFault(delay_ms=40))
     net.links.send(1, 2, lambda: got.append(net.scheduler.clock.now_ms()))
@@ -106,14 +106,14 @@ def test_a_slow_link_delays_each_message(net):
     assert got == [40]
 
 
-def test_a_call_brings_its_answer_back(net):
+def test_call_returns_its_result(net):
     answers = []
     net.links.call(1, 2, lambda send_result: send_result("yes"), answers.append, answers.clear)
     net.settle()
     assert answers == ["yes"]
 
 
-def test_a_call_to_a_dead_node_fails_at_once(net):
+def test_call_to_a_dead_node_fails_at_once(net):
     net.processes[2].kill()
     net.links.detach(2)
     failures = []
@@ -124,7 +124,7 @@ def test_a_call_to_a_dead_node_fails_at_once(net):
     assert failures == ["no"]
 
 
-def test_a_call_that_a_dying_node_has_not_answered_fails_once_even_if_it_answers_later(net):
+def test_unanswered_call_to_a_dying_node_fails_once_even_if_it_answers_later(net):
     outcomes, senders = [], []
     net.links.call(1, 2, senders.append, outcomes.append, lambda: outcomes.append("failed"))
     net.settle()
@@ -135,7 +135,7 @@ def test_a_call_that_a_dying_node_has_not_answered_fails_once_even_if_it_answers
     assert outcomes == ["failed"]
 
 
-def test_a_restarted_node_gets_nothing_that_was_sent_to_its_former_life(net):
+def test_restarted_node_gets_no_messages_sent_before_its_restart(net):
     got = []
     net.links.set_fault(1, 2, LinkFault(delay_ms=10))
     net.links.send(1, 2, got.append, "old")
@@ -147,7 +147,7 @@ def test_a_restarted_node_gets_nothing_that_was_sent_to_its_former_life(net):
     assert got == ["new"]
 
 
-def test_a_paused_node_takes_its_messages_when_it_goes_on(net):
+def test_paused_node_gets_its_messages_when_it_is_resumed(net):
     got = []
     net.processes[2].pause()
     net.links.send(1, 2, got.append, "a")

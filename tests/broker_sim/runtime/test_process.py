@@ -16,7 +16,7 @@ def process(scheduler):
     return Process("broker-1", scheduler)
 
 
-def test_a_paused_process_keeps_what_is_due_and_runs_it_in_order(scheduler, process):
+def test_paused_process_keeps_callbacks_and_runs_them_in_order(scheduler, process):
     log = []
     process.call_soon(log.append, 1)
     process.call_later(5, log.append, 2)
@@ -27,7 +27,7 @@ def test_a_paused_process_keeps_what_is_due_and_runs_it_in_order(scheduler, proc
     assert log == [1, 2]
 
 
-def test_a_killed_process_drops_everything_for_good(scheduler, process):
+def test_killed_process_drops_all_callbacks(scheduler, process):
     log = []
     process.call_soon(log.append, 1)
     process.pause()
@@ -40,7 +40,7 @@ def test_a_killed_process_drops_everything_for_good(scheduler, process):
     assert process.state is ProcessState.DEAD
 
 
-def test_a_process_that_is_paused_again_while_it_resumes_keeps_the_rest(scheduler, process):
+def test_process_paused_during_resume_keeps_the_other_callbacks(scheduler, process):
     log = []
     process.pause()
     process.deliver(lambda: (log.append(1), process.pause()))
@@ -51,7 +51,7 @@ def test_a_process_that_is_paused_again_while_it_resumes_keeps_the_rest(schedule
     assert log == [1, 2]
 
 
-def test_a_periodic_task_that_was_asleep_runs_once_and_keeps_its_period(scheduler, process):
+def test_periodic_task_of_a_paused_process_runs_once_and_keeps_its_period(scheduler, process):
     runs = []
     PeriodicTask(process, 10, lambda: runs.append(scheduler.clock.now_ms()))
     scheduler.advance_to(25)
@@ -63,7 +63,7 @@ def test_a_periodic_task_that_was_asleep_runs_once_and_keeps_its_period(schedule
     assert runs == [10, 20, 77, 87, 97]
 
 
-def test_a_cancelled_periodic_task_stops(scheduler, process):
+def test_cancelled_periodic_task_stops(scheduler, process):
     runs = []
     task = PeriodicTask(process, 10, lambda: runs.append(1), delay_ms=0)
     scheduler.advance_to(10)
@@ -72,7 +72,7 @@ def test_a_cancelled_periodic_task_stops(scheduler, process):
     assert runs == [1, 1]
 
 
-def test_a_callback_that_fails_while_a_process_resumes_does_not_keep_the_others_from_running():
+def test_failed_callback_during_resume_is_reported_and_the_others_run():
     class Reporting(VirtualScheduler):
         def report_error(self, message, error):
             log.append(type(error))
@@ -86,7 +86,7 @@ def test_a_callback_that_fails_while_a_process_resumes_does_not_keep_the_others_
     assert log == [ZeroDivisionError, 2]
 
 
-def test_a_periodic_task_without_a_period_lets_time_go_on(scheduler, process):
+def test_periodic_task_without_a_period_lets_virtual_time_advance(scheduler, process):
     runs = []
     PeriodicTask(process, 0, lambda: runs.append(scheduler.clock.now_ms()))
     scheduler.advance_to(3)

@@ -10,7 +10,7 @@ from broker_sim.runtime.process import Process
 from broker_sim.runtime.scheduler import LoopScheduler
 
 
-def test_an_unexpected_error_goes_to_the_loops_exception_handler_with_its_traceback():
+def test_unexpected_error_goes_to_the_exception_handler_of_the_loop():
     async def main():
         contexts = []
         loop = asyncio.get_running_loop()

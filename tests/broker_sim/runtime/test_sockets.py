@@ -1,4 +1,4 @@
-"""Ports: real ones, those of a loop with its own network, and what is told when there is none."""
+"""Ports: real ones, those of a loop with its own network, and errors that say what to do."""
 
 import asyncio
 import errno
@@ -49,7 +49,7 @@ def test_bound_port_refuses_clients_until_it_listens(loop):
         socket.create_connection(bound.getsockname(), timeout=60)
 
 
-def test_port_in_use_is_told_with_the_option_to_change(loop):
+def test_port_in_use_is_refused_with_the_option_to_change(loop):
     with bind(loop, "127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
@@ -62,7 +62,7 @@ def test_port_in_use_is_told_with_the_option_to_change(loop):
     )
 
 
-def test_foreign_host_is_told_with_what_it_has_to_be(loop):
+def test_foreign_host_is_refused_with_what_it_has_to_be(loop):
     with pytest.raises(OSError, match=r"192\.0\.2\.1:0 .*has to be an address of this machine"):
         bind(loop, "192.0.2.1", 0)
 
@@ -71,7 +71,7 @@ def test_loop_with_a_network_of_its_own_binds_there():
     assert bind(LoopWithNetwork(), "broker-1", 9092) == ("broker-1", 9092)
 
 
-def test_port_in_use_in_a_loops_own_network_is_told_with_the_same_advice():
+def test_port_in_use_in_the_network_of_a_loop_is_refused_with_the_same_advice():
     with pytest.raises(OSError, match="choose another --port, or 0 for any free one") as refused:
         bind(LoopWithNetwork(), "127.0.0.1", 9092)
     assert refused.value.errno == errno.EADDRINUSE
