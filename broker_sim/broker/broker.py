@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from broker_sim.broker.environment import BrokerEnvironment
     from broker_sim.config import BrokerConfig
     from broker_sim.errors import ErrorCode
+    from broker_sim.handlers import ClientConnection
     from broker_sim.log import LogManager
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.network import Connection, SendResponse
+    from broker_sim.network import SendResponse
     from broker_sim.replica import IsrDecision, IsrProposal
     from broker_sim.runtime.process import Process
     from purgatory import Clock
@@ -225,7 +226,7 @@ class Broker:
     # -- requests -------------------------------------------------------------------------------
 
     def handle_frame(
-        self, frame: memoryview, connection: Connection, send_response: SendResponse
+        self, frame: memoryview, connection: ClientConnection, send_response: SendResponse
     ) -> None:
         """Handle one request of a client; see `RequestDispatcher.dispatch`."""
         self._dispatcher.dispatch(frame, connection, send_response)

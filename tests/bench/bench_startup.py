@@ -40,7 +40,7 @@ print(json.dumps(times_ms))
 """
 READY = "process start to ready"
 CPU = "processor time until ready"
-FIRST, AGAIN = "Cluster().open(), first", "Cluster().start(), again"
+FIRST, AGAIN = "Cluster().open(), first", "Cluster().open(), again"
 MEMORY = "resident memory, idle"
 
 

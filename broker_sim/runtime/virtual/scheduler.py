@@ -17,11 +17,6 @@ class VirtualScheduler(LoopScheduler):
     def __init__(self, seed: int = 0) -> None:
         super().__init__(VirtualEventLoop(seed, limit_s=None))
 
-    def next_due_ms(self) -> int | None:
-        """Return when the next callback runs; None if nothing is left to happen."""
-        due_ns = self.loop.next_due_ns()
-        return None if due_ns is None else -(-due_ns // NS_PER_MS)
-
     def step(self) -> bool:
         """Run one callback, jumping to its time first; False if nothing is left to happen."""
         return self.loop.step()

@@ -78,7 +78,7 @@ def test_requests_that_are_answered_at_once_schedule_nothing(connect):
     wire = connect()
     wire.send(b"one", b"two")
     assert wire.transport.written == [b"one", b"two"]
-    assert wire.scheduler.next_due_ms() is None
+    assert wire.scheduler.loop.next_due_ns() is None
 
 
 def test_parked_request_stays_as_it_was_while_the_next_ones_are_read(connect):

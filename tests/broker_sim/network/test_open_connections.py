@@ -61,7 +61,7 @@ def test_abort_breaks_all_connections_off_and_leaves_no_sweep_behind(connect):
     connections = open_connection(wire)
     connections.abort()
     assert wire.transport.closing
-    assert wire.scheduler.next_due_ms() is None
+    assert wire.scheduler.loop.next_due_ns() is None
 
 
 def test_connection_made_while_the_network_is_cut_is_held_too(connect):
