@@ -136,7 +136,10 @@ def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[click.Parameter]
         elif kind.startswith("Mapping[str, "):
             parameters.append(
                 click.Option(
-                    [option, name], multiple=True, callback=_as_configs, metavar="KEY=VALUE"
+                    [option.removesuffix("s"), name],
+                    multiple=True,
+                    callback=_as_configs,
+                    metavar="KEY=VALUE",
                 )
             )
         elif kind in {"int", "str"}:

@@ -5,8 +5,11 @@ import sys
 
 import pytest
 
+from broker_sim import Cluster
 from broker_sim.cli import main
 from broker_sim.cluster.status import LinkStatus
+from broker_sim.cluster.verbs import Verbs
+from broker_sim.control.verb import verbs_of
 
 
 @pytest.fixture
@@ -128,3 +131,35 @@ def test_unreachable_cluster_is_one_line(ctl):
     assert code == 1
     assert error.count("\n") == 1
     assert "no cluster answers at http://127.0.0.1:1" in error
+
+
+def test_topic_gets_its_configurations(ctl, cluster):
+    configs = ("--config", "retention.ms=1000", "--config", "min.insync.replicas=2")
+    assert ctl("create-topic", "parcels", *configs) == (0, "topic parcels exists\n", "")
+    topic = cluster._cluster.nodes.controller.image.topics["parcels"]
+    assert topic.configs == {"retention.ms": "1000", "min.insync.replicas": "2"}
+
+
+def test_leadership_is_transferred_and_brokers_are_stopped_and_rolled(ctl):
+    configs = {"broker.session.timeout.ms": 600, "broker.heartbeat.interval.ms": 200}
+    with Cluster(3, configs=configs, control=True) as cluster:
+        cluster.create_topic("orders", 1, 3)
+        to = cluster.followers("orders")[0]
+
+        def told(*words):
+            return ctl("--control", cluster.control_url, *words)
+
+        assert told("transfer-leadership", "orders", "0", str(to))[0] == 0
+        assert cluster.leader("orders") == to
+        assert told("stop", str(to)) == (0, f"stop broker {to}: dead\n", "")
+        assert cluster.leader("orders") != to
+        assert told("start", str(to)) == (0, f"start broker {to}: running\n", "")
+        assert told("roll") == (0, "roll: done\n", "")
+        assert sorted(cluster.isr("orders")) == [1, 2, 3]
+
+
+def test_every_verb_is_a_subcommand_with_help(ctl):
+    for name in verbs_of(Verbs):
+        code, text, _ = ctl(name.replace("_", "-"), "--help")
+        assert code == 0
+        assert "Usage:" in text
