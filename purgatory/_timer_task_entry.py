@@ -29,8 +29,7 @@ class OperationJournal(Protocol):
 class TaskOwner:
     """What one timer, its purgatory and their tasks share: the lock, and what it guards.
 
-    Kafka's taskCounter is `count`. The lock is a leaf: no other lock is taken while it is held,
-    and of the user's code only keys are hashed and compared under it.
+    Kafka's taskCounter is `count`. The lock is a leaf: no other lock is taken while it is held.
     """
 
     __slots__ = ("closed", "count", "journal", "lock", "on_purge_due", "purge_asked", "purge_below")

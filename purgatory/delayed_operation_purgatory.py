@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Generic
 
 from purgatory._operation_journal import PurgatoryJournal
-from purgatory._timing_wheel import WAITS
+from purgatory._timing_wheel import DUE, WAITS, WAITS_FIRST
 from purgatory._watchers import OperationT, WatcherList
 from purgatory.delayed_operation import UNPARKED, DelayedOperation
 from purgatory.native import mypyc_attr
@@ -49,7 +49,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     #   timer.owner.lock     one per purgatory: watch lists, wheel, delay queue, the figures, and
     #                        `completed` and the links of the operations
     # The second is a leaf: while it is held no other lock is taken and no method of an operation is
-    # called. An operation that has never been in a purgatory is guarded by UNPARKED.lock instead.
+    # called; of the user's code only keys are hashed and compared, and clocks are read. An operation that has never been in a purgatory is guarded by UNPARKED.lock instead.
     # An observed purgatory has a third lock, its journal's, which is taken between the two.
     #
     # 1) try_complete_else_watch makes the operation the purgatory's (TaskOwner.adopt). From now on
@@ -145,11 +145,9 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         if self._journal is not None:
             return self._try_complete_else_watch_observed(self._journal, operation, keys)
         placed = self._try_or_park(operation, keys)
-        if placed == COMPLETED:
-            return True
-        if placed != WAITS:
-            self.timer.added(operation, placed)
-        return False
+        if placed == DUE:
+            self.timer.hand_over(operation)
+        return placed == COMPLETED
 
     def check_and_complete(self, key: object) -> int:
         """Try every operation watched under `key`; return how many this call completed.
@@ -306,6 +304,9 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             self._watchers.watch(operation, keys)
         finally:
             lock.release()
+        if placed == WAITS_FIRST:
+            # Now and not after the second try: the bucket may get other operations meanwhile.
+            self.timer.first_changed()
         return placed
 
     def _try_complete_else_watch_observed(
@@ -324,8 +325,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             if journal.attempt(operation, IMMEDIATE, try_or_park):
                 return True
             journal.parked(operation, keys)
-            if placed != WAITS:
-                self.timer.added(operation, placed)
+            if placed == DUE:
+                self.timer.hand_over(operation)
         except BaseException:
             # A try failed, or the purgatory is shut down: its caller has to deal with it.
             journal.cancelled(operation)

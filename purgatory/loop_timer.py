@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 from purgatory._expired_operation_reaper import WORK_TIMEOUT_MS, Reaper
-from purgatory._timing_wheel import WAITS_FIRST
 from purgatory.clock import Clock
 from purgatory.system_timer import SystemTimer
 from purgatory.timer_task import TimerTask
@@ -70,11 +69,9 @@ class LoopTimer(SystemTimer):
         self._due_ms = 0
         self._stopped = False
 
-    def added(self, task: TimerTask, placed: int) -> None:
-        """Hand over `task` if it has no time to wait; tell the loop if it is due first."""
-        super().added(task, placed)
-        if placed == WAITS_FIRST:
-            call_on_loop(self._loop, self._schedule)
+    def first_changed(self) -> None:
+        """Have the loop wake up for the bucket that is now the first to expire."""
+        call_on_loop(self._loop, self._schedule)
 
     def start_reaper(self, name: str, work: Callable[[int], object]) -> Reaper:
         """Have the loop call `work(0)` when there is something to do; no thread is started."""

@@ -15,7 +15,7 @@ from purgatory._expired_operation_reaper import ExpiredOperationReaper, Reaper
 from purgatory._rate_window import RateWindow
 from purgatory._timer_task_entry import TaskOwner
 from purgatory._timer_task_list import TimerTaskList
-from purgatory._timing_wheel import DUE, WAITS, TimingWheel
+from purgatory._timing_wheel import DUE, WAITS_FIRST, TimingWheel
 from purgatory.clock import Clock, SystemClock, VirtualClock
 from purgatory.executor import Executor, SingleThreadExecutor
 from purgatory.native import mypyc_attr
@@ -47,14 +47,19 @@ class Timer:
     def locked_add(self, task: TimerTask, expiration_ms: int) -> int:
         """Do the part of `add` for which the caller holds `owner.lock`.
 
-        Returns DUE, WAITS or WAITS_FIRST; unless it is WAITS, the caller calls `added` with it when
-        the lock is free again.
+        Returns DUE, WAITS or WAITS_FIRST. When the lock is free again, the caller calls `hand_over`
+        if it is DUE, `first_changed` if it is WAITS_FIRST.
         """
         raise NotImplementedError
 
     @abstractmethod
-    def added(self, task: TimerTask, placed: int) -> None:
-        """Do the part of `add` for which the lock is free."""
+    def first_changed(self) -> None:
+        """Note that another bucket than before is the first to expire. The lock is free."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def hand_over(self, task: TimerTask) -> None:
+        """Have `task` run at once. The lock is free."""
         raise NotImplementedError
 
     @abstractmethod
@@ -162,8 +167,10 @@ class SystemTimer(Timer):
             placed = self.locked_add(task, expiration_ms)
         finally:
             lock.release()
-        if placed != WAITS:
-            self.added(task, placed)
+        if placed == WAITS_FIRST:
+            self.first_changed()
+        elif placed == DUE:
+            self.hand_over(task)
 
     def locked_add(self, task: TimerTask, expiration_ms: int) -> int:
         """Put `task` into the wheel; see Timer.locked_add. RuntimeError after `shutdown`."""
@@ -177,10 +184,12 @@ class SystemTimer(Timer):
             self._rate.mark(self.clock.now_ms(), 1)
         return placed
 
-    def added(self, task: TimerTask, placed: int) -> None:
-        """Hand over `task` if it has no time to wait."""
-        if placed == DUE:
-            self._hand_over([task])
+    def first_changed(self) -> None:
+        """Do nothing: a thread that waits in `advance_clock` has been woken up."""
+
+    def hand_over(self, task: TimerTask) -> None:
+        """Give `task` to the executor."""
+        self._hand_over([task])
 
     def advance_clock(self, timeout_ms: int) -> bool:
         """Hand every task that is due to the executor; if none is, wait at most `timeout_ms`.

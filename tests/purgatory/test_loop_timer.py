@@ -237,6 +237,26 @@ def test_expired_tasks_run_through_the_callable_that_was_given(run):
     assert [(delay_ms, at_ms) for delay_ms, at_ms, _ in ran] == [(0, 1_000), (10, 1_000)]
 
 
+def test_an_operation_that_its_second_try_completes_does_not_hide_the_next_of_its_bucket(
+    run, operation
+):
+    class Second(operation):
+        def try_complete(self):
+            self.completable = self.tries == 1
+            return super().try_complete()
+
+    async def main(loop, timer):
+        purgatory = DelayedOperationPurgatory("loop", timer)
+        assert purgatory.try_complete_else_watch(Second(50), ("a",)) is True
+        waiting = operation(50)
+        purgatory.try_complete_else_watch(waiting, ("a",))
+        await asyncio.sleep(0.051)
+        assert (waiting.completions, waiting.expirations) == (1, 1)
+        purgatory.shutdown()
+
+    run(main)
+
+
 def test_after_shutdown_the_loop_has_no_timer_and_add_raises(run, operation):
     async def main(loop, timer):
         purgatory = DelayedOperationPurgatory("loop", timer)
