@@ -131,17 +131,19 @@ class VirtualCluster(Verbs, BlockingFace):
         """Step until the condition holds; raises `SimulationError` after `timeout_ms` virtual ms."""
         with self._failures_name_the_seed():
             end_ns = self.loop.clock.now_ns + timeout_ms * NS_PER_MS
-            assert self.loop.run_until(condition, end_ns), "not reached in time"
+            if not self.loop.run_until(condition, end_ns):
+                raise TimeoutError(f"not reached within {timeout_ms} ms")
 
     def advance(self, duration_ms: int) -> None:
         """Advance the time by `duration_ms`, running everything that is due in it."""
         with self._failures_name_the_seed():
             self.scheduler.advance_to(self.now_ms + duration_ms)
 
-    def wait_for(self, coroutine: Coroutine[Any, Any, T], timeout_ms: int = 120_000) -> T:
-        """Run a coroutine on the cluster's loop, and return its result."""
+    def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the cluster's loop to its end, and return its result."""
         task: asyncio.Task[T] = self.loop.create_task(coroutine)
-        self.run_until(task.done, timeout_ms)
+        with self._failures_name_the_seed():
+            self.loop.run_until(task.done)
         return task.result()
 
     @contextmanager

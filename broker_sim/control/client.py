@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ControlClient", "ControlError"]
 
-TIMEOUT_S = 120
-"""Longer than any verb waits."""
+TIMEOUT_S = 600
+"""`roll` waits for the session of one broker after the other: about 12 s each."""
 
 
 class ControlError(Exception):

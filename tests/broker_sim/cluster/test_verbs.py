@@ -81,6 +81,13 @@ class TestRoll:
         assert [broker.state for broker in after.brokers] == ["running"] * 3
         assert sorted(after.isr("orders")) == [1, 2, 3]
 
+    def test_large_cluster_is_rolled_however_long_that_takes(self):
+        cluster = VirtualCluster(brokers=12, seed=3, check_invariants=False)
+        cluster.create_topic("orders", 12, 3)
+        cluster.roll()
+        assert cluster.nodes.is_in_sync
+        assert cluster.now_ms > 12 * SESSION_MS
+
     def test_at_most_one_broker_is_dead_at_a_time(self, cluster):
         away = set()
         cluster.loop.after_step = lambda: away.add(
