@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import random
@@ -14,19 +14,9 @@ if TYPE_CHECKING:
     from broker_sim.handlers import ApiTable
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.runtime.links import Links
-    from broker_sim.runtime.process import Process
-    from purgatory import DelayedOperationPurgatory
+    from broker_sim.runtime.purgatories import PurgatoryFactory
 
-__all__ = ["BrokerEnvironment", "PurgatoryFactory"]
-
-
-class PurgatoryFactory(Protocol):
-    """Makes a purgatory whose expired operations run in the broker's process."""
-
-    def __call__(
-        self, name: str, broker_id: int, process: Process, purge_interval: int
-    ) -> DelayedOperationPurgatory[Any]:
-        """Return a purgatory of that name."""
+__all__ = ["BrokerEnvironment"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

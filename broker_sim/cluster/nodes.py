@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker
-from broker_sim.broker.environment import BrokerEnvironment, PurgatoryFactory
+from broker_sim.broker.environment import BrokerEnvironment
 from broker_sim.config import BROKER_WITHOUT_EFFECT
 from broker_sim.controller import Controller, initial_features
 from broker_sim.errors import ApiError, ConfigError, UnknownBrokerError, WrongStateError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from broker_sim.controller import CreatableTopic
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import Scheduler
+    from broker_sim.runtime.purgatories import PurgatoryFactory
 
 __all__ = ["Node", "Nodes"]
 

@@ -14,7 +14,6 @@ from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from broker_sim.cluster.nodes import Nodes
-    from broker_sim.handlers.faults import InjectedFault
     from purgatory import ParkedOperation
 
 __all__ = ["BrokerStatus", "ClusterStatus", "FaultStatus", "LinkStatus", "PartitionStatus",
@@ -257,7 +256,7 @@ def cluster_status(nodes: Nodes) -> ClusterStatus:
             LinkStatus(source, target, fault.drop, fault.delay_ms)
             for (source, target), fault in nodes.links.faults.items()
         ),
-        faults=tuple(map(_fault_status, nodes.faults.injected)),
+        faults=tuple(FaultStatus(**injected.to_json()) for injected in nodes.faults.injected),
         topics=tuple(_topic_status(nodes, name) for name in nodes.controller.image.topics),
     )
 
@@ -272,22 +271,6 @@ def _broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
         clients_cut_off=node.clients_cut_off,
         fenced=registered is None or registered.fenced,
         epoch=-1 if registered is None else registered.epoch,
-    )
-
-
-def _fault_status(injected: InjectedFault) -> FaultStatus:
-    fault = injected.fault
-    return FaultStatus(
-        injected.id,
-        fault.api.name,
-        fault.broker,
-        fault.topic,
-        fault.partition,
-        None if fault.error is None else fault.error.name,
-        None if fault.lose is None else fault.lose.value,
-        fault.delay_ms,
-        injected.remaining,
-        injected.hits,
     )
 
 

@@ -53,16 +53,8 @@ def _fetch(request: messages.FetchRequest, context: RequestContext) -> Iterator[
             yield TopicPartition(name, partition.partition)
 
 
-def _list_offsets(
-    request: messages.ListOffsetsRequest, _: RequestContext
-) -> Iterator[TopicPartition]:
-    for topic in request.topics:
-        for partition in topic.partitions:
-            yield TopicPartition(topic.name, partition.partition_index)
-
-
-def _delete_records(
-    request: messages.DeleteRecordsRequest, _: RequestContext
+def _by_index(
+    request: messages.ListOffsetsRequest | messages.DeleteRecordsRequest, _: RequestContext
 ) -> Iterator[TopicPartition]:
     for topic in request.topics:
         for partition in topic.partitions:
@@ -101,8 +93,8 @@ def _names_of_topics(
 PARTITIONS: Mapping[ApiKey, Callable[[Any, RequestContext], Iterator[TopicPartition]]] = {
     ApiKey.PRODUCE: _produce,
     ApiKey.FETCH: _fetch,
-    ApiKey.LIST_OFFSETS: _list_offsets,
-    ApiKey.DELETE_RECORDS: _delete_records,
+    ApiKey.LIST_OFFSETS: _by_index,
+    ApiKey.DELETE_RECORDS: _by_index,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
 }
 """The APIs whose responses have an error for each partition."""

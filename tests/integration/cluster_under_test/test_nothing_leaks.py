@@ -39,5 +39,5 @@ def test_purgatories_are_empty_again_after_clients_left_their_requests_parked():
 
 def parked(simulator, purgatory, topic):
     """Return the operations parked on the topic's partition at the first broker."""
-    (found,) = (one for one in simulator.purgatory() if (one.broker, one.name) == (1, purgatory))
-    return [one for one in found.parked if f"{topic.name}-0" in map(str, one.keys)]
+    parked_there = simulator.purgatory().of(1, purgatory).parked
+    return [one for one in parked_there if f"{topic.name}-0" in map(str, one.keys)]
