@@ -42,10 +42,11 @@ _ENCODERS = _CompiledFunctions(compile_encoder)
 
 
 def decode(cls: type[M], version: int, buffer: BytesLike, offset: int = 0) -> M:
-    """Return the message that fills `buffer` from `offset` to its end.
+    """Return the message in `buffer` from `offset` on.
 
-    Records and bytes are memoryview slices of `buffer`, not copies. ProtocolError if the
-    bytes are malformed, too short or too long, or the version is unknown.
+    Bytes behind it are ignored, as by Kafka: librdkafka sends some. Records and bytes are memoryview
+    slices of `buffer`, not copies. ProtocolError if the bytes are malformed or too short, or the
+    version is unknown.
     """
     compiled = _DECODERS[cls, version]
     try:

@@ -92,7 +92,7 @@ def _cramjam(codec: CompressionCodec) -> Any:
         raise ApiError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Records compressed with {codec.name.lower()} can be looked into only with the "
-            "package cramjam: install broker-sim[compression]",
+            "package cramjam: pip install 'broker-sim[compression]'",
         ) from error
 
 

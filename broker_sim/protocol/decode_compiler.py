@@ -35,7 +35,9 @@ class _DecodeCompiler:
             "unpack_from": unpack_from,
             "read_varint": primitives.read_varint,
             "finish_varint": primitives.finish_varint,
+            "finish_length": primitives.finish_length,
             "finish_string_length": primitives.finish_string_length,
+            "skip_tagged_field": primitives.skip_tagged_field,
             "skip_tagged_fields": primitives.skip_tagged_fields,
             self._spec.name: message,
             **message.STRUCTS,
@@ -52,8 +54,6 @@ class _DecodeCompiler:
                 out.line("v = memoryview(b)")
             self._struct(self._spec.root, "m", "")
             self._flush()
-            with out.block("if o != n:"):
-                out.line('raise ProtocolError(f"{n - o} bytes are left over")')
             out.line("return m")
         return out.compile("decode")
 
@@ -108,7 +108,7 @@ class _DecodeCompiler:
         for field in struct.fields_in(self._version):
             self._field(field, f"{target}.{field.name}", join_path(path, field.name), tagged=False)
         if self._is_flexible:
-            self._tagged_fields(tagged, target, path)
+            self._tagged_fields(struct, target, path)
 
     def _field(self, field: FieldSpec, target: str, path: str, *, tagged: bool) -> None:
         nullable = self._version in field.nullable_versions
@@ -144,9 +144,9 @@ class _DecodeCompiler:
         if flexible:
             self._length("B", path)
             with out.block("if c > 127:"):
-                finish = "finish_string_length" if is_string else "finish_varint"
+                finish = "finish_string_length" if is_string else "finish_length"
                 out.line(f"c, o = {finish}(b, o, c)", path)
-            present, end = "if c:", "e = o + c - 1"
+            present, end = "if c > 0:", "e = o + c - 1"
         else:
             self._length("h" if is_string else "i", path)
             present, end = "if c >= 0:", "e = o + c"
@@ -188,8 +188,8 @@ class _DecodeCompiler:
         if flexible:
             self._length("B", path)
             with out.block("if c > 127:"):
-                out.line("c, o = finish_varint(b, o, c)", path)
-            present = "if c:"
+                out.line("c, o = finish_length(b, o, c)", path)
+            present = "if c > 0:"
         else:
             self._length("i", path)
             present = "if c >= 0:"
@@ -243,39 +243,44 @@ class _DecodeCompiler:
 
     # Tagged fields
 
-    def _tagged_fields(self, tagged: list[FieldSpec], target: str, path: str) -> None:
-        """Read the known tagged fields and skip the others."""
+    def _tagged_fields(self, struct: StructSpec, target: str, path: str) -> None:
+        """Read the known tagged fields, whatever their size says, and skip the unknown ones.
+
+        A field that only other versions have is refused, as by Kafka.
+        """
         out = self._out
+        tagged = struct.tagged_in(self._version)
+        misplaced = struct.tags_of_other_versions(self._version)
         where = join_path(path, "tagged fields")
         self._length("B", where)
         with out.block("if c:"):
-            if not tagged:
+            if not tagged and not misplaced:
                 out.line("o = skip_tagged_fields(b, o, c)", where)
                 return
             with out.block("if c > 127:"):
                 out.line("c, o = finish_varint(b, o, c)", where)
-            tag, end = out.variable("tag"), out.variable("end")
+            tag = out.variable("tag")
             with out.block("for _ in range(c):"):
                 out.line(f"{tag}, o = read_varint(b, o)", where)
                 out.line("c, o = read_varint(b, o)", where)
-                out.line(f"{end} = o + c")
-                with out.block(f"if {end} > n:"):
-                    reason = f'f"tag {{{tag}}}: {{c}} bytes announced, {{n - o}} left"'
-                    out.line(f"raise ProtocolError({reason})", where)
-                self._tagged_values(tagged, target, path, tag)
-                with out.block("else:"):
-                    out.line(f"o = {end}")
-                with out.block(f"if o != {end}:"):
-                    reason = f'f"tag {{{tag}}} is {{o - {end}}} bytes longer than its size"'
-                    out.line(f"raise ProtocolError({reason})", where)
+                self._tagged_values(tagged, misplaced, target, path, tag)
 
-    def _tagged_values(self, tagged: list[FieldSpec], target: str, path: str, tag: str) -> None:
-        """Read the value of the tagged field whose number is in the variable `tag`."""
-        for i, field in enumerate(tagged):
-            with self._out.block(f"{'elif' if i else 'if'} {tag} == {field.tag}:"):
-                where = join_path(path, field.name)
-                self._field(field, f"{target}.{field.name}", where, tagged=True)
+    def _tagged_values(
+        self, tagged: list[FieldSpec], misplaced: list[int], target: str, path: str, tag: str
+    ) -> None:
+        """Read the value of the tagged field whose number is in the variable `tag`, size in `c`."""
+        out = self._out
+        where = join_path(path, "tagged fields")
+        with out.block(f"if {tag} in {tuple(misplaced)}:"):
+            reason = f'f"tag {{{tag}}} is not valid in version {self._version}"'
+            out.line(f"raise ProtocolError({reason})", where)
+        for field in tagged:
+            with out.block(f"elif {tag} == {field.tag}:"):
+                inner = join_path(path, field.name)
+                self._field(field, f"{target}.{field.name}", inner, tagged=True)
                 self._flush()
+        with out.block("else:"):
+            out.line("o = skip_tagged_field(b, o, c)", where)
 
 
 def _default(field: FieldSpec) -> str:

@@ -24,7 +24,7 @@ _ONLY_BYTES = frozenset({bytes, bytearray})
 
 
 def read_varint(buffer: BytesLike, offset: int) -> tuple[int, int]:
-    """Return the unsigned varint at `offset` and the offset after it."""
+    """Return the varint at `offset` and the offset after it; as an int32, as Kafka reads it."""
     byte = buffer[offset]
     if byte < 0x80:
         return byte, offset + 1
@@ -39,15 +39,22 @@ def finish_varint(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]
         offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            if value > _MAX_VARINT:
-                break
-            return value, offset
-    raise ProtocolError("a varint does not fit into 31 bits")
+            value &= 0xFFFF_FFFF
+            return (value if value <= _MAX_VARINT else value - (1 << 32)), offset
+    raise ProtocolError("a varint has at most five bytes")
+
+
+def finish_length(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
+    """Return the same as `finish_varint` for a length plus one; all up to 0 stand for null."""
+    length, offset = finish_varint(buffer, offset, first)
+    if length < -_MAX_VARINT:
+        raise ProtocolError(f"a length of {_MAX_VARINT} bytes")  # an int32 less one wraps around
+    return length, offset
 
 
 def finish_string_length(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
-    """Return the same as `finish_varint` for a string, which has at most 32767 bytes."""
-    length, offset = finish_varint(buffer, offset, first)
+    """Return the same as `finish_length` for a string, which has at most 32767 bytes."""
+    length, offset = finish_length(buffer, offset, first)
     if length - 1 > _MAX_STRING_BYTES:
         raise ProtocolError(f"a string of {length - 1} bytes is longer than {_MAX_STRING_BYTES}")
     return length, offset
@@ -60,8 +67,15 @@ def skip_tagged_fields(buffer: BytesLike, offset: int, count: int) -> int:
     for _ in range(count):
         _, offset = read_varint(buffer, offset)
         size, offset = read_varint(buffer, offset)
-        offset += size
+        offset = skip_tagged_field(buffer, offset, size)
     return offset
+
+
+def skip_tagged_field(buffer: BytesLike, offset: int, size: int) -> int:
+    """Return the offset after one tagged field that nobody knows."""
+    if not 0 <= size <= len(buffer) - offset:
+        raise ProtocolError(f"tagged field: {size} bytes announced, {len(buffer) - offset} left")
+    return offset + size
 
 
 def varint(value: int) -> bytes:

@@ -95,6 +95,11 @@ class StructSpec:
         tagged = [f for f in self.fields if version in f.versions and f.is_tagged_in(version)]
         return sorted(tagged, key=lambda field: field.tag or 0)
 
+    def tags_of_other_versions(self, version: int) -> list[int]:
+        """Return the numbers of the tagged fields that `version` does not have."""
+        tags = (f.tag for f in self.fields if not f.is_tagged_in(version))
+        return [tag for tag in tags if tag is not None]
+
     def absent_in(self, version: int) -> list[FieldSpec]:
         """Return the fields that `version` does not carry."""
         return [field for field in self.fields if version not in field.versions]
@@ -154,12 +159,17 @@ def load_message(name: str) -> MessageSpec:
 
 @cache
 def _lines() -> dict[str, str]:
-    """Return the unparsed line of each message; every line starts with its name."""
-    # Through the loader, so that the package also works inside an archive. Executors of Spark name
-    # the archive ./NAME, and the loader needs exactly that prefix, which Path would remove.
-    path = os.path.join(os.path.dirname(__file__), "schemas.jsonl")  # noqa: PTH118, PTH120 - as above
-    loader: Any = __spec__.loader
-    text: str = loader.get_data(path).decode()
+    """Return the unparsed line of each message."""
+    return read_schema_lines(__spec__.loader, os.path.dirname(__file__), "schemas.jsonl")  # noqa: PTH120 - see below
+
+
+def read_schema_lines(loader: Any, directory: str, file_name: str) -> dict[str, str]:
+    """Return the unparsed lines of a file beside a module by the name that each starts with.
+
+    `loader` is the module's, so that the package also works inside an archive. Executors of Spark name
+    the archive ./NAME, and the loader needs exactly that prefix, which Path would remove.
+    """
+    text: str = loader.get_data(os.path.join(directory, file_name)).decode()  # noqa: PTH118 - as above
     start = len('{"name":"')
     return {line[start : line.index('"', start)]: line for line in text.splitlines()}
 
