@@ -12,10 +12,13 @@ from broker_sim.log.append_info import (
 )
 from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from broker_sim.log.log_manager import LogManager
+from broker_sim.log.memory import MemoryAccount
 from broker_sim.log.partition_log import PartitionLog
+from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.producer_state_manager import ProducerStateManager
 from broker_sim.log.transaction_index import AbortedTxn
+from broker_sim.log.verification_state import VerificationGuard
 
 __all__ = [
     "AbortedTxn",
@@ -26,12 +29,15 @@ __all__ = [
     "LeaderEpochCache",
     "LogAppendInfo",
     "LogManager",
+    "MemoryAccount",
     "OffsetsOutOfOrderError",
     "PartitionLog",
     "ProducerStateEntry",
     "ProducerStateManager",
+    "ProducerStateManagerConfig",
     "RecordError",
     "RecordValidationError",
     "TimestampAndOffset",
     "UnexpectedAppendOffsetError",
+    "VerificationGuard",
 ]

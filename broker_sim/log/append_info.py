@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from broker_sim.log.producer_state_entry import BatchMetadata
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.record_batch import BatchHeader
 
 __all__ = [
@@ -77,6 +78,14 @@ class LogAppendInfo:
             headers[-1].last_offset,
             max([header.max_timestamp for header in headers]),
             sum([header.size_bytes for header in headers]),
+        )
+
+    def too_large_for_segment(self, topic_partition: TopicPartition, max_bytes: int) -> ApiError:
+        """Return the error of an append that no segment of `max_bytes` can hold."""
+        return ApiError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"Message batch size is {self.valid_bytes} bytes in append to partition "
+            f"{topic_partition}, which exceeds the maximum configured segment size of {max_bytes}.",
         )
 
 

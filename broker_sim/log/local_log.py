@@ -11,6 +11,7 @@ from broker_sim.log.segment import LogSegment
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from broker_sim.log.memory import ReplicaMemory
     from broker_sim.protocol.record_batch import BatchHeader
 
 __all__ = ["LocalLog"]
@@ -19,11 +20,21 @@ __all__ = ["LocalLog"]
 class LocalLog:
     """At least one segment; appends go to the last one, the active segment."""
 
-    __slots__ = ("_base_offsets", "_segments", "active_segment", "log_end_offset")
+    __slots__ = (
+        "_base_offsets",
+        "_memory",
+        "_segments",
+        "active_segment",
+        "index_interval_bytes",
+        "log_end_offset",
+    )
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, memory: ReplicaMemory, index_interval_bytes: int) -> None:
         self.log_end_offset = 0
-        self.active_segment = LogSegment(0, 0, now_ms)
+        self.index_interval_bytes = index_interval_bytes
+        """What new segments take over."""
+        self._memory = memory
+        self.active_segment = LogSegment(0, 0, now_ms, index_interval_bytes)
         self._segments = [self.active_segment]
         self._base_offsets = [0]
 
@@ -41,6 +52,7 @@ class LocalLog:
         """Add a batch to the active segment; the log then ends at `end_offset`."""
         self.active_segment.append(batch, end_offset, max_timestamp, now_ms)
         self.log_end_offset = end_offset
+        self._memory.append(len(batch))
 
     def roll(self, base_offset: int, now_ms: int) -> None:
         """Begin a new active segment; it replaces an empty one of the same base offset."""
@@ -48,7 +60,9 @@ class LocalLog:
         if not self.active_segment and self.active_segment.base_offset == base_offset:
             self._segments.pop()
             self._base_offsets.pop()
-        self.active_segment = LogSegment(base_offset, end_position, now_ms)
+        self.active_segment = LogSegment(
+            base_offset, end_position, now_ms, self.index_interval_bytes
+        )
         self._segments.append(self.active_segment)
         self._base_offsets.append(base_offset)
 
@@ -71,6 +85,19 @@ class LocalLog:
                 return data
         return EMPTY_FETCH
 
+    def fetch_upper_bound_offset(self, start_offset: int, size_bytes: int) -> int:
+        """Return an offset that a read of so many bytes from `start_offset` on ends at or before.
+
+        As in Kafka it may be far beyond the read: the end of the segment that holds the records.
+        """
+        for index in range(self._floor(start_offset), len(self._segments) - 1):
+            segment = self._segments[index]
+            if start_offset < segment.end_offset:
+                bound = segment.fetch_upper_bound_offset(start_offset, size_bytes)
+                return self._base_offsets[index + 1] if bound is None else bound
+        bound = self.active_segment.fetch_upper_bound_offset(start_offset, size_bytes)
+        return self.log_end_offset if bound is None else bound
+
     def position(self, offset: int) -> int:
         """Return the bytes before the batch that holds `offset`, deleted segments included."""
         active = self.active_segment
@@ -79,6 +106,10 @@ class LocalLog:
         if offset >= active.base_offset:
             return active.position(offset)
         return self._segments[self._floor(offset)].position(offset)
+
+    def base_offset_of_batch(self, offset: int) -> int:
+        """Return where the batch begins that has the offset, or the offset itself at the log's end."""
+        return self._segments[self._floor(offset)].base_offset_of_batch(offset)
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield all batches from the one that holds `offset` on."""
@@ -102,19 +133,31 @@ class LocalLog:
         self.active_segment = self._segments[-1]
         self.active_segment.truncate_to(offset, now_ms)
         self.log_end_offset = offset
+        self._count_memory()
         return removed
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
         """Drop everything; the next batch goes to `offset`."""
-        self.active_segment = LogSegment(offset, 0, now_ms)
+        self.active_segment = LogSegment(offset, 0, now_ms, self.index_interval_bytes)
         self._segments = [self.active_segment]
         self._base_offsets = [offset]
         self.log_end_offset = offset
+        self._count_memory()
 
     def remove_oldest(self, count: int) -> None:
         """Drop the `count` oldest segments; the active one must stay."""
         assert count < len(self._segments)
         del self._segments[:count], self._base_offsets[:count]
+        self._count_memory()
+
+    def release_before(self, offset: int) -> None:
+        """Free the batches that end before `offset`; the segments keep their size."""
+        for segment in self._segments[: self._floor(offset) + 1]:
+            segment.release_before(offset)
+        self._count_memory()
+
+    def _count_memory(self) -> None:
+        self._memory.shrink_to(sum(segment.memory_bytes for segment in self._segments))
 
     def _floor(self, offset: int) -> int:
         """Return the index of the last segment that begins at or before `offset`."""

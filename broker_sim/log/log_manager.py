@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.log.memory import MemoryAccount
 from broker_sim.log.partition_log import PartitionLog
+from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.config import TopicConfig
+    from broker_sim.config import BrokerConfig, TopicConfig
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
@@ -24,12 +26,27 @@ __all__ = ["LogManager"]
 class LogManager:
     """Logs by partition; each belongs to one topic id."""
 
-    def __init__(self, clock: Clock, producer_id_expiration_ms: int) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        producers: ProducerStateManagerConfig | None = None,
+        memory: MemoryAccount | None = None,
+    ) -> None:
         self._clock = clock
-        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._memory = memory or MemoryAccount()
+        self.producers = producers or ProducerStateManagerConfig()
         self._logs: dict[TopicPartition, tuple[bytes, PartitionLog]] = {}
+        self.changed: set[PartitionLog] = set()
+        """The logs whose offsets have moved since this was cleared."""
         self.clean_shutdown_epoch = -1
         """The epoch of the broker that last called `shutdown`, -1 if none has (KIP-966)."""
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Take what a changed dynamic configuration of the broker says of producers."""
+        self.producers.producer_id_expiration_ms = config.producer_id_expiration_ms
+        self.producers.transaction_verification_enabled = (
+            config.transaction_partition_verification_enable
+        )
 
     def get_or_create(
         self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig
@@ -38,11 +55,14 @@ class LogManager:
         found = self._logs.get(topic_partition)
         if found is not None and found[0] == topic_id:
             return found[1]
+        self.delete(topic_partition)
         log = PartitionLog(
             topic_partition,
             config,
             self._clock,
-            producer_id_expiration_ms=self._producer_id_expiration_ms,
+            producers=self.producers,
+            memory=self._memory.open_replica(topic_partition, topic_id),
+            changed=self.changed,
         )
         self._logs[topic_partition] = (topic_id, log)
         return log
@@ -54,7 +74,10 @@ class LogManager:
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Delete the partition's log if there is one."""
-        self._logs.pop(topic_partition, None)
+        found = self._logs.pop(topic_partition, None)
+        if found is not None:
+            found[1].memory.close()
+            self.changed.discard(found[1])
 
     def delete_strays(self, is_hosted: Callable[[TopicPartition, bytes], bool]) -> None:
         """Delete the logs that a restarted broker no longer hosts, by its first metadata."""
@@ -82,6 +105,11 @@ class LogManager:
         """Apply the retention by time and size to every log."""
         for _, log in self._logs.values():
             log.delete_old_segments()
+
+    def reclaim(self) -> None:
+        """Free at once what the next retention check and the next checkpoint would free."""
+        self.delete_old_segments()
+        self.checkpoint_log_start_offsets()
 
     def remove_expired_producers(self) -> None:
         """Forget producers that have written nothing for `producer.id.expiration.ms`."""

@@ -31,7 +31,12 @@ LATEST_TIERED_TIMESTAMP: Final = -5
 def fetch_offset_by_timestamp(
     local_log: LocalLog, epochs: LeaderEpochCache, log_start_offset: int, timestamp: int
 ) -> TimestampAndOffset | None:
-    """Return the record or end that `PartitionLog.fetch_offset_by_timestamp` describes."""
+    """Return the first record at or after a time (ms), or what a special time stands for.
+
+    -1 the log's end, -2 and -4 its start, -3 the record with the largest timestamp, -5 nothing (there
+    are no tiers). None if no record is that new. Only the batch that may hold the record is
+    decompressed; raises `ApiError` as `iter_records`.
+    """
     if timestamp in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
         earliest = epochs.earliest_entry
         is_known = earliest is not None and earliest.start_offset <= log_start_offset
@@ -59,7 +64,10 @@ def _newest_record(local_log: LocalLog) -> TimestampAndOffset | None:
     timestamp = newest.max_timestamp
     if timestamp == NO_TIMESTAMP:
         return None
-    header, batch = next(newest.batches_since(timestamp, newest.base_offset))
+    found = next(newest.batches_since(timestamp, newest.base_offset), None)
+    if found is None:  # it was deleted and released, and what made it the newest was truncated
+        return None
+    header, batch = found
     if header.is_log_append_time:
         return _found(header, timestamp, header.base_offset)
     for record in iter_records(batch):

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import (
     EMPTY_APPEND,
     AppendOrigin,
@@ -32,8 +31,11 @@ from broker_sim.log.append_info import (
 )
 from broker_sim.log.leader_epoch_cache import LeaderEpochCache
 from broker_sim.log.local_log import LocalLog
+from broker_sim.log.memory import ReplicaMemory, unlimited_memory
 from broker_sim.log.offset_lookup import fetch_offset_by_timestamp
+from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_manager import ProducerStateManager
+from broker_sim.log.range_errors import deletion_above_high_watermark, read_outside_log
 from broker_sim.log.retention import delete_old_segments
 from broker_sim.log.validator import LogValidator, read_replicated_batches
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID, BatchHeader
@@ -44,12 +46,12 @@ if TYPE_CHECKING:
     from broker_sim.config import TopicConfig
     from broker_sim.log.segment import LogSegment
     from broker_sim.log.transaction_index import AbortedTxn
+    from broker_sim.log.verification_state import VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
-__all__ = ["DEFAULT_PRODUCER_ID_EXPIRATION_MS", "PartitionLog"]
+__all__ = ["PartitionLog"]
 
-DEFAULT_PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
 _CLIENT: Final = AppendOrigin.CLIENT
 
 
@@ -62,15 +64,22 @@ class PartitionLog:
         config: TopicConfig,
         clock: Clock,
         *,
-        producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
+        producers: ProducerStateManagerConfig | None = None,
+        memory: ReplicaMemory | None = None,
+        changed: set[PartitionLog] | None = None,
     ) -> None:
+        """Create an empty log; it adds itself to `changed` whenever one of its offsets moves."""
         self.topic_partition = topic_partition
+        self.memory = memory or unlimited_memory(topic_partition)
         self.log_start_offset = 0
         self.high_watermark = 0
         self.leader_epoch_cache = LeaderEpochCache()
-        self.producer_state = ProducerStateManager(topic_partition, producer_id_expiration_ms)
-        self._clock = clock
-        self._local_log = LocalLog(clock.wall_clock_ms())
+        producers = producers or ProducerStateManagerConfig()
+        self.producer_state = ProducerStateManager(topic_partition, producers)
+        self.clock = clock
+        self._changed: set[PartitionLog] = set() if changed is None else changed
+        now_ms = clock.wall_clock_ms()
+        self._local_log = LocalLog(now_ms, self.memory, config.index_interval_bytes)
         self._checkpointed_high_watermark = 0
         self._checkpointed_log_start_offset = 0
         self.update_config(config)
@@ -88,6 +97,7 @@ class PartitionLog:
         self._validator = LogValidator(self.topic_partition, config)
         self._segment_size_bytes = config.segment_size_bytes
         self._segment_ms = config.segment_ms
+        self._local_log.index_interval_bytes = config.index_interval_bytes
 
     # -- offsets --------------------------------------------------------------------------------
 
@@ -102,13 +112,16 @@ class PartitionLog:
         first_unstable = self.producer_state.first_unstable_offset
         if first_unstable is None or first_unstable >= self.high_watermark:
             return self.high_watermark
-        return max(first_unstable, self.log_start_offset)
+        if first_unstable < self.log_start_offset:
+            return self._local_log.base_offset_of_batch(self.log_start_offset)
+        return first_unstable
 
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, clamped into [log start, log end]; return it."""
         end_offset = self._local_log.log_end_offset
         high_watermark = min(max(offset, self.log_start_offset), end_offset)
         self.high_watermark = high_watermark
+        self._changed.add(self)
         self.producer_state.on_high_watermark_updated(high_watermark)
         return high_watermark
 
@@ -134,17 +147,15 @@ class PartitionLog:
         the high watermark.
         """
         if offset > self.high_watermark:
-            raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Cannot increment the log start offset to {offset} of partition "
-                f"{self.topic_partition} since it is larger than the high watermark "
-                f"{self.high_watermark}",
-            )
+            raise deletion_above_high_watermark(self.topic_partition, offset, self.high_watermark)
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
+        self._changed.add(self)
         self.leader_epoch_cache.truncate_from_start(offset)
         self.producer_state.on_log_start_offset_incremented(offset)
+        if self.memory.is_tight:
+            self.checkpoint_log_start_offset()
         return True
 
     # -- appending ------------------------------------------------------------------------------
@@ -153,36 +164,40 @@ class PartitionLog:
         self,
         records: bytes | memoryview,
         leader_epoch: int,
-        *,
         origin: str = _CLIENT,
         transaction_version: int = 0,
+        verification_guard: VerificationGuard | None = None,
     ) -> LogAppendInfo:
         """Append one batch at the log's end in that epoch; a producer's retry is not appended again.
 
-        `transaction_version` is that of an end transaction marker.
-        Raises `ApiError` and leaves the records as they were: what `LogValidator.validate` raises,
-        RECORD_LIST_TOO_LARGE for more than a segment, and by the producer's state
-        OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE or
-        TRANSACTION_COORDINATOR_FENCED.
+        `transaction_version` is that of an end transaction marker, `verification_guard` what
+        `ProducerStateManager.maybe_start_verification` gave before the coordinator was asked.
+        Raises `ApiError` and leaves the records as they were: what `LogValidator.validate` and
+        `ProducerStateManager.check` raise, RECORD_LIST_TOO_LARGE for more than a segment, and
+        KAFKA_STORAGE_ERROR where memory is full.
         """
-        now_ms = self._clock.wall_clock_ms()
+        now_ms = self.clock.wall_clock_ms()
         valid = self._validator.validate(records, now_ms, origin)
         header = valid.header
         base_offset = self._local_log.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         info = LogAppendInfo(base_offset, last_offset, valid.max_timestamp, header.size_bytes)
-        info.log_start_offset = self.log_start_offset
         if valid.log_append_time:
             info.log_append_time_ms = now_ms
         # As in Kafka, epoch and segment begin here even if the producer's state refuses the batch.
         self.leader_epoch_cache.assign(leader_epoch, base_offset)
         self._maybe_roll(info, now_ms)
+        info.log_start_offset = self.log_start_offset
         if header.producer_id != NO_PRODUCER_ID:
             if origin == _CLIENT:
                 duplicate = self.producer_state.find_duplicate_batch(header)
                 if duplicate is not None:
                     return LogAppendInfo.of_duplicate(duplicate, info)
-            self.producer_state.check(valid.batch, header, base_offset, origin, transaction_version)
+            self.producer_state.check(
+                valid.batch, header, base_offset, origin, transaction_version, verification_guard
+            )
+        if origin == _CLIENT:
+            self.memory.check_room(header.size_bytes)
         batch = valid.place(base_offset, leader_epoch)
         self._append(batch, header, base_offset, valid.max_timestamp, now_ms)
         return info
@@ -197,10 +212,8 @@ class PartitionLog:
         Each buffer begins with a whole batch. An incomplete batch at its end is left out, and so is
         everything from the first batch on that is newer than `leader_epoch`, the fetch's epoch.
         A batch that is `bytes` of its own is kept without a copy.
-        Raises `ApiError` and leaves the log as it was: CORRUPT_MESSAGE, RECORD_LIST_TOO_LARGE,
-        INVALID_RECORD for another format or a malformed transaction marker,
-        `UnexpectedAppendOffsetError` for a batch that begins before the log's end,
-        `OffsetsOutOfOrderError`.
+        Raises `ApiError` and leaves the log as it was: what `read_replicated_batches` raises, or
+        RECORD_LIST_TOO_LARGE.
         """
         batches = read_replicated_batches(
             (records,) if isinstance(records, bytes | memoryview) else records,
@@ -210,7 +223,7 @@ class PartitionLog:
         )
         if not batches:
             return EMPTY_APPEND
-        now_ms = self._clock.wall_clock_ms()
+        now_ms = self.clock.wall_clock_ms()
         info = LogAppendInfo.of_replicated([header for header, _ in batches])
         info.log_start_offset = self.log_start_offset
         self._maybe_roll(info, now_ms)
@@ -225,6 +238,7 @@ class PartitionLog:
     ) -> None:
         end_offset = base_offset + header.last_offset_delta + 1
         self._local_log.append(batch, end_offset, max_timestamp, now_ms)
+        self._changed.add(self)
         if header.producer_id != NO_PRODUCER_ID:
             self.producer_state.update(batch, header, base_offset, max_timestamp)
         self.producer_state.map_end_offset = end_offset
@@ -236,20 +250,17 @@ class PartitionLog:
         """
         max_bytes = self._segment_size_bytes
         if append.valid_bytes > max_bytes:
-            raise ApiError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {append.valid_bytes} bytes in append to partition "
-                f"{self.topic_partition}, which exceeds the maximum configured segment size of "
-                f"{max_bytes}.",
-            )
+            raise append.too_large_for_segment(self.topic_partition, max_bytes)
         if self._local_log.active_segment.should_roll(append, now_ms, max_bytes, self._segment_ms):
             self.roll(append.first_offset)
+            if self.memory.is_tight:
+                self.delete_old_segments()
 
     def roll(self, base_offset: int | None = None) -> None:
         """Begin a new segment, at the log's end by default, with a snapshot of the producers."""
         if base_offset is None:
             base_offset = self.log_end_offset
-        self._local_log.roll(base_offset, self._clock.wall_clock_ms())
+        self._local_log.roll(base_offset, self.clock.wall_clock_ms())
         self.producer_state.map_end_offset = base_offset
         self.producer_state.take_snapshot()
 
@@ -265,18 +276,14 @@ class PartitionLog:
     ) -> FetchDataInfo:
         """Return the bytes from the batch that holds `start_offset` on, as from a file.
 
-        The bytes are of one segment, at most `max_bytes`, so the last batch may be cut; with
-        `min_one_message` the first batch comes whole. The read ends before the batch that holds
-        `upper_bound_offset` (default: the log's end). Nothing is copied.
+        At most `max_bytes` of one segment, so the last batch may be cut; with `min_one_message` the
+        first one comes whole. The read ends before `upper_bound_offset`'s batch (default: log's end).
         Raises OFFSET_OUT_OF_RANGE before the log's start and after its end.
         """
         end_offset = self._local_log.log_end_offset
         if start_offset < self.log_start_offset or start_offset > end_offset:
-            raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Received request for offset {start_offset} for partition "
-                f"{self.topic_partition}, but we only have log segments in the range "
-                f"{self.log_start_offset} to {end_offset}.",
+            raise read_outside_log(
+                self.topic_partition, start_offset, self.log_start_offset, end_offset
             )
         if upper_bound_offset is None:
             upper_bound_offset = end_offset
@@ -293,25 +300,19 @@ class PartitionLog:
         return self._local_log.size_bytes
 
     def position(self, offset: int) -> int:
-        """Return the bytes before the batch that holds `offset`, deleted segments included.
-
-        The difference of two positions is the number of bytes between two offsets.
-        """
+        """Return the bytes before the batch that holds `offset`, deleted segments included."""
         return self._local_log.position(offset)
 
-    def collect_aborted_transactions(
-        self, start_offset: int, upper_bound_offset: int
-    ) -> list[AbortedTxn]:
-        """Return the aborted transactions that a read of [start, upper bound) may have touched."""
-        return self.producer_state.collect_aborted_transactions(start_offset, upper_bound_offset)
+    def aborted_transactions(self, start_offset: int, size_bytes: int) -> list[AbortedTxn]:
+        """Return those that a read of so many bytes may have touched, and maybe later ones too."""
+        producer_state = self.producer_state
+        if not producer_state.has_aborted_transactions or start_offset >= self.last_stable_offset:
+            return []
+        end_offset = self._local_log.fetch_upper_bound_offset(start_offset, size_bytes)
+        return producer_state.collect_aborted_transactions(start_offset, end_offset)
 
     def fetch_offset_by_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """Return the first record at or after a time (ms), or what a special time stands for.
-
-        -1 the log's end, -2 and -4 its start, -3 the record with the largest timestamp, -5
-        nothing (there are no tiers). None if no record is that new. Only the batch that may hold
-        the record is decompressed; raises `ApiError` as `iter_records`.
-        """
+        """Return the first record at or after a time (ms); see `offset_lookup`."""
         return fetch_offset_by_timestamp(
             self._local_log, self.leader_epoch_cache, self.log_start_offset, timestamp
         )
@@ -331,7 +332,7 @@ class PartitionLog:
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return True
-        for segment in self._local_log.truncate_to(offset, self._clock.wall_clock_ms()):
+        for segment in self._local_log.truncate_to(offset, self.clock.wall_clock_ms()):
             self.producer_state.remove_snapshot(segment.base_offset)
         self.leader_epoch_cache.truncate_from_end(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
@@ -341,7 +342,7 @@ class PartitionLog:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and continue at `offset`, which becomes start, high watermark and end."""
-        self._local_log.truncate_fully_and_start_at(offset, self._clock.wall_clock_ms())
+        self._local_log.truncate_fully_and_start_at(offset, self.clock.wall_clock_ms())
         self.leader_epoch_cache.clear()
         self.producer_state.truncate_fully_and_start_at(offset)
         self.log_start_offset = offset
@@ -349,7 +350,7 @@ class PartitionLog:
 
     def delete_old_segments(self) -> int:
         """Delete the segments that `retention` names; return their number."""
-        return delete_old_segments(self, self._clock.wall_clock_ms())
+        return delete_old_segments(self, self.clock.wall_clock_ms())
 
     def delete_oldest_segments(self, count: int) -> None:
         """Delete that many segments, the active one too; the log start moves after them."""
@@ -367,8 +368,9 @@ class PartitionLog:
         self._checkpointed_high_watermark = self.high_watermark
 
     def checkpoint_log_start_offset(self) -> None:
-        """Keep the log start for `recover`; Kafka's `log-start-offset-checkpoint`."""
+        """Keep the log start for `recover`, and free what is below: nothing can read it again."""
         self._checkpointed_log_start_offset = self.log_start_offset
+        self._local_log.release_before(self.log_start_offset)
 
     def close(self) -> None:
         """Shut down cleanly: `recover` then finds everything as it is now."""
@@ -393,6 +395,6 @@ class PartitionLog:
         self.producer_state.truncate_and_reload(
             self.log_start_offset,
             self.log_end_offset,
-            self._clock.wall_clock_ms(),
+            self.clock.wall_clock_ms(),
             self._local_log.batches_from,
         )

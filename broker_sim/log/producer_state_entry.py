@@ -75,6 +75,10 @@ class ProducerStateEntry:
         """The sequence of the last record, -1 if none is known in this epoch."""
         return self.batch_metadata[-1].last_sequence if self.batch_metadata else NO_SEQUENCE
 
+    def has_ongoing_transaction(self, producer_epoch: int) -> bool:
+        """Whether a transaction of that epoch is open: one of an older epoch may have ended."""
+        return self.current_txn_first_offset is not None and self.producer_epoch == producer_epoch
+
     def copy(self) -> ProducerStateEntry:
         """Return an independent entry of the same content."""
         return ProducerStateEntry(

@@ -4,73 +4,62 @@ For idempotent producers it recognises a retry (answered with the offsets of the
 refuses a gap, and fences older epochs. It follows each transaction from its first record to its
 marker; the last stable offset comes from that.
 
-    batch's epoch      its first sequence              answer
-    < current          any                             INVALID_PRODUCER_EPOCH
-    > current          0                               appended, a new epoch begins
-    > current          other                           OUT_OF_ORDER_SEQUENCE_NUMBER
-    = current          last + 1 (0 after 2^31 - 1)     appended
-    = current          one of the last five batches    duplicate
-    = current          other                           OUT_OF_ORDER_SEQUENCE_NUMBER
-    producer unknown   any                             appended
-
 Deliberate differences: a batch is checked first and applied afterwards, where Kafka applies it to a
-copy of the entry; snapshots and the index of aborted transactions are in memory; transactions are
-not verified with their coordinator (KIP-890).
+copy of the entry; snapshots and the index of aborted transactions are in memory.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log.append_info import AppendOrigin
+from broker_sim.log.producer_checks import check_data_batch, check_end_txn_marker, fenced_epoch
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.transaction_index import AbortedTxn, TransactionIndex
-from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from broker_sim.log.verification_state import VerificationGuard, VerificationStateEntry
+from broker_sim.protocol.record_batch import CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from broker_sim.protocol.records import read_end_txn_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from broker_sim.log.producer_state_config import ProducerStateManagerConfig
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.record_batch import BatchHeader
-    from broker_sim.protocol.records import EndTxnMarker
 
 __all__ = ["ProducerStateManager"]
-
-_MAX_SEQUENCE: Final = 2**31 - 1
-_MAX_EPOCH: Final = 2**15 - 1
-_EPOCH_BUMP_TRANSACTION_VERSION: Final = 2
-_CLIENT: Final = AppendOrigin.CLIENT
 
 
 class ProducerStateManager:
     """Entries by producer id, the open transactions, and snapshots from which both are rebuilt."""
 
     __slots__ = (
+        "_config",
         "_ongoing_txns",
         "_producers",
         "_snapshots",
         "_topic_partition",
         "_transaction_index",
         "_unreplicated_txns",
+        "_verification_states",
         "first_unstable_offset",
         "map_end_offset",
-        "producer_id_expiration_ms",
     )
 
-    def __init__(self, topic_partition: TopicPartition, producer_id_expiration_ms: int) -> None:
-        self.producer_id_expiration_ms = producer_id_expiration_ms
+    def __init__(self, topic_partition: TopicPartition, config: ProducerStateManagerConfig) -> None:
         self.map_end_offset = 0
         self.first_unstable_offset: int | None = None
         """The first offset of a transaction that is open or whose marker is not replicated."""
         self._topic_partition = topic_partition
+        self._config = config
         self._producers: dict[int, ProducerStateEntry] = {}
         # First offset -> producer id, in the order of the log, and so in rising order.
         self._ongoing_txns: dict[int, int] = {}
-        # First offset -> marker's offset: ended, but the marker is not below the high watermark.
+        # First offset -> marker's offset: ended, but the marker is not below the high watermark. In
+        # the order of the markers.
         self._unreplicated_txns: dict[int, int] = {}
         self._transaction_index = TransactionIndex()
+        self._verification_states: dict[int, VerificationStateEntry] = {}
         self._snapshots: dict[int, list[ProducerStateEntry]] = {}
 
     @property
@@ -97,98 +86,89 @@ class ProducerStateManager:
         offset: int,
         origin: str,
         transaction_version: int = 0,
+        verification_guard: VerificationGuard | None = None,
     ) -> None:
         """Raise an `ApiError` if the producer may not write the batch at `offset`.
 
-        INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER (clients only), INVALID_TXN_STATE; for
-        a transaction's marker INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        What `check_data_batch` raises or, for a transaction's marker, `check_end_txn_marker`; and
+        INVALID_TXN_STATE for the first batch of a transaction without the guard of its verification.
         """
-        if not header.is_control:
-            self._check_data_batch(header, offset, origin)
-            return
-        marker = read_end_txn_marker(batch)
-        self._check_end_txn_marker(header, marker, offset, transaction_version)
-
-    def _check_data_batch(self, header: BatchHeader, offset: int, origin: str) -> None:
         entry = self._producers.get(header.producer_id)
-        if entry is None:
-            return
-        if header.producer_epoch < entry.producer_epoch:
-            raise self._fenced(header, entry, offset, "smaller than")
-        if origin == _CLIENT:
-            self._check_sequence(header, entry, offset)
-        if entry.current_txn_first_offset is not None and not header.is_transactional:
-            raise ApiError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"Expected transactional write from producer {header.producer_id} at offset "
-                f"{offset} in partition {self._topic_partition}",
+        attributes = header.attributes
+        if attributes & CONTROL_FLAG:
+            check_end_txn_marker(
+                self._topic_partition,
+                header,
+                read_end_txn_marker(batch),
+                offset,
+                transaction_version,
+                entry,
             )
-
-    def _check_sequence(self, header: BatchHeader, entry: ProducerStateEntry, offset: int) -> None:
-        sequence = header.base_sequence
-        if entry.producer_epoch == NO_PRODUCER_EPOCH:
             return
-        if header.producer_epoch != entry.producer_epoch:
-            if sequence != 0:
-                raise ApiError(
-                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                    f"Invalid sequence number for new epoch of producer {header.producer_id} at "
-                    f"offset {offset} in partition {self._topic_partition}: "
-                    f"{header.producer_epoch} (request epoch), {sequence} (seq. number), "
-                    f"{entry.producer_epoch} (current producer epoch)",
-                )
-            return
-        last = entry.last_sequence
-        if sequence != last + 1 and not (sequence == 0 and last == _MAX_SEQUENCE):
-            raise ApiError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Out of order sequence number for producer {header.producer_id} at offset "
-                f"{offset} in partition {self._topic_partition}: {sequence} (incoming seq. "
-                f"number), {last} (current end sequence number)",
-            )
+        if attributes & TRANSACTIONAL_FLAG:
+            self._check_ongoing_or_verified(header, offset, entry, verification_guard)
+        verification = None
+        if self._verification_states:
+            verification = self._verification_states.get(header.producer_id)
+        if entry is not None or verification is not None:
+            check_data_batch(self._topic_partition, header, offset, origin, entry, verification)
 
-    def _check_end_txn_marker(
-        self, header: BatchHeader, marker: EndTxnMarker, offset: int, transaction_version: int
+    def _check_ongoing_or_verified(
+        self,
+        header: BatchHeader,
+        offset: int,
+        entry: ProducerStateEntry | None,
+        guard: VerificationGuard | None,
     ) -> None:
-        """Check a marker's epochs.
-
-        From transaction version 2 on (KIP-890) a marker carries a higher epoch than its
-        transaction; one of the same epoch is a retry of a marker that is in the log already.
-        """
-        entry = self._producers.get(header.producer_id)
-        if entry is None:
+        if entry is not None:
+            if header.producer_epoch < entry.producer_epoch:
+                raise fenced_epoch(
+                    self._topic_partition, header, entry.producer_epoch, offset, "smaller than"
+                )
+            if entry.has_ongoing_transaction(header.producer_epoch):
+                return
+        if not self._config.transaction_verification_enabled:
             return
-        current, epoch = entry.producer_epoch, header.producer_epoch
-        if transaction_version < _EPOCH_BUMP_TRANSACTION_VERSION:
-            if epoch < current:
-                raise self._fenced(header, entry, offset, "smaller than")
-        elif epoch <= current:
-            is_retry = epoch == current and (
-                entry.current_txn_first_offset is None or epoch == _MAX_EPOCH
-            )
-            if not is_retry:
-                raise self._fenced(header, entry, offset, "not larger than")
-        if marker.coordinator_epoch < entry.coordinator_epoch:
+        known = self._verification_states.get(header.producer_id)
+        if known is None or known.guard is not guard:
             raise ApiError(
-                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"Invalid coordinator epoch for producerId {header.producer_id} at offset "
-                f"{offset} in partition {self._topic_partition}: {marker.coordinator_epoch} "
-                f"(zombie), {entry.coordinator_epoch} (current)",
+                ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
             )
 
-    def _fenced(
-        self, header: BatchHeader, entry: ProducerStateEntry, offset: int, how: str
-    ) -> ApiError:
-        return ApiError(
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"Epoch of producer {header.producer_id} at offset {offset} in "
-            f"{self._topic_partition} is {header.producer_epoch}, which is {how} the last seen "
-            f"epoch {entry.producer_epoch}",
-        )
+    # -- verification of transactions (KIP-890) -------------------------------------------------
+
+    def maybe_start_verification(
+        self, producer_id: int, sequence: int, epoch: int, now_ms: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | None:
+        """Return the guard of a question to the coordinator; None in an ongoing transaction.
+
+        `sequence` is the first one of the batch that waits for the answer. Raises
+        INVALID_PRODUCER_EPOCH for an epoch below the last seen one.
+        """
+        entry = self._producers.get(producer_id)
+        if entry is not None:
+            if epoch < entry.producer_epoch:
+                raise ApiError(
+                    ErrorCode.INVALID_PRODUCER_EPOCH,
+                    f"Epoch of producer {producer_id} is {epoch}, which is smaller than the last "
+                    f"seen epoch {entry.producer_epoch}",
+                )
+            if entry.has_ongoing_transaction(epoch):
+                return None
+        known = self._verification_states.get(producer_id)
+        if known is None:
+            known = self._verification_states[producer_id] = VerificationStateEntry(
+                now_ms, sequence, epoch, supports_epoch_bump
+            )
+        else:
+            known.update(sequence, epoch)
+        return known.guard
 
     def update(self, batch: bytes, header: BatchHeader, base_offset: int, timestamp: int) -> None:
         """Apply a producer's batch that is now in the log, at `base_offset` with that timestamp."""
         entry = self._entry(header.producer_id)
+        if header.attributes & TRANSACTIONAL_FLAG:
+            self._verification_states.pop(header.producer_id, None)
         if header.is_control:
             self._end_transaction(batch, header, entry, base_offset, timestamp)
             return
@@ -232,6 +212,11 @@ class ProducerStateManager:
 
     # -- transactions ---------------------------------------------------------------------------
 
+    @property
+    def has_aborted_transactions(self) -> bool:
+        """Whether any transaction in the log was aborted."""
+        return bool(self._transaction_index)
+
     def collect_aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
         """Return the aborted transactions with records in [start offset, end offset)."""
         return self._transaction_index.collect(start_offset, end_offset)
@@ -248,9 +233,10 @@ class ProducerStateManager:
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
 
     def _remove_unreplicated_txns(self, offset: int) -> None:
-        self._unreplicated_txns = {
-            first: last for first, last in self._unreplicated_txns.items() if last >= offset
-        }
+        for first, marker in list(self._unreplicated_txns.items()):
+            if marker >= offset:
+                break
+            del self._unreplicated_txns[first]
         self._update_first_unstable_offset()
 
     def _update_first_unstable_offset(self) -> None:
@@ -265,16 +251,20 @@ class ProducerStateManager:
     def remove_expired_producers(self, now_ms: int) -> None:
         """Forget the producers that wrote nothing for `producer.id.expiration.ms`.
 
-        A producer with an open transaction does not expire.
+        A producer with an open transaction does not expire. A question to the coordinator that has
+        not been followed by a batch for so long is forgotten too.
         """
         for entry in list(self._producers.values()):
             if self._is_expired(now_ms, entry):
                 del self._producers[entry.producer_id]
+        for producer_id, known in list(self._verification_states.items()):
+            if now_ms - known.timestamp >= self._config.producer_id_expiration_ms:
+                del self._verification_states[producer_id]
 
     def _is_expired(self, now_ms: int, entry: ProducerStateEntry) -> bool:
         return (
             entry.current_txn_first_offset is None
-            and now_ms - entry.last_timestamp >= self.producer_id_expiration_ms
+            and now_ms - entry.last_timestamp >= self._config.producer_id_expiration_ms
         )
 
     def take_snapshot(self) -> None:
@@ -318,6 +308,10 @@ class ProducerStateManager:
 
     def forget(self) -> None:
         """Forget all but the snapshots, as a killed broker does."""
+        self._verification_states.clear()
+        self._clear()
+
+    def _clear(self) -> None:
         self._producers.clear()
         self._ongoing_txns.clear()
         self._unreplicated_txns.clear()
@@ -325,7 +319,7 @@ class ProducerStateManager:
         self.map_end_offset = -1
 
     def _load_snapshot(self, log_start_offset: int, now_ms: int) -> None:
-        self.forget()
+        self._clear()
         self.map_end_offset = max(self._snapshots, default=log_start_offset)
         self._transaction_index.truncate_to(self.map_end_offset)
         for saved in self._snapshots.get(self.map_end_offset, ()):
@@ -342,7 +336,7 @@ class ProducerStateManager:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything, the snapshots too; the log continues at `offset`."""
-        self.forget()
+        self._clear()
         self._snapshots.clear()
         self._transaction_index.clear()
         self.map_end_offset = offset

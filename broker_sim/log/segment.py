@@ -8,7 +8,8 @@ A segment holds its batches as immutable bytes, and three sorted arrays with one
 
 Every look-up is a bisection of an array and reads no record.
 
-Deliberate difference: Kafka's indexes are sparse (one entry per 4 KB); it scans from there.
+Deliberate difference: Kafka's indexes are sparse (one entry per 4 KB); it scans from there. Where that
+can be seen, `OffsetIndex` says where the entries would be.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import EMPTY_FETCH, FetchDataInfo
+from broker_sim.log.memory import BATCH_OVERHEAD_BYTES
+from broker_sim.log.offset_index import OffsetIndex
 from broker_sim.protocol.record_batch import NO_TIMESTAMP, BatchHeader, parse_header
 
 if TYPE_CHECKING:
@@ -37,15 +40,19 @@ class LogSegment:
     __slots__ = (
         "_batches",
         "_end_offsets",
+        "_index",
         "_max_timestamps",
         "_positions",
+        "_released",
         "_rolling_based_timestamp",
         "base_offset",
         "created_ms",
         "last_modified_ms",
     )
 
-    def __init__(self, base_offset: int, position: int, now_ms: int) -> None:
+    def __init__(
+        self, base_offset: int, position: int, now_ms: int, index_interval_bytes: int
+    ) -> None:
         self.base_offset = base_offset
         self.created_ms = now_ms
         self.last_modified_ms = now_ms
@@ -53,7 +60,9 @@ class LogSegment:
         self._end_offsets = array("q")
         self._positions = array("q", (position,))
         self._max_timestamps = array("q")
+        self._index = OffsetIndex(index_interval_bytes)
         self._rolling_based_timestamp = NO_TIMESTAMP
+        self._released = 0
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -62,6 +71,12 @@ class LogSegment:
     def size_bytes(self) -> int:
         """The bytes of all batches."""
         return self._positions[-1] - self._positions[0]
+
+    @property
+    def memory_bytes(self) -> int:
+        """The bytes that the segment keeps in memory, with what its batches take beside them."""
+        kept_bytes = self._positions[-1] - self._positions[self._released]
+        return kept_bytes + len(self._batches) * BATCH_OVERHEAD_BYTES
 
     @property
     def start_position(self) -> int:
@@ -150,6 +165,16 @@ class LogSegment:
             records[-1] = memoryview(records[-1])[:-surplus]
         return FetchDataInfo(records, size, size < first_size)
 
+    def fetch_upper_bound_offset(self, start_offset: int, size_bytes: int) -> int | None:
+        """Return an offset that a read of so many bytes from `start_offset` on ends at or before.
+
+        It is the last one of the batch with the next entry of the sparse index, None without any.
+        """
+        positions = self._positions
+        start = positions[bisect_right(self._end_offsets, start_offset)]
+        batch = self._index.first_at_or_after(start + size_bytes, positions)
+        return None if batch is None else self._end_offsets[batch] - 1
+
     def position(self, offset: int) -> int:
         """Return the bytes of the log before the batch that holds `offset` or follows it."""
         return self._positions[bisect_right(self._end_offsets, offset)]
@@ -161,9 +186,23 @@ class LogSegment:
             return
         del self._batches[keep:], self._end_offsets[keep:], self._max_timestamps[keep:]
         del self._positions[keep + 1 :]
+        self._index.truncate_to(keep)
+        self._released = min(self._released, keep)
         if not keep:
             self.created_ms = now_ms
             self._rolling_based_timestamp = NO_TIMESTAMP
+
+    def release_before(self, offset: int) -> None:
+        """Free the batches that end before `offset`, which nobody may read any more.
+
+        All positions stay as they are. The batch with the largest timestamp is kept: it is asked for.
+        """
+        newest = bisect_left(self._max_timestamps, self.max_timestamp)
+        before = bisect_right(self._end_offsets, offset)
+        for index in range(self._released, before):
+            if index != newest:
+                self._batches[index] = b""
+        self._released = max(self._released, before)
 
     @property
     def end_offset(self) -> int:
@@ -171,16 +210,24 @@ class LogSegment:
         return self._end_offsets[-1] if self._end_offsets else self.base_offset
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
-        """Yield all batches, beginning with the one that holds `offset` or follows it."""
+        """Yield all batches that are kept, from the one that holds `offset` or follows it."""
         for batch in self._batches[bisect_right(self._end_offsets, offset) :]:
-            yield parse_header(batch), batch
+            if batch:
+                yield parse_header(batch), batch
+
+    def base_offset_of_batch(self, offset: int) -> int:
+        """Return where the batch begins that holds `offset` or follows it; the end after the last."""
+        index = bisect_right(self._end_offsets, offset)
+        if index == len(self._batches):
+            return self.end_offset
+        return parse_header(self._batches[index]).base_offset
 
     def batches_since(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield the batches at or after `offset` whose largest timestamp is at least `timestamp`."""
         first = max(
             bisect_left(self._max_timestamps, timestamp), bisect_right(self._end_offsets, offset)
         )
-        for batch in self._batches[first:]:
+        for batch in filter(None, self._batches[first:]):
             header = parse_header(batch)
             if header.max_timestamp >= timestamp:
                 yield header, batch

@@ -35,6 +35,9 @@ class TransactionIndex:
     def __init__(self) -> None:
         self._entries: list[AbortedTxn] = []
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def append(self, aborted: AbortedTxn) -> None:
         """Add the transaction whose abort marker was just written."""
         self._entries.append(aborted)

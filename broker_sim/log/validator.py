@@ -277,7 +277,12 @@ def read_replicated_batches(
     log_end_offset: int,
     leader_epoch: int | None,
 ) -> list[tuple[BatchHeader, bytes]]:
-    """Return the batches that a follower may append; see `PartitionLog.append_as_follower`."""
+    """Return the batches that a follower may append; see `PartitionLog.append_as_follower`.
+
+    Raises `ApiError`: CORRUPT_MESSAGE, INVALID_RECORD for another format or a malformed transaction
+    marker, `UnexpectedAppendOffsetError` for a batch that begins before the log's end,
+    `OffsetsOutOfOrderError`.
+    """
     batches: list[tuple[BatchHeader, bytes]] = []
     for buffer in buffers:
         if not _read_replicated_buffer(buffer, topic_partition, leader_epoch, batches):

@@ -1,0 +1,29 @@
+"""Which partition a group or a transactional id is in; clients and brokers have to agree on it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+__all__ = ["java_hash_code", "partition_of_hash"]
+
+_INT_MASK: Final = 0xFFFFFFFF
+_MAX_INT: Final = 0x7FFFFFFF
+_MIN_INT: Final = 0x80000000
+
+
+@lru_cache(maxsize=4_096)
+def java_hash_code(text: str) -> int:
+    """Return Java's `String.hashCode`, as an unsigned number."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & _INT_MASK
+    return value
+
+
+def partition_of_hash(code: int, partitions: int) -> int:
+    """Return the partition for an unsigned hash code: Kafka's `Utils.abs` of it, which is signed."""
+    if code > _MAX_INT:
+        code = 0 if code == _MIN_INT else _INT_MASK + 1 - code
+    return code % partitions

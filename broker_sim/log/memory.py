@@ -1,0 +1,183 @@
+"""How many bytes the logs of a cluster keep in memory, and how many they may; Kafka's full disk.
+
+All replicas of a cluster live in one process, and a batch is one object for all replicas that have it.
+So a partition takes as much memory as its largest replica, and the cluster the sum of its partitions:
+
+    MemoryAccount       the cluster: used bytes, limit
+     └ PartitionMemory  one partition: the largest of its replicas
+        └ ReplicaMemory one log: what it keeps
+
+Above half of the limit, memory is *tight*: what Kafka would delete at its next retention check or
+checkpoint is deleted at once. At the limit clients' appends fail with KAFKA_STORAGE_ERROR, as they do on
+a broker whose disk is full, but the broker lives on and the next append may succeed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from purgatory import Clock
+
+__all__ = ["BATCH_OVERHEAD_BYTES", "MemoryAccount", "ReplicaMemory", "unlimited_memory"]
+
+log = get_logger(__name__)
+
+NO_LIMIT: Final = 1 << 62
+BATCH_OVERHEAD_BYTES: Final = 120
+"""What a batch takes beside its bytes: the object, and its entries in the lists of three replicas."""
+RECLAIM_PERIOD_MS: Final = 1_000
+RETURN_BYTES: Final = 16 * 1024 * 1024
+"""After so many freed bytes the owner is told, so that it can return them to the machine."""
+
+
+class MemoryAccount:
+    """The memory of one cluster's logs. Thread rule: only the scheduler's thread."""
+
+    def __init__(
+        self,
+        limit_bytes: int = NO_LIMIT,
+        clock: Clock | None = None,
+        *,
+        reclaim: Callable[[], object] = lambda: None,
+        on_freed: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`reclaim()` deletes what may be deleted; `on_freed()` hears of every 16 MB that are freed."""
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        self._clock = clock
+        self._reclaim = reclaim
+        self._on_freed = on_freed
+        self._partitions: dict[tuple[TopicPartition, bytes], PartitionMemory] = {}
+        self._freed_bytes = 0
+        self._is_full = False
+        self._next_reclaim_ms = 0
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether more than half of the limit is used."""
+        return self.used_bytes * 2 > self.limit_bytes
+
+    def open_replica(self, topic_partition: TopicPartition, topic_id: bytes) -> ReplicaMemory:
+        """Return the memory of a new, empty log."""
+        key = (topic_partition, topic_id)
+        partition = self._partitions.get(key)
+        if partition is None:
+            partition = self._partitions[key] = PartitionMemory(self, key)
+        return ReplicaMemory(partition)
+
+    def forget(self, key: tuple[TopicPartition, bytes]) -> None:
+        """Forget a partition without replicas."""
+        self._partitions.pop(key, None)
+
+    def grow(self, more_bytes: int) -> None:
+        """Count bytes; negative ones were freed."""
+        self.used_bytes += more_bytes
+        if more_bytes >= 0:
+            return
+        self._freed_bytes -= more_bytes
+        if self._freed_bytes >= RETURN_BYTES:
+            self._freed_bytes = 0
+            self._on_freed()
+        if self._is_full and self.used_bytes * 10 < self.limit_bytes * 9:
+            self._is_full = False
+            log.bind(self._clock).info("memory_limit_left", used_bytes=self.used_bytes)
+
+    def make_room(self, needed_bytes: int) -> None:
+        """Delete what may be deleted; raise KAFKA_STORAGE_ERROR if that is not enough."""
+        now_ms = 0 if self._clock is None else self._clock.now_ms()
+        if now_ms >= self._next_reclaim_ms:
+            self._next_reclaim_ms = now_ms + RECLAIM_PERIOD_MS
+            self._reclaim()
+            if self.used_bytes + needed_bytes <= self.limit_bytes:
+                return
+        if not self._is_full:
+            self._is_full = True
+            log.bind(self._clock).error(
+                "memory_limit_reached",
+                used_bytes=self.used_bytes,
+                limit_bytes=self.limit_bytes,
+                remedy="delete topics or records, set retention.bytes and segment.bytes, "
+                "or start with a larger memory limit",
+            )
+        raise ApiError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"The cluster's logs keep {self.used_bytes} of at most {self.limit_bytes} bytes in "
+            "memory; delete topics or records, or start it with a larger memory limit",
+        )
+
+
+class PartitionMemory:
+    """The memory of one partition: that of its largest replica."""
+
+    __slots__ = ("account", "key", "replicas", "used_bytes")
+
+    def __init__(self, account: MemoryAccount, key: tuple[TopicPartition, bytes]) -> None:
+        self.account = account
+        self.key = key
+        self.replicas: list[ReplicaMemory] = []
+        self.used_bytes = 0
+
+    def count(self) -> None:
+        """Look at the replicas again after one of them has got smaller."""
+        used_bytes = max((replica.used_bytes for replica in self.replicas), default=0)
+        freed_bytes, self.used_bytes = self.used_bytes - used_bytes, used_bytes
+        if freed_bytes:
+            self.account.grow(-freed_bytes)
+
+
+class ReplicaMemory:
+    """The memory of one log."""
+
+    __slots__ = ("_account", "_partition", "used_bytes")
+
+    def __init__(self, partition: PartitionMemory) -> None:
+        self.used_bytes = 0
+        self._partition = partition
+        self._account = partition.account
+        partition.replicas.append(self)
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether what may be deleted should be deleted at once."""
+        return self._account.is_tight
+
+    def check_room(self, needed_bytes: int) -> None:
+        """Raise KAFKA_STORAGE_ERROR if the cluster has no room for so many bytes."""
+        account = self._account
+        if account.used_bytes + needed_bytes > account.limit_bytes:
+            account.make_room(needed_bytes)
+
+    def append(self, size_bytes: int) -> None:
+        """Count a batch."""
+        used_bytes = self.used_bytes = self.used_bytes + size_bytes + BATCH_OVERHEAD_BYTES
+        partition = self._partition
+        more_bytes = used_bytes - partition.used_bytes
+        if more_bytes > 0:
+            partition.used_bytes = used_bytes
+            self._account.used_bytes += more_bytes
+
+    def shrink_to(self, used_bytes: int) -> None:
+        """Set what the log keeps after it has dropped batches."""
+        if used_bytes != self.used_bytes:
+            self.used_bytes = used_bytes
+            self._partition.count()
+
+    def close(self) -> None:
+        """Count the log no more: it is deleted."""
+        partition = self._partition
+        partition.replicas.remove(self)
+        partition.count()
+        if not partition.replicas:
+            self._account.forget(partition.key)
+
+
+def unlimited_memory(topic_partition: TopicPartition) -> ReplicaMemory:
+    """Return the memory of a log that belongs to no cluster."""
+    return MemoryAccount().open_replica(topic_partition, b"")
