@@ -1,0 +1,197 @@
+"""The fetch sessions of a broker, and which of them go when there are too many.
+
+Mirrors `FetchSession.FetchSessionCache` and `FetchSessionCacheShard`. The slots are shared out among
+eight shards, which new sessions go to in turn; a session's id tells its shard. With fewer than eight
+slots there are no sessions at all.
+
+A full shard makes room for a new session by removing
+
+* the one that was used least recently, if that is more than two minutes ago; else
+* the least valuable one, if the new one is worth as much: a follower's session is worth more than a
+  consumer's, and a session with many partitions more than one with few. A session of a consumer that
+  is younger than two minutes makes room for a follower's only, one of a follower for none.
+
+Deliberate difference: a shard looks through its sessions for the one that goes; Kafka keeps sorted
+trees. A shard has some hundred sessions, and looks only when it is full.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.fetch_session.session import NO_SESSION, FetchSession
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterable
+
+    from broker_sim.fetch_session.cached_partition import CachedPartition
+
+__all__ = ["MIN_EVICTION_MS", "FetchSessionCache", "FetchSessionCacheShard"]
+
+MIN_EVICTION_MS: Final = 120_000
+"""Kafka's `min.incremental.fetch.session.eviction.ms`, which cannot be configured."""
+SHARD_COUNT: Final = 8
+_MAX_INT: Final = (1 << 31) - 1
+
+
+class FetchSessionCacheShard:
+    """Some of the sessions; their ids are from `first_id` up to `end_id`, which is not one."""
+
+    def __init__(
+        self,
+        max_entries: int,
+        first_id: int,
+        end_id: int,
+        choose_id: Callable[[int, int], int],
+        *,
+        eviction_ms: int = MIN_EVICTION_MS,
+    ) -> None:
+        """`choose_id(first_id, end_id)` returns a random id of the range."""
+        self.sessions: dict[int, FetchSession] = {}
+        self.partition_count = 0
+        """Partitions of all sessions."""
+        self.evictions = 0
+        """Sessions that had to make room for others."""
+        self._max_entries = max_entries
+        self._first_id = max(first_id, NO_SESSION + 1)
+        self._end_id = end_id
+        self._choose_id = choose_id
+        self._eviction_ms = eviction_ms
+
+    def maybe_create_session(
+        self,
+        now_ms: int,
+        size: int,
+        make_partitions: Callable[[], Iterable[CachedPartition]],
+        *,
+        privileged: bool,
+        uses_topic_ids: bool,
+    ) -> int:
+        """Return the id of a new session of `size` partitions, `NO_SESSION` if there is no room."""
+        if len(self.sessions) >= self._max_entries and not self._try_evict(
+            privileged, size, now_ms
+        ):
+            return NO_SESSION
+        session = FetchSession(
+            self._new_id(),
+            make_partitions(),
+            privileged=privileged,
+            uses_topic_ids=uses_topic_ids,
+            now_ms=now_ms,
+        )
+        self.sessions[session.session_id] = session
+        self.touch(session, now_ms)
+        return session.session_id
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = self._choose_id(self._first_id, self._end_id)
+            if session_id not in self.sessions:
+                return session_id
+
+    def touch(self, session: FetchSession, now_ms: int) -> None:
+        """Count the session as used now, with the partitions that it has now."""
+        session.last_used_ms = now_ms
+        self.partition_count += len(session) - session.cached_size
+        session.cached_size = len(session)
+        is_old = now_ms - session.creation_ms > self._eviction_ms
+        session.evictable_by_all = is_old
+        session.evictable_by_privileged = is_old or not session.privileged
+
+    def remove(self, session_id: int) -> None:
+        """Forget the session, if there is one with that id."""
+        session = self.sessions.pop(session_id, None)
+        if session is not None:
+            self.partition_count -= session.cached_size
+
+    def _try_evict(self, privileged: bool, size: int, now_ms: int) -> bool:
+        """Remove a session that is worth less than a new one of `size`; return whether there is one."""
+        if not self.sessions:
+            return False
+        stalest = min(self.sessions.values(), key=lambda s: (s.last_used_ms, s.session_id))
+        if now_ms - stalest.last_used_ms > self._eviction_ms:
+            victim = stalest
+        else:
+            evictable = [
+                session
+                for session in self.sessions.values()
+                if (session.evictable_by_privileged if privileged else session.evictable_by_all)
+            ]
+            if not evictable:
+                return False
+            victim = min(evictable, key=_value)
+            if (privileged, size, NO_SESSION) < _value(victim):
+                return False
+        self.remove(victim.session_id)
+        self.evictions += 1
+        return True
+
+
+def _value(session: FetchSession) -> tuple[bool, int, int]:
+    """Return what decides which session is worth more; mirrors `EvictableKey`."""
+    return (session.privileged, session.cached_size, session.session_id)
+
+
+class FetchSessionCache:
+    """All shards. Thread rule: the broker's loop."""
+
+    def __init__(self, slots: int, make_rng: Callable[[], random.Random]) -> None:
+        """`make_rng` is asked when the first session is made: the broker has registered by then."""
+        self._id_range = _MAX_INT // SHARD_COUNT
+        self._shards = [
+            FetchSessionCacheShard(
+                slots // SHARD_COUNT,
+                number * self._id_range,
+                (number + 1) * self._id_range,
+                self._choose_id,
+            )
+            for number in range(SHARD_COUNT)
+        ]
+        self._next = 0
+        self._make_rng = make_rng
+        self._rng: random.Random | None = None
+
+    def _choose_id(self, first_id: int, end_id: int) -> int:
+        if self._rng is None:
+            self._rng = self._make_rng()
+        return self._rng.randrange(first_id, end_id)
+
+    def shard_of(self, session_id: int) -> FetchSessionCacheShard:
+        """Return the shard that a session of this id would be in.
+
+        Raises ApiError with UNKNOWN_SERVER_ERROR for an id that no shard has, as Kafka does.
+        """
+        number = abs(session_id) // self._id_range
+        if number >= (SHARD_COUNT if session_id >= 0 else 1):
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self._shards[number]
+
+    def find(self, session_id: int) -> FetchSession | None:
+        """Return the session of this id, if there is one."""
+        for shard in self._shards:
+            if session_id in shard.sessions:
+                return shard.sessions[session_id]
+        return None
+
+    def next_shard(self) -> FetchSessionCacheShard:
+        """Return the shard for the next new session."""
+        shard = self._shards[self._next]
+        self._next = (self._next + 1) % SHARD_COUNT
+        return shard
+
+    @property
+    def session_count(self) -> int:
+        """Sessions; Kafka's `NumIncrementalFetchSessions`."""
+        return sum(len(shard.sessions) for shard in self._shards)
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions of all sessions; Kafka's `NumIncrementalFetchPartitionsCached`."""
+        return sum(shard.partition_count for shard in self._shards)
+
+    @property
+    def evictions(self) -> int:
+        """Sessions that had to make room; Kafka's `IncrementalFetchSessionEvictionsPerSec` counts them."""
+        return sum(shard.evictions for shard in self._shards)

@@ -1,0 +1,400 @@
+"""One classic group: its members, its generation and its state; mirrors `ClassicGroup`.
+
+What it knows and may do, without waits and without I/O; `Rebalance` moves it on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group import record_messages
+from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.protocol_votes import ProtocolSupporters, choose_protocol
+from broker_sim.group.classic.subscribed_topics import topics_of_members
+from broker_sim.group.group import CLASSIC, OffsetExpiration
+from broker_sim.group.records import GroupRecord
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim.group.classic.classic_member import (
+        ClassicMember,
+        JoinResponder,
+        MemberProtocol,
+    )
+    from broker_sim.group.classic.delayed_heartbeat import DelayedHeartbeat
+    from broker_sim.group.classic.delayed_join import DelayedJoin
+    from broker_sim.group.classic.delayed_sync import DelayedSync
+    from purgatory import Clock
+
+__all__ = ["CONSUMER_PROTOCOL_TYPE", "ClassicGroup", "GroupSessions"]
+
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
+
+
+class GroupSessions(Protocol):
+    """What keeps the sessions of a group's members."""
+
+    def keep_alive(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """Begin the member's session anew."""
+
+    def start(self, group: ClassicGroup) -> None:
+        """Begin the sessions of all members of a group that was loaded."""
+
+    def stop(self, group: ClassicGroup) -> None:
+        """Answer what is parked and stop all waits of a group that leaves this coordinator."""
+
+
+class ClassicGroup:
+    """A group of the classic protocol; a `broker_sim.group.group.Group`.
+
+    No operation on one member looks at the others, except where a generation begins or ends.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_sessions",
+        "_supporters",
+        "awaiting_join_count",
+        "generation_id",
+        "group_id",
+        "join_operation",
+        "leader_id",
+        "members",
+        "new_member_added",
+        "pending_join_members",
+        "pending_sync_members",
+        "previous_state",
+        "protocol_name",
+        "protocol_type_or_none",
+        "state",
+        "state_timestamp_ms",
+        "static_members",
+        "subscribed_topics",
+        "sync_operation",
+    )
+
+    group_type: ClassVar[str] = CLASSIC
+
+    def __init__(
+        self,
+        group_id: str,
+        clock: Clock,
+        sessions: GroupSessions,
+        *,
+        state: ClassicGroupState = EMPTY,
+        generation_id: int = 0,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+        leader_id: str | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self._clock = clock
+        self._sessions = sessions
+        self.state = state
+        self.previous_state = DEAD
+        self.state_timestamp_ms: int | None = clock.wall_clock_ms()
+        """When it came to its state; None where an old record does not say."""
+        self.generation_id = generation_id
+        self.protocol_type_or_none = protocol_type
+        self.protocol_name = protocol_name
+        self.leader_id = leader_id
+        self.members: dict[str, ClassicMember] = {}
+        self.static_members: dict[str, str] = {}
+        """Member ids by group instance id."""
+        self.pending_join_members: dict[str, DelayedHeartbeat] = {}
+        """Ids that were given out and have not joined yet (KIP-394), and how long they may."""
+        self.pending_sync_members: set[str] = set()
+        self.awaiting_join_count = 0
+        self.new_member_added = False
+        """Whether somebody has come since the current initial delay began."""
+        self.subscribed_topics: frozenset[str] | None = None
+        """All topics that members want; None where the coordinator cannot know."""
+        self.join_operation: DelayedJoin | None = None
+        self.sync_operation: DelayedSync | None = None
+        self._supporters = ProtocolSupporters()
+
+    # -- what it is --------------------------------------------------------------------------------
+
+    @property
+    def protocol_type(self) -> str:
+        """What its members are, such as `consumer`; "" for a group without members so far."""
+        return self.protocol_type_or_none or ""
+
+    @property
+    def state_name(self) -> str:
+        """Its state as ListGroups calls it."""
+        return self.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is in the state Empty; a group whose members are pending is."""
+        return self.state is EMPTY
+
+    @property
+    def member_count(self) -> int:
+        """How many members it has, without pending ones."""
+        return len(self.members)
+
+    @property
+    def has_all_members_joined(self) -> bool:
+        """Whether all members' joins are parked, and no one is pending."""
+        return len(self.members) == self.awaiting_join_count and not self.pending_join_members
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        """Whether its members are consumers, whose subscriptions can be read."""
+        return self.protocol_type_or_none == CONSUMER_PROTOCOL_TYPE
+
+    @property
+    def can_rebalance(self) -> bool:
+        """Whether a rebalance can begin now."""
+        return PREPARING_REBALANCE.can_follow(self.state)
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest rebalance timeout of a member; O(members)."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def is_leader(self, member_id: str) -> bool:
+        """Return whether that member assigns."""
+        return self.leader_id == member_id
+
+    def supports_protocols(self, protocol_type: str, protocols: Sequence[MemberProtocol]) -> bool:
+        """Return whether somebody of that type, with those protocols, can be a member."""
+        if self.state is EMPTY:
+            return bool(protocol_type) and bool(protocols)
+        return self.protocol_type_or_none == protocol_type and any(
+            self._supporters.are_all(protocol.name, len(self.members)) for protocol in protocols
+        )
+
+    # -- members -----------------------------------------------------------------------------------
+
+    def add(
+        self, member: ClassicMember, protocol_type: str, respond: JoinResponder | None = None
+    ) -> None:
+        """Add a member, whose join is parked if `respond` is given. The first sets the type."""
+        member_id = member.member_id
+        if not self.members:
+            self.protocol_type_or_none = protocol_type
+        if member.group_instance_id is not None:
+            assert member.group_instance_id not in self.static_members
+            self.static_members[member.group_instance_id] = member_id
+        if self.leader_id is None:
+            self.leader_id = member_id
+        self.members[member_id] = member
+        self._supporters.add(member.protocols)
+        self._park_join(member, respond)
+        self.pending_join_members.pop(member_id, None)
+
+    def remove(self, member_id: str) -> None:
+        """Remove a member or a pending one; does nothing for others. Another becomes the leader."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._supporters.remove(member.protocols)
+            if member.is_awaiting_join:
+                self.awaiting_join_count -= 1
+            if member.group_instance_id is not None:
+                del self.static_members[member.group_instance_id]
+        if self.is_leader(member_id):
+            self.leader_id = next(iter(self.members), None)
+        self.pending_join_members.pop(member_id, None)
+        self.pending_sync_members.discard(member_id)
+
+    def replace_static_member(
+        self, group_instance_id: str, old_member_id: str, new_member_id: str
+    ) -> ClassicMember:
+        """Give a static member's place to its successor, and return that."""
+        old = self.members.pop(old_member_id)
+        new = old.successor(new_member_id)
+        assert not old.is_awaiting_join, "answer the old member first"
+        self.members[new_member_id] = new
+        if self.is_leader(old_member_id):
+            self.leader_id = new_member_id
+        self.static_members[group_instance_id] = new_member_id
+        return new
+
+    def update_member(
+        self,
+        member: ClassicMember,
+        protocols: Sequence[MemberProtocol],
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        respond: JoinResponder | None,
+    ) -> None:
+        """Take over what a member's new join says, and park that join if `respond` is given."""
+        self._supporters.remove(member.protocols)
+        member.protocols = tuple(protocols)
+        self._supporters.add(member.protocols)
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+        self._park_join(member, respond)
+
+    def _park_join(self, member: ClassicMember, respond: JoinResponder | None) -> None:
+        self.awaiting_join_count += (respond is not None) - member.is_awaiting_join
+        member.respond_to_join = respond
+
+    def answer_join(self, member: ClassicMember, response: messages.JoinGroupResponse) -> None:
+        """Answer the member's parked join, if there is one."""
+        respond = member.respond_to_join
+        if respond is not None:
+            self._park_join(member, None)
+            respond(response)
+
+    @staticmethod
+    def answer_sync(member: ClassicMember, response: messages.SyncGroupResponse) -> bool:
+        """Answer the member's parked sync; returns whether there was one."""
+        respond = member.respond_to_sync
+        if respond is None:
+            return False
+        member.respond_to_sync = None
+        respond(response)
+        return True
+
+    def elect_joined_leader(self) -> bool:
+        """Return whether a member whose join is parked leads; elect one if the leader has none."""
+        leader = self.members.get(self.leader_id or "")
+        if leader is None or leader.is_awaiting_join:
+            return leader is not None
+        successor = next((each for each in self.members.values() if each.is_awaiting_join), leader)
+        self.leader_id = successor.member_id
+        return successor is not leader
+
+    # -- generations -------------------------------------------------------------------------------
+
+    def transition_to(self, state: ClassicGroupState) -> None:
+        """Change the state."""
+        assert state.can_follow(self.state), f"{self.group_id}: from {self.state} to {state}"
+        self.previous_state = self.state
+        self.state = state
+        self.state_timestamp_ms = self._clock.wall_clock_ms()
+
+    def select_protocol(self) -> str:
+        """Return the protocol that the members would choose now; there must be members."""
+        candidates = self._supporters.candidates(len(self.members))
+        return choose_protocol(self.members.values(), candidates)
+
+    def init_next_generation(self) -> None:
+        """Begin the next generation with the members there are."""
+        self.generation_id += 1
+        self.protocol_name = self.select_protocol() if self.members else None
+        self.update_subscribed_topics()
+        self.transition_to(COMPLETING_REBALANCE if self.members else EMPTY)
+        self.pending_sync_members.clear()
+
+    def update_subscribed_topics(self) -> None:
+        """Read the topics out of the members' subscriptions, as far as these can be read."""
+        self.subscribed_topics = None
+        if self.uses_consumer_protocol:
+            self.subscribed_topics = topics_of_members(self.members.values(), self.protocol_name)
+
+    # -- checks ------------------------------------------------------------------------------------
+
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> ClassicMember:
+        """Return the member. Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if it was replaced."""
+        if group_instance_id is not None:
+            known_id = self.static_members.get(group_instance_id)
+            if known_id is not None and known_id != member_id:
+                raise ApiError(ErrorCode.FENCED_INSTANCE_ID)
+            if known_id is None:
+                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return member
+
+    def validate_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_id_or_member_epoch: int,
+        is_transactional: bool,
+        api_version: int,  # noqa: ARG002 - only other kinds of groups ask
+    ) -> None:
+        """Check that this member may commit, and keep its session alive.
+
+        An empty group takes commits without a generation; those of transactions need no member, and
+        do not mind a rebalance.
+        """
+        generation_id = generation_id_or_member_epoch
+        if self.state is DEAD:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if generation_id < 0 and self.state is EMPTY:
+            return
+        member = None
+        if generation_id >= 0 or member_id or group_instance_id is not None:
+            member = self.validate_member(member_id, group_instance_id)
+            if generation_id != self.generation_id:
+                raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+        elif not is_transactional:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if is_transactional:
+            return
+        if self.state is COMPLETING_REBALANCE:
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
+        if member is not None and self.state in {STABLE, PREPARING_REBALANCE}:
+            self._sessions.keep_alive(self, member)
+
+    def validate_offset_fetch(
+        self,
+        member_id: str | None,  # noqa: ARG002 - only other kinds of groups ask
+        member_epoch: int,  # noqa: ARG002
+    ) -> None:
+        """Check that offsets may be fetched: GROUP_ID_NOT_FOUND once it is dead."""
+        if self.state is DEAD:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is in dead state.")
+
+    def validate_offset_delete(self) -> None:
+        """Check that offsets may be deleted; only consumers' subscriptions tell which are in use."""
+        self.validate_offset_fetch(None, -1)
+        if self.state is not EMPTY and not self.uses_consumer_protocol:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+
+    def validate_delete_group(self) -> None:
+        """Check that the group may be deleted: only an empty one."""
+        self.validate_offset_fetch(None, -1)
+        if self.state is not EMPTY:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+
+    def is_subscribed_to_topic(self, topic: str) -> bool:
+        """Return whether a member wants the topic; of consumers that cannot be read, each does."""
+        if self.subscribed_topics is None:
+            return self.uses_consumer_protocol
+        return topic in self.subscribed_topics
+
+    def offset_expiration(self) -> OffsetExpiration | None:
+        """Return from when on offsets expire: since it is empty, or since their commit."""
+        if self.protocol_type_or_none is None:
+            return OffsetExpiration(None)
+        if self.state is EMPTY:
+            return OffsetExpiration(self.state_timestamp_ms)
+        if self.state is STABLE and self.subscribed_topics is not None:
+            return OffsetExpiration(None)
+        return None
+
+    def describe(self) -> messages.DescribeGroupsResponse.DescribedGroup:
+        """Return what DescribeGroups answers; what members chose is shown while it is stable."""
+        response = messages.DescribeGroupsResponse
+        name = self.protocol_name if self.state is STABLE else None
+        return response.DescribedGroup(
+            group_id=self.group_id,
+            group_state=self.state_name,
+            protocol_type=self.protocol_type,
+            protocol_data=name or "",
+            members=[member.describe(name) for member in self.members.values()],
+        )
+
+    def tombstones(self) -> Sequence[GroupRecord]:
+        """Return the record that deletes the group."""
+        return [GroupRecord(record_messages.GroupMetadataKey(self.group_id), None)]
+
+    def on_loaded(self) -> None:
+        """Begin the sessions of all members."""
+        self._sessions.start(self)
+
+    def on_unloaded(self) -> None:
+        """Answer what is parked with NOT_COORDINATOR, and stop all waits."""
+        self._sessions.stop(self)

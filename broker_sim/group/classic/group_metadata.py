@@ -1,0 +1,109 @@
+"""A classic group as a record of `__consumer_offsets`, and back.
+
+Mirrors `GroupCoordinatorRecordHelpers.newGroupMetadataRecord` and the replay of `GroupMetadataValue`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.group import record_messages
+from broker_sim.group.classic.classic_group import ClassicGroup
+from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
+from broker_sim.group.records import GroupRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker_sim.group.classic.classic_group import GroupSessions
+    from purgatory import Clock
+
+__all__ = ["empty_group_record", "group_record", "restored_group"]
+
+NO_TIMESTAMP: Final = -1
+NO_TIMEOUT: Final = -1
+Value = record_messages.GroupMetadataValue
+
+
+def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupRecord:
+    """Return the record of the group's current generation with these assignments by member."""
+    members = [
+        Value.MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout_ms,
+            session_timeout=member.session_timeout_ms,
+            subscription=member.metadata(group.protocol_name),
+            assignment=assignments[member.member_id],
+        )
+        for member in group.members.values()
+    ]
+    value = Value(
+        protocol_type=group.protocol_type,
+        generation=group.generation_id,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=_timestamp(group),
+        members=members,
+    )
+    return GroupRecord(record_messages.GroupMetadataKey(group.group_id), value)
+
+
+def empty_group_record(group: ClassicGroup) -> GroupRecord:
+    """Return the record of a new group, which has had no generation yet."""
+    value = Value(
+        protocol_type="",
+        generation=0,
+        protocol=None,
+        leader=None,
+        current_state_timestamp=_timestamp(group),
+        members=[],
+    )
+    return GroupRecord(record_messages.GroupMetadataKey(group.group_id), value)
+
+
+def _timestamp(group: ClassicGroup) -> int:
+    return NO_TIMESTAMP if group.state_timestamp_ms is None else group.state_timestamp_ms
+
+
+def restored_group(
+    group_id: str, value: record_messages.GroupMetadataValue, clock: Clock, sessions: GroupSessions
+) -> ClassicGroup:
+    """Return the group as the record has it: stable with its members, or empty.
+
+    Of each member's protocols only the chosen one is known.
+    """
+    group = ClassicGroup(
+        group_id,
+        clock,
+        sessions,
+        state=ClassicGroupState.STABLE if value.members else ClassicGroupState.EMPTY,
+        generation_id=value.generation,
+        protocol_type=value.protocol_type or None,
+        protocol_name=value.protocol,
+        leader_id=value.leader,
+    )
+    timestamp_ms = value.current_state_timestamp
+    group.state_timestamp_ms = None if timestamp_ms == NO_TIMESTAMP else timestamp_ms
+    for member in value.members:
+        timeout_ms = member.rebalance_timeout
+        group.add(
+            ClassicMember(
+                member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=(
+                    member.session_timeout if timeout_ms == NO_TIMEOUT else timeout_ms
+                ),
+                session_timeout_ms=member.session_timeout,
+                protocols=[MemberProtocol(value.protocol or "", bytes(member.subscription))],
+                assignment=bytes(member.assignment),
+            ),
+            value.protocol_type,
+        )
+    group.update_subscribed_topics()
+    return group

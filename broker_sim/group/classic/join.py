@@ -1,0 +1,279 @@
+"""JoinGroup at the coordinator; mirrors `GroupMetadataManager.classicGroupJoin`.
+
+Who joins may be: a new dynamic member, which is given an id and asked to come again with it (KIP-394);
+a new static member, or one that comes back and takes the place of its former self (KIP-345); a pending
+member that comes again; a member that joins the next generation.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
+from broker_sim.group.classic.group_metadata import group_record
+from broker_sim.group.classic.rebalance import join_response
+from broker_sim.group.classic.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim.group.classic.classic_group import ClassicGroup
+    from broker_sim.group.classic.classic_member import JoinResponder
+    from broker_sim.group.classic.rebalance import Rebalance
+    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.shard import GroupShard
+
+__all__ = ["JoinRequest", "Joins"]
+
+EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
+UNKNOWN_MEMBER_ID = ""
+KNOWN_MEMBER_ID_VERSION = 4
+SKIP_ASSIGNMENT_VERSION = 9
+
+
+class JoinRequest:
+    """A JoinGroup: what it says, who sent it, and how to answer it."""
+
+    __slots__ = ("client", "message", "protocols", "respond")
+
+    def __init__(
+        self, message: messages.JoinGroupRequest, client: GroupClient, respond: JoinResponder
+    ) -> None:
+        self.message = message
+        self.client = client
+        self.respond = respond
+        # Copies: the bytes of a request are parts of the frame that they came in.
+        self.protocols: Sequence[MemberProtocol] = tuple(
+            MemberProtocol(protocol.name, bytes(protocol.metadata))
+            for protocol in message.protocols
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why the client joins, if it says so (KIP-800)."""
+        return self.message.reason or "not provided"
+
+    def refuse(self, error_code: ErrorCode, member_id: str = UNKNOWN_MEMBER_ID) -> None:
+        """Answer with an error."""
+        self.respond(messages.JoinGroupResponse(error_code=error_code, member_id=member_id))
+
+
+class Joins:
+    """Lets members into the groups of a shard."""
+
+    def __init__(self, shard: GroupShard, rebalance: Rebalance) -> None:
+        self._shard = shard
+        self._rebalance = rebalance
+
+    def join(self, group: ClassicGroup, request: JoinRequest) -> None:
+        """Answer the request, now or when the next generation begins."""
+        member_id = request.message.member_id
+        if not self._accepts(group, member_id):
+            self._drop(group, member_id)
+            request.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        elif group.state is DEAD:
+            request.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id)
+        elif not group.supports_protocols(request.message.protocol_type, request.protocols):
+            request.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
+        elif member_id == UNKNOWN_MEMBER_ID:
+            self._join_new_member(group, request)
+        else:
+            self._join_known_member(group, request)
+
+    def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
+        """Return whether there is room for it.
+
+        While members join, those count that have: members of the last generation may not come back,
+        and if there are too many of them the last ones have to go.
+        """
+        if group.state in {EMPTY, DEAD}:
+            return True
+        size = self._shard.environment.config.group_max_size
+        member = group.members.get(member_id)
+        if group.state is PREPARING_REBALANCE:
+            if member is not None and member.is_awaiting_join:
+                return True
+            return group.awaiting_join_count < size
+        return member is not None or len(group.members) < size
+
+    def _drop(self, group: ClassicGroup, member_id: str) -> None:
+        """Remove a member that there is no room for."""
+        member = group.members.get(member_id)
+        if member is not None:
+            self._rebalance.sessions.end(group, member)
+        self._rebalance.sessions.end_pending(group, member_id)
+        group.remove(member_id)
+
+    # -- new members ----------------------------------------------------------------------------
+
+    def _join_new_member(self, group: ClassicGroup, request: JoinRequest) -> None:
+        instance_id = request.message.group_instance_id
+        client = request.client
+        prefix = client.client_id if instance_id is None else instance_id
+        random_bits = self._shard.environment.random.getrandbits(128)
+        member_id = f"{prefix}-{uuid.UUID(int=random_bits, version=4)}"
+        if instance_id is not None:
+            known_id = group.static_members.get(instance_id)
+            if known_id is None:
+                self._add(group, request, member_id)
+            else:
+                self._replace_static_member(group, request, known_id, member_id)
+        elif client.api_version >= KNOWN_MEMBER_ID_VERSION:
+            self._rebalance.sessions.begin_pending(
+                group, member_id, request.message.session_timeout_ms, client.client_id
+            )
+            request.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        else:
+            self._add(group, request, member_id)
+
+    def _add(self, group: ClassicGroup, request: JoinRequest, member_id: str) -> None:
+        """Add a member and begin a rebalance."""
+        message = request.message
+        member = ClassicMember(
+            member_id,
+            group_instance_id=message.group_instance_id,
+            client_id=request.client.client_id,
+            client_host=request.client.client_host,
+            rebalance_timeout_ms=message.rebalance_timeout_ms,
+            session_timeout_ms=message.session_timeout_ms,
+            protocols=request.protocols,
+        )
+        member.is_new = True
+        if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
+            group.new_member_added = True
+        self._rebalance.sessions.end_pending(group, member_id)
+        group.add(member, message.protocol_type, request.respond)
+        self._rebalance.sessions.begin(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
+        self._rebalance.prepare_or_complete(
+            group, f"adding new member {member_id}; client reason: {request.reason}"
+        )
+
+    # -- static members that come back ------------------------------------------------------------
+
+    def _replace_static_member(
+        self, group: ClassicGroup, request: JoinRequest, old_id: str, new_id: str
+    ) -> None:
+        """Give the member's place to its successor, and fence it."""
+        message = request.message
+        assert message.group_instance_id is not None
+        leader_before = group.leader_id or ""
+        member = self._fence(group, message.group_instance_id, old_id, new_id)
+        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        group.update_member(
+            member,
+            request.protocols,
+            message.rebalance_timeout_ms,
+            message.session_timeout_ms,
+            request.respond,
+        )
+        if group.state is COMPLETING_REBALANCE:
+            # The leader may be assigning to the old id.
+            self._rebalance.prepare(group, f"updating static member {new_id}")
+        elif group.state is not STABLE:
+            self._rebalance.maybe_complete(group)
+        elif group.select_protocol() != group.protocol_name:
+            self._rebalance.prepare_or_complete(group, f"static member {new_id} joined anew")
+        else:
+            self._store_replacement(group, request, member, old_id, before, leader_before)
+
+    def _fence(
+        self, group: ClassicGroup, instance_id: str, old_id: str, new_id: str
+    ) -> ClassicMember:
+        old = group.members[old_id]
+        fenced = ErrorCode.FENCED_INSTANCE_ID
+        group.answer_join(old, messages.JoinGroupResponse(error_code=fenced, member_id=old_id))
+        group.answer_sync(old, messages.SyncGroupResponse(error_code=fenced))
+        self._rebalance.sessions.end(group, old)
+        member = group.replace_static_member(instance_id, old_id, new_id)
+        self._rebalance.sessions.begin(group, member)
+        return member
+
+    def _store_replacement(
+        self,
+        group: ClassicGroup,
+        request: JoinRequest,
+        member: ClassicMember,
+        old_id: str,
+        before: tuple[Sequence[MemberProtocol], int, int],
+        leader_before: str,
+    ) -> None:
+        """Let the successor go on in the generation, without a rebalance, once that is written."""
+        can_skip = request.client.api_version >= SKIP_ASSIGNMENT_VERSION
+        instance_id = member.group_instance_id
+        assert instance_id is not None
+
+        def stored(error_code: ErrorCode) -> None:
+            is_leader = can_skip and group.is_leader(member.member_id)
+            if not error_code:
+                # Before version 9 the leader must not learn that it leads: it would assign.
+                response = join_response(
+                    group,
+                    member.member_id,
+                    with_members=is_leader and group.state is not PREPARING_REBALANCE,
+                    leader_id=None if can_skip else leader_before,
+                    skip_assignment=is_leader,
+                )
+                group.answer_join(member, response)
+                return
+            if group.static_members.get(instance_id) == member.member_id:
+                group.update_member(member, *before, None)
+                self._rebalance.sessions.end(group, member)
+                old = group.replace_static_member(instance_id, member.member_id, old_id)
+                self._rebalance.sessions.begin(group, old)
+            response = join_response(
+                group, UNKNOWN_MEMBER_ID, with_members=False, leader_id=leader_before
+            )
+            response.error_code = error_code
+            request.respond(response)
+
+        assignments = {each.member_id: each.assignment for each in group.members.values()}
+        self._shard.write([group_record(group, assignments)], stored, replay=False)
+
+    # -- known members ----------------------------------------------------------------------------
+
+    def _join_known_member(self, group: ClassicGroup, request: JoinRequest) -> None:
+        message = request.message
+        member_id = message.member_id
+        if member_id in group.pending_join_members:
+            if message.group_instance_id is not None:
+                request.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+            else:
+                self._add(group, request, member_id)
+            return
+        try:
+            member = group.validate_member(member_id, message.group_instance_id)
+        except ApiError as error:
+            request.refuse(error.error_code, member_id)
+            return
+        if group.state is EMPTY:
+            request.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
+        elif self._has_missed_nothing(group, member, request):
+            is_leader = group.is_leader(member_id)
+            request.respond(join_response(group, member_id, with_members=is_leader))
+        else:
+            group.update_member(
+                member,
+                request.protocols,
+                message.rebalance_timeout_ms,
+                message.session_timeout_ms,
+                request.respond,
+            )
+            self._rebalance.prepare_or_complete(
+                group, f"member {member_id} joins again; client reason: {request.reason}"
+            )
+
+    @staticmethod
+    def _has_missed_nothing(
+        group: ClassicGroup, member: ClassicMember, request: JoinRequest
+    ) -> bool:
+        """Return whether the current generation is an answer: the member may not have got it.
+
+        The leader of a stable group joins because it wants to assign anew.
+        """
+        if group.state is PREPARING_REBALANCE or member.protocols != request.protocols:
+            return False
+        return group.state is COMPLETING_REBALANCE or not group.is_leader(member.member_id)

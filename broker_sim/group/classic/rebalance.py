@@ -1,0 +1,310 @@
+"""How a group comes from one generation to the next; mirrors the rebalances of `GroupMetadataManager`.
+
+A rebalance begins (A) when a member comes, changes, leaves or is lost. Members learn of it from their
+heartbeats and join again. It ends (B) when all have joined or the rebalance timeout is over; who is
+missing then is removed, unless it is static. The leader gets all members, and its SyncGroup brings the
+assignments (C), for which the SyncGroups of the others wait.
+
+The first generation of an empty group begins after `group.initial.rebalance.delay.ms` instead, which
+is extended while members come, at most to the rebalance timeout.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ErrorCode
+from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.classic_member import EMPTY_ASSIGNMENT
+from broker_sim.group.classic.delayed_join import DelayedJoin, InitialDelayedJoin
+from broker_sim.group.classic.delayed_sync import DelayedSync
+from broker_sim.group.classic.group_metadata import group_record
+from broker_sim.group.classic.sessions import MemberSessions
+from broker_sim.group.keys import GroupKey
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker_sim.group.classic.classic_group import ClassicGroup
+    from broker_sim.group.classic.classic_member import ClassicMember
+    from broker_sim.group.shard import GroupShard
+
+__all__ = ["Rebalance", "join_response"]
+
+EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
+
+
+def join_response(
+    group: ClassicGroup,
+    member_id: str,
+    *,
+    with_members: bool,
+    leader_id: str | None = None,
+    skip_assignment: bool = False,
+) -> messages.JoinGroupResponse:
+    """Return what tells a member the current generation; the leader's own id unless given."""
+    response = messages.JoinGroupResponse
+    members = []
+    if with_members:
+        members = [
+            response.JoinGroupResponseMember(
+                member.member_id, member.group_instance_id, member.metadata(group.protocol_name)
+            )
+            for member in group.members.values()
+        ]
+    return response(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type_or_none,
+        protocol_name=group.protocol_name,
+        leader=(group.leader_id or "") if leader_id is None else leader_id,
+        skip_assignment=skip_assignment,
+        member_id=member_id,
+        members=members,
+    )
+
+
+class Rebalance:
+    """Moves the groups of a shard on. It is their `JoinPhase` and keeps their sessions."""
+
+    def __init__(self, shard: GroupShard) -> None:
+        self._shard = shard
+        self._purgatory = shard.environment.rebalance
+        self.sessions = MemberSessions(shard.environment.heartbeat, self._expire_heartbeat)
+
+    # -- sessions: what a group asks for --------------------------------------------------------
+
+    def keep_alive(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """Begin the member's session anew."""
+        self.sessions.begin(group, member)
+
+    def start(self, group: ClassicGroup) -> None:
+        """Begin the sessions of a group that was loaded; one that is too large must rebalance."""
+        self.start_sessions(group)
+        if len(group.members) > self._shard.environment.config.group_max_size:
+            self.prepare(group, "the group was loaded and is over capacity")
+
+    def start_sessions(self, group: ClassicGroup) -> None:
+        """Begin the sessions of a group's members."""
+        for member in group.members.values():
+            self.sessions.begin(group, member)
+
+    def stop(self, group: ClassicGroup) -> None:
+        """Answer what is parked with NOT_COORDINATOR, and stop all waits."""
+        group.transition_to(DEAD)
+        self.answer_all(group, ErrorCode.NOT_COORDINATOR)
+        self.stop_waits(group)
+
+    @staticmethod
+    def answer_all(group: ClassicGroup, error_code: ErrorCode) -> None:
+        """Answer the parked requests of all members with that error."""
+        for member in group.members.values():
+            group.answer_join(
+                member,
+                messages.JoinGroupResponse(error_code=error_code, member_id=member.member_id),
+            )
+            group.answer_sync(member, messages.SyncGroupResponse(error_code=error_code))
+
+    def stop_waits(self, group: ClassicGroup) -> None:
+        """End all operations of a group that is no longer here, without an answer."""
+        self.sessions.end_all(group)
+        group.pending_sync_members.clear()
+        operation, group.join_operation = group.join_operation, None
+        if operation is not None:
+            operation.is_over = True
+        self._purgatory.check_and_complete(GroupKey(group.group_id))
+
+    def _expire_heartbeat(self, group: ClassicGroup, member_id: str) -> None:
+        """Remove a member, or a pending one, that was not heard of in time."""
+        member = group.members.get(member_id)
+        if member_id in group.pending_join_members:
+            group.remove(member_id)
+            if group.state is PREPARING_REBALANCE and group.has_all_members_joined:
+                self._end_join_phase(group)
+        elif member is not None and not member.has_satisfied_heartbeat:
+            self._log(group, "member failed, removing it", member=member_id)
+            self.answer_unknown_member(group, member)
+            group.remove(member_id)
+            if group.state in {STABLE, COMPLETING_REBALANCE}:
+                self.prepare(group, f"removing member {member_id} on heartbeat expiration")
+            elif group.state is PREPARING_REBALANCE and group.has_all_members_joined:
+                self._end_join_phase(group)
+
+    @staticmethod
+    def answer_unknown_member(group: ClassicGroup, member: ClassicMember) -> None:
+        """Answer the parked join of a member that is being removed, so that it can join again."""
+        group.answer_join(
+            member, messages.JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+        )
+
+    # -- A: a rebalance begins --------------------------------------------------------------------
+
+    def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
+        """Begin a rebalance, or end the one that is under way if all have joined."""
+        if group.can_rebalance:
+            self.prepare(group, reason)
+        else:
+            self.maybe_complete(group)
+
+    def prepare(self, group: ClassicGroup, reason: str) -> None:
+        """Begin a rebalance."""
+        if group.state is COMPLETING_REBALANCE:
+            self._reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        group.pending_sync_members.clear()
+        self._purgatory.check_and_complete(GroupKey(group.group_id))
+        is_initial = group.state is EMPTY
+        group.transition_to(PREPARING_REBALANCE)
+        self._log(group, "preparing to rebalance", reason=reason)
+        timeout_ms = group.rebalance_timeout_ms
+        if is_initial:
+            delay_ms = self._shard.environment.config.group_initial_rebalance_delay_ms
+            remaining_ms = max(timeout_ms - delay_ms, 0)
+            self._park(group, InitialDelayedJoin(delay_ms, remaining_ms, group, self))
+        else:
+            self._park(group, DelayedJoin(timeout_ms, group, self))
+
+    def _park(self, group: ClassicGroup, operation: DelayedJoin) -> None:
+        group.join_operation = operation
+        self._purgatory.try_complete_else_watch(operation, [GroupKey(group.group_id)])
+
+    # -- B: it ends -------------------------------------------------------------------------------
+
+    def maybe_complete(self, group: ClassicGroup) -> None:
+        """End the joining if all have joined, but not the initial delay."""
+        if (
+            group.state is PREPARING_REBALANCE
+            and group.previous_state is not EMPTY
+            and group.has_all_members_joined
+        ):
+            self._end_join_phase(group)
+
+    def _end_join_phase(self, group: ClassicGroup) -> None:
+        operation = group.join_operation
+        assert operation is not None, "a group that prepares a rebalance waits for its members"
+        operation.is_over = True
+        self._purgatory.check_and_complete(GroupKey(group.group_id))
+
+    def extend_initial_join(self, group: ClassicGroup, operation: InitialDelayedJoin) -> None:
+        """Wait on if members have come meanwhile and there is time left, else end the joining."""
+        remaining_ms = operation.remaining_ms
+        if not group.new_member_added or remaining_ms == 0:
+            self.complete_join(group)
+            return
+        group.new_member_added = False
+        longest_ms = self._shard.environment.config.group_initial_rebalance_delay_ms
+        self._park(
+            group,
+            InitialDelayedJoin(
+                min(longest_ms, remaining_ms),
+                max(remaining_ms - operation.delay_ms, 0),
+                group,
+                self,
+            ),
+        )
+
+    def complete_join(self, group: ClassicGroup) -> None:
+        """Begin the next generation with those who have joined, and tell them.
+
+        Dynamic members that are missing are removed. If nobody has joined, but static members are
+        known, the group waits for them once more.
+        """
+        group.join_operation = None
+        self._remove_missing_members(group)
+        if group.members and not group.elect_joined_leader():
+            self._log(group, "could not complete the rebalance: no members rejoined")
+            self._park(group, DelayedJoin(group.rebalance_timeout_ms, group, self))
+            return
+        group.init_next_generation()
+        if not group.members:
+            self._log(group, "the group is now empty")
+            self._shard.write([group_record(group, {})], _ignore, replay=False)
+            return
+        self._log(group, "stabilized", members=len(group.members))
+        for member in group.members.values():
+            is_leader = group.is_leader(member.member_id)
+            response = join_response(group, member.member_id, with_members=is_leader)
+            group.answer_join(member, response)
+            self.sessions.begin(group, member)
+            member.is_new = False
+        group.pending_sync_members.update(group.members)
+        group.sync_operation = DelayedSync(group.rebalance_timeout_ms, group, self._expire_sync)
+        self._purgatory.try_complete_else_watch(group.sync_operation, [GroupKey(group.group_id)])
+
+    def _remove_missing_members(self, group: ClassicGroup) -> None:
+        missing = [
+            member
+            for member in group.members.values()
+            if not member.is_awaiting_join and not member.is_static
+        ]
+        for member in missing:
+            group.remove(member.member_id)
+            self.sessions.end(group, member)
+        if missing:
+            self._log(group, "removed members that have not rejoined", members=len(missing))
+
+    # -- C: the assignments -----------------------------------------------------------------------
+
+    def sync_received(self, group: ClassicGroup, member_id: str) -> None:
+        """Wait no longer for that member's SyncGroup."""
+        group.pending_sync_members.discard(member_id)
+        if not group.pending_sync_members:
+            self._purgatory.check_and_complete(GroupKey(group.group_id))
+
+    def store_assignments(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
+        """Write the leader's assignments; once they are committed, all members get theirs."""
+        generation_id = group.generation_id
+        complete = {
+            member_id: assignments.get(member_id, EMPTY_ASSIGNMENT) for member_id in group.members
+        }
+
+        def stored(error_code: ErrorCode) -> None:
+            # A rebalance may have begun meanwhile, or another generation.
+            if group.state is not COMPLETING_REBALANCE or group.generation_id != generation_id:
+                return
+            if error_code:
+                self._reset_assignments(group, error_code)
+                self.prepare_or_complete(group, f"error {error_code.name} when storing assignments")
+                return
+            for member in group.members.values():
+                member.assignment = complete.get(member.member_id, EMPTY_ASSIGNMENT)
+            self._answer_syncs(group, ErrorCode.NONE)
+            group.transition_to(STABLE)
+
+        self._shard.write([group_record(group, complete)], stored, replay=False)
+
+    def _reset_assignments(self, group: ClassicGroup, error_code: ErrorCode) -> None:
+        for member in group.members.values():
+            member.assignment = EMPTY_ASSIGNMENT
+        self._answer_syncs(group, error_code)
+
+    def _answer_syncs(self, group: ClassicGroup, error_code: ErrorCode) -> None:
+        for member in group.members.values():
+            response = messages.SyncGroupResponse(
+                error_code=error_code, assignment=member.assignment
+            )
+            if not error_code:
+                response.protocol_type = group.protocol_type_or_none
+                response.protocol_name = group.protocol_name
+            if group.answer_sync(member, response):
+                # Its session may have ended while the sync was parked, which did not count.
+                self.sessions.begin(group, member)
+
+    def _expire_sync(self, group: ClassicGroup, generation_id: int) -> None:
+        """Remove the members that have not asked for their assignments in time."""
+        missing = list(group.pending_sync_members)
+        if generation_id != group.generation_id or not missing:
+            return
+        for member_id in missing:
+            member = group.members[member_id]
+            group.remove(member_id)
+            self.sessions.end(group, member)
+        self.prepare(group, f"removing {len(missing)} members on pending sync request expiration")
+
+    def _log(self, group: ClassicGroup, event: str, **values: object) -> None:
+        log = self._shard.log
+        if log.is_enabled_for_info:
+            log.info(event, group=group.group_id, generation=group.generation_id, **values)
+
+
+def _ignore(error_code: ErrorCode) -> None:
+    """Do nothing: if the record is lost, the generation before it comes back, without members."""

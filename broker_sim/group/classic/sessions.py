@@ -1,0 +1,102 @@
+"""The sessions of members: one delayed operation each, begun anew by whatever they send.
+
+Mirrors the heartbeat timers of `GroupMetadataManager`, and `DelayedHeartbeat` of Kafka 3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.group.classic.delayed_heartbeat import DelayedHeartbeat
+from broker_sim.group.keys import MemberKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.group.classic.classic_group import ClassicGroup
+    from broker_sim.group.classic.classic_member import ClassicMember
+    from purgatory import DelayedOperationPurgatory
+
+__all__ = ["NEW_MEMBER_JOIN_TIMEOUT_MS", "MemberSessions"]
+
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
+"""How long a first join may be parked. While it is, nobody notices when the client goes away."""
+
+
+class MemberSessions:
+    """Parks and ends the heartbeats of all groups of a shard.
+
+    `on_timeout(group, member_id)` is called when a member was not heard of in time.
+    """
+
+    __slots__ = ("_on_timeout", "_purgatory")
+
+    def __init__(
+        self,
+        purgatory: DelayedOperationPurgatory[DelayedHeartbeat],
+        on_timeout: Callable[[ClassicGroup, str], object],
+    ) -> None:
+        self._purgatory = purgatory
+        self._on_timeout = on_timeout
+
+    def begin(
+        self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None
+    ) -> None:
+        """Begin the member's session anew; unless told it has the member's session timeout.
+
+        The operation that is parked is given its whole delay again if that is the same.
+        """
+        before = member.heartbeat
+        if timeout_ms is None:
+            timeout_ms = member.session_timeout_ms
+        if before is None or before.delay_ms != timeout_ms or not self._purgatory.postpone(before):
+            member.heartbeat = self._park(
+                group, member.member_id, timeout_ms, member.client_id, before
+            )
+
+    def begin_pending(
+        self, group: ClassicGroup, member_id: str, timeout_ms: int, client_id: str | None
+    ) -> None:
+        """Give a pending member that long to join."""
+        group.pending_join_members[member_id] = self._park(
+            group, member_id, timeout_ms, client_id, None
+        )
+
+    def end(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """End the session of a member that has left."""
+        if member.heartbeat is not None:
+            self._satisfy(group, member.member_id, member.heartbeat)
+            member.heartbeat = None
+
+    def end_pending(self, group: ClassicGroup, member_id: str) -> None:
+        """Forget a pending member that has joined, has left or is refused."""
+        heartbeat = group.pending_join_members.pop(member_id, None)
+        if heartbeat is not None:
+            self._satisfy(group, member_id, heartbeat)
+
+    def end_all(self, group: ClassicGroup) -> None:
+        """End all sessions of a group that leaves this coordinator."""
+        for member in group.members.values():
+            self.end(group, member)
+        for member_id in list(group.pending_join_members):
+            self.end_pending(group, member_id)
+
+    def _park(
+        self,
+        group: ClassicGroup,
+        member_id: str,
+        timeout_ms: int,
+        client_id: str | None,
+        before: DelayedHeartbeat | None,
+    ) -> DelayedHeartbeat:
+        if before is not None:
+            self._satisfy(group, member_id, before)
+        heartbeat = DelayedHeartbeat(
+            timeout_ms, lambda: self._on_timeout(group, member_id), client_id
+        )
+        self._purgatory.try_complete_else_watch(heartbeat, [MemberKey(group.group_id, member_id)])
+        return heartbeat
+
+    def _satisfy(self, group: ClassicGroup, member_id: str, heartbeat: DelayedHeartbeat) -> None:
+        heartbeat.is_satisfied = True
+        self._purgatory.check_and_complete(MemberKey(group.group_id, member_id))

@@ -1,0 +1,399 @@
+"""Members of the classic protocol in groups of the consumer protocol, while a group moves between both.
+
+Mirrors `classicGroupJoinToConsumerGroup` and its siblings for SyncGroup, Heartbeat and LeaveGroup in
+`GroupMetadataManager`. To such a member the group is one whose coordinator assigns: it joins, asks for
+its assignment, and is told to join again (REBALANCE_IN_PROGRESS) when it has to take a step. Nothing
+of it waits for other members. Beside its session it has the rebalance timeout twice: to join when it
+was told to, and to ask for the assignment when it has joined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer.assignment import NO_PARTITIONS, epochs_in_order
+from broker_sim.group.consumer.consumer_group import PROTOCOL_TYPE, UNOWNED
+from broker_sim.group.consumer.member import ClassicMetadata, MemberState
+from broker_sim.group.consumer.member_timers import Wait
+from broker_sim.group.consumer.membership import (
+    check_capacity,
+    dynamic_member,
+    known_static_member,
+    leaving_member,
+    new_member_id,
+    static_member,
+)
+from broker_sim.group.consumer_protocol import (
+    MalformedConsumerProtocolError,
+    encode_assignment,
+    read_subscription,
+)
+from broker_sim.group.keys import MemberKey
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from broker_sim.group.consumer.consumer_group import ConsumerGroup
+    from broker_sim.group.consumer.fencing import Fencing
+    from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.consumer.member_timers import MemberTimers
+    from broker_sim.group.consumer.member_updates import MemberUpdates
+    from broker_sim.group.consumer.settings import GroupSettings
+    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.records import GroupRecord
+    from broker_sim.group.shard import GroupShard
+
+__all__ = ["ClassicMembers"]
+
+UNKNOWN_MEMBER_ID: Final = ""
+NO_TIMEOUT: Final = -1
+KNOWN_MEMBER_ID_VERSION: Final = 4
+"""The version of JoinGroup from which on a dynamic member is given its id first (KIP-394)."""
+NO_MIGRATION: Final = "disabled"
+Identity = messages.LeaveGroupRequest.MemberIdentity
+Left = messages.LeaveGroupResponse.MemberResponse
+
+
+class ClassicMembers:
+    """Serves the classic APIs for the groups of a shard that are of the consumer protocol."""
+
+    def __init__(
+        self,
+        shard: GroupShard,
+        find: Callable[[str], ConsumerGroup],
+        settings: GroupSettings,
+        timers: MemberTimers,
+        fencing: Fencing,
+        updates: MemberUpdates,
+    ) -> None:
+        self._shard = shard
+        self._find = find
+        self._settings = settings
+        self._timers = timers
+        self._fencing = fencing
+        self._updates = updates
+
+    # -- JoinGroup --------------------------------------------------------------------------------
+
+    def join(
+        self,
+        request: messages.JoinGroupRequest,
+        client: GroupClient,
+        respond: Callable[[messages.JoinGroupResponse], object],
+    ) -> None:
+        """Let a member in, or take its next step; answers when that is committed.
+
+        Raises `ApiError`: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
+        FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR.
+        """
+        group = self._find(request.group_id)
+        if self._shard.environment.config.group_consumer_migration_policy == NO_MIGRATION:
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        is_unknown = request.member_id == UNKNOWN_MEMBER_ID
+        instance_id = request.group_instance_id
+        if is_unknown:
+            request.member_id = new_member_id(self._shard.environment.random)
+        check_capacity(group, request.member_id, self._settings.max_size)
+        if not group.supports_classic_protocols(
+            request.protocol_type, [protocol.name for protocol in request.protocols]
+        ):
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if is_unknown and instance_id is None and client.api_version >= KNOWN_MEMBER_ID_VERSION:
+            respond(
+                messages.JoinGroupResponse(
+                    error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=request.member_id
+                )
+            )
+            return
+        written: list[GroupRecord] = []
+        member = self._member(group, request, is_unknown, written)
+        self._take_step(group, member, request, client, written, respond)
+
+    @staticmethod
+    def _member(
+        group: ConsumerGroup,
+        request: messages.JoinGroupRequest,
+        is_unknown: bool,
+        written: list[GroupRecord],
+    ) -> ConsumerMember:
+        instance_id = request.group_instance_id
+        if instance_id is None:
+            return dynamic_member(
+                group, request.member_id, joins=True, member_epoch=None, owned=None
+            )
+        return static_member(
+            group,
+            request.member_id,
+            instance_id,
+            joins=is_unknown,
+            member_epoch=None,
+            owned=None,
+            written=written,
+        )
+
+    def _take_step(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        request: messages.JoinGroupRequest,
+        client: GroupClient,
+        written: list[GroupRecord],
+        respond: Callable[[messages.JoinGroupResponse], object],
+    ) -> None:
+        """Update the member; the last one that moves to the classic protocol takes the group along."""
+        subscription = _subscription(request)
+        updated = _updated(member, request, client, subscription)
+        owned = self._owned(subscription)
+        replaced = group.static_member(request.group_instance_id)
+        migration = self._shard.migration
+        if replaced is None or not migration.must_downgrade_for(group, replaced):
+            updated = self._updates.update(group, member, updated, owned, written)
+            self._shard.write(written, self._joined(request, updated, respond))
+            return
+        changed, group_epoch, _ = self._updates.subscribe(group, member, updated, written)
+        is_stale = group.assignment_epoch < group_epoch
+        if not is_stale:
+            target = group.target_of(updated)
+            updated = self._updates.reconcile(
+                group, updated, group.assignment_epoch, target, changed, owned, written
+            )
+        migration.downgrade_with(
+            group,
+            replaced,
+            updated,
+            written,
+            self._joined(request, updated, respond, is_downgraded=True),
+            is_stale=is_stale,
+        )
+
+    def _joined(
+        self,
+        request: messages.JoinGroupRequest,
+        member: ConsumerMember,
+        respond: Callable[[messages.JoinGroupResponse], object],
+        *,
+        is_downgraded: bool = False,
+    ) -> Callable[[ErrorCode], None]:
+        """Return what answers the join once it is committed, and times the member's sync."""
+        assert member.classic is not None
+        response = messages.JoinGroupResponse(
+            generation_id=member.member_epoch,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=member.classic.protocols[0][0],
+            member_id=member.member_id,
+        )
+
+        def done(error_code: ErrorCode) -> None:
+            if error_code:
+                respond(messages.JoinGroupResponse(error_code=error_code))
+                return
+            group_id = request.group_id
+            key = MemberKey(group_id, member.member_id)
+            self._timers.end(Wait.JOIN, key)
+            if self._shard.is_active and not is_downgraded:
+                self._fencing.keep_alive(group_id, member, request.session_timeout_ms)
+                self._begin(Wait.SYNC, key, request.rebalance_timeout_ms, member)
+            respond(response)
+
+        return done
+
+    def _begin(self, wait: Wait, key: MemberKey, timeout_ms: int, member: ConsumerMember) -> None:
+        """Give the member that long for its next request."""
+        self._timers.begin(
+            wait,
+            key,
+            timeout_ms,
+            lambda: self._fencing.expire(key.group_id, key.member_id),
+            member.client_id,
+        )
+
+    def _owned(
+        self, subscription: messages.ConsumerProtocolSubscription
+    ) -> Mapping[bytes, Sequence[int]]:
+        """Return what the member says that it owns, of topics that exist."""
+        topics = self._shard.environment.image().topics
+        return {
+            topics[owned.topic].topic_id: owned.partitions
+            for owned in subscription.owned_partitions
+            if owned.topic in topics
+        }
+
+    # -- SyncGroup --------------------------------------------------------------------------------
+
+    def sync(
+        self,
+        request: messages.SyncGroupRequest,
+        respond: Callable[[messages.SyncGroupResponse], object],
+    ) -> None:
+        """Answer with what the member has, once all that was written is committed.
+
+        Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+        INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+        """
+        group = self._find(request.group_id)
+        member, classic = self._known(
+            group, request.member_id, request.group_instance_id, request.generation_id
+        )
+        name, metadata = classic.protocols[0]
+        if request.protocol_type not in {None, PROTOCOL_TYPE} or (
+            request.protocol_name not in {None, name}
+        ):
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        key = MemberKey(group.group_id, member.member_id)
+        # Who has to give partitions up has joined already, and syncs first.
+        if (
+            group.assignment_epoch > member.member_epoch
+            and member.state is not MemberState.UNREVOKED_PARTITIONS
+        ):
+            self._expect_join(key, member)
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+        def done(error_code: ErrorCode) -> None:
+            if error_code:
+                respond(messages.SyncGroupResponse(error_code=error_code))
+                return
+            self._timers.end(Wait.SYNC, key)
+            if self._shard.is_active:
+                self._fencing.keep_alive(group.group_id, member, classic.session_timeout_ms)
+            respond(
+                messages.SyncGroupResponse(
+                    protocol_type=request.protocol_type,
+                    protocol_name=request.protocol_name,
+                    assignment=self._assignment(member, metadata),
+                )
+            )
+
+        self._shard.write([], done)
+
+    def _assignment(self, member: ConsumerMember, metadata: bytes) -> bytes:
+        names = self._shard.environment.image().topic_names
+        return encode_assignment(
+            (
+                (names[topic_id], numbers)
+                for topic_id, numbers in epochs_in_order(member.assigned)
+                if topic_id in names
+            ),
+            metadata,
+        )
+
+    def _expect_join(self, key: MemberKey, member: ConsumerMember) -> None:
+        """Give the member its rebalance timeout to join, unless that is running."""
+        if not self._timers.is_running(Wait.JOIN, key):
+            self._begin(Wait.JOIN, key, member.rebalance_timeout_ms, member)
+
+    @staticmethod
+    def _known(
+        group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
+    ) -> tuple[ConsumerMember, ClassicMetadata]:
+        """Return the member and what is kept of it as a classic one.
+
+        Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+        """
+        if instance_id is None:
+            member = group.member(member_id)
+        else:
+            member = known_static_member(group, member_id, instance_id)
+        if member.classic is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if generation_id != member.member_epoch:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+        return member, member.classic
+
+    # -- Heartbeat --------------------------------------------------------------------------------
+
+    def heartbeat(self, request: messages.HeartbeatRequest) -> ErrorCode:
+        """Keep the member's session alive; return NONE, or REBALANCE_IN_PROGRESS if it should join.
+
+        It should (A) to get to the epoch of the target, (B) to give partitions up, (C) to get those
+        that it waits for, once nobody owns them. Raises `ApiError`: UNKNOWN_MEMBER_ID,
+        FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+        """
+        group = self._find(request.group_id)
+        member, classic = self._known(
+            group, request.member_id, request.group_instance_id, request.generation_id
+        )
+        self._fencing.keep_alive(group.group_id, member, classic.session_timeout_ms)
+        if (
+            member.member_epoch < group.assignment_epoch  # A
+            or member.state is MemberState.UNREVOKED_PARTITIONS  # B
+            or (  # C
+                member.state is MemberState.UNRELEASED_PARTITIONS
+                and not _waits_for_others(group, member)
+            )
+        ):
+            self._expect_join(MemberKey(group.group_id, member.member_id), member)
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    # -- LeaveGroup -------------------------------------------------------------------------------
+
+    def leave(
+        self,
+        group_id: str,
+        identities: Sequence[Identity],
+        on_done: Callable[[list[Left], ErrorCode], object],
+    ) -> None:
+        """Remove members of either protocol; tells what became of each when it is committed."""
+        group = self._find(group_id)
+        left: list[Left] = []
+        leaving: dict[str, ConsumerMember] = {}
+        for identity in identities:
+            error_code = ErrorCode.NONE
+            try:
+                member = leaving_member(group, identity.member_id, identity.group_instance_id)
+                leaving[member.member_id] = member
+            except ApiError as error:
+                error_code = error.error_code
+            left.append(Left(identity.member_id, identity.group_instance_id, error_code))
+        self._fencing.fence(
+            group, list(leaving.values()), lambda error_code: on_done(left, error_code)
+        )
+
+
+def _subscription(request: messages.JoinGroupRequest) -> messages.ConsumerProtocolSubscription:
+    """Return the subscription of the first protocol; a consumer has the same in all of them."""
+    try:
+        return read_subscription(bytes(request.protocols[0].metadata))
+    except MalformedConsumerProtocolError as error:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+
+
+def _updated(
+    member: ConsumerMember,
+    request: messages.JoinGroupRequest,
+    client: GroupClient,
+    subscription: messages.ConsumerProtocolSubscription,
+) -> ConsumerMember:
+    """Return the member with what its join says; expressions are for the new protocol only."""
+    timeout_ms = request.rebalance_timeout_ms
+    instance_id = request.group_instance_id
+    return replace(
+        member.with_topic_names(subscription.topics),
+        instance_id=member.instance_id if instance_id is None else instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms
+        if timeout_ms == NO_TIMEOUT
+        else timeout_ms,
+        subscribed_topic_regex="",
+        client_id=client.client_id,
+        client_host=client.client_host,
+        classic=ClassicMetadata(
+            request.session_timeout_ms,
+            # Copies: the bytes of a request are parts of the frame that they came in.
+            tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+        ),
+    )
+
+
+def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Return whether a partition of its target is still owned by another member."""
+    target = group.targets.get(member.member_id, NO_PARTITIONS)
+    return any(
+        number not in member.assigned.get(topic_id, ())
+        and group.partition_epoch(topic_id, number) != UNOWNED
+        for topic_id, numbers in target.items()
+        for number in numbers
+    )

@@ -1,0 +1,278 @@
+"""The consumer-protocol groups of one shard; mirrors the modern half of `GroupMetadataManager`.
+
+Whatever changes a group is written first; the record is then replayed into the group, here and at
+every broker that loads the log later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer import records
+from broker_sim.group.consumer.assignment import epochs_in_order
+from broker_sim.group.consumer.classic_members import ClassicMembers
+from broker_sim.group.consumer.consumer_group import ConsumerGroup
+from broker_sim.group.consumer.describe import describe_group
+from broker_sim.group.consumer.fencing import Fencing
+from broker_sim.group.consumer.member import (
+    LEAVE_GROUP_EPOCH,
+    LEAVE_GROUP_STATIC_EPOCH,
+    MemberState,
+)
+from broker_sim.group.consumer.member_timers import MemberTimers
+from broker_sim.group.consumer.member_updates import MemberUpdates
+from broker_sim.group.consumer.membership import (
+    check_capacity,
+    dynamic_member,
+    known_static_member,
+    new_member_id,
+    static_member,
+)
+from broker_sim.group.consumer.metadata_hash import TopicHashes
+from broker_sim.group.consumer.regexes import Regexes
+from broker_sim.group.consumer.replay import group_id_of, replay_into
+from broker_sim.group.consumer.requests import MemberRequest
+from broker_sim.group.consumer.settings import GroupSettings
+from broker_sim.group.group import CLASSIC
+from broker_sim.group.keys import MemberKey
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.group.consumer.assignment import Epochs
+    from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.records import GroupRecord
+    from broker_sim.group.shard import GroupShard
+    from broker_sim.metadata import ImageChanges, MetadataImage
+
+    Respond = Callable[[messages.ConsumerGroupHeartbeatResponse], object]
+
+__all__ = ["ConsumerGroups"]
+
+T = TypeVar("T")
+
+
+class ConsumerGroups:
+    """Makes, keeps and replays the groups of the consumer protocol of a shard."""
+
+    def __init__(self, shard: GroupShard) -> None:
+        environment = shard.environment
+        self._shard = shard
+        self.hashes = TopicHashes()
+        self.settings = GroupSettings(environment)
+        self.timers = MemberTimers(environment)
+        self.fencing = Fencing(shard, self.settings, self.timers, self.hashes)
+        self._regexes = Regexes(shard, self.find, self.hashes)
+        self._updates = MemberUpdates(
+            shard, self.settings, self.timers, self.hashes, self._regexes, self.fencing
+        )
+        self.classic_members = ClassicMembers(
+            shard, self.find, self.settings, self.timers, self.fencing, self._updates
+        )
+        self._image = environment.image()
+
+    # -- look-up --------------------------------------------------------------------------------
+
+    def find(self, group_id: str) -> ConsumerGroup:
+        """Return the group; `ApiError` GROUP_ID_NOT_FOUND."""
+        group = self._shard.groups.get(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        if not isinstance(group, ConsumerGroup):
+            raise ApiError(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
+            )
+        return group
+
+    def _find_or_make(
+        self, group_id: str, joins: bool, written: list[GroupRecord]
+    ) -> ConsumerGroup:
+        """Return the group; one that is new is not in the shard before its records are."""
+        group = self._shard.groups.get(group_id)
+        if group is None:
+            if not joins:
+                raise ApiError(
+                    ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found."
+                )
+            return ConsumerGroup(group_id, self)
+        if joins and group.group_type == CLASSIC and group.is_empty:
+            written += group.tombstones()
+            return ConsumerGroup(group_id, self)
+        if joins and group.group_type == CLASSIC:
+            return self._shard.migration.upgrade(group, written)
+        return self.find(group_id)
+
+    # -- the log and metadata -------------------------------------------------------------------
+
+    def replay(self, record: GroupRecord) -> None:
+        """Take in a record of a group of the consumer protocol."""
+        group_id = group_id_of(record)
+        groups = self._shard.groups
+        group = groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            # A simple group, which only has offsets, becomes one of this kind.
+            if record.value is None or (group is not None and not group.is_empty):
+                return
+            group = groups[group_id] = ConsumerGroup(group_id, self)
+        if replay_into(group, record):
+            del groups[group_id]
+
+    def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
+        """Let groups look at their topics again that have changed; mirrors `onMetadataUpdate`."""
+        known, self._image = self._image.topic_names, image
+        changed = {topic.name for topic in changes.deleted_topics}
+        for _, topic, _ in changes.partitions:
+            changed.add(topic.name)
+        if any(topic.topic_id not in known for _, topic, _ in changes.partitions):
+            self._regexes.topics_created(image)
+        if not changed:
+            return
+        for group in self._shard.groups.values():
+            if isinstance(group, ConsumerGroup) and not changed.isdisjoint(group.topics):
+                group.request_metadata_refresh()
+
+    def on_loaded(self, group: ConsumerGroup) -> None:
+        """Start the timers of a group that was loaded from the log."""
+        for member_id in group.members.in_order():
+            member = group.members[member_id]
+            self.fencing.keep_alive(group.group_id, member)
+            if member.state is MemberState.UNREVOKED_PARTITIONS:
+                self._updates.time_revocation(group.group_id, member)
+
+    def on_unloaded(self, group: ConsumerGroup) -> None:
+        """Stop the timers of a group."""
+        for member_id in group.members:
+            self.timers.end_all(MemberKey(group.group_id, member_id))
+
+    # -- ConsumerGroupHeartbeat -----------------------------------------------------------------
+
+    def heartbeat(
+        self,
+        request: messages.ConsumerGroupHeartbeatRequest,
+        client: GroupClient,
+        respond: Respond,
+    ) -> None:
+        """Answer a heartbeat when what it has changed is committed.
+
+        The request was checked (`check_heartbeat`). Raises `ApiError`: GROUP_ID_NOT_FOUND,
+        GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID,
+        FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION.
+        """
+        if request.member_epoch in {LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH}:
+            self._leave(request, respond)
+            return
+        written: list[GroupRecord] = []
+        response = self._stay(MemberRequest.of(request, client), written)
+        self._shard.write(written, _answering(response, respond))
+
+    def _stay(
+        self, request: MemberRequest, written: list[GroupRecord]
+    ) -> messages.ConsumerGroupHeartbeatResponse:
+        group = self._find_or_make(request.group_id, request.joins, written)
+        check_capacity(group, request.member_id, self.settings.max_size)
+        member = self._member(group, request, written)
+        names = request.topic_names
+        named = member if names is None else member.with_topic_names(names)
+        updated = replace(
+            named,
+            instance_id=_newer(request.instance_id, member.instance_id),
+            rack_id=_newer(request.rack_id, member.rack_id),
+            rebalance_timeout_ms=_newer(request.rebalance_timeout_ms, member.rebalance_timeout_ms),
+            server_assignor=_newer(request.server_assignor, member.server_assignor),
+            subscribed_topic_regex=_newer(request.topic_regex, member.subscribed_topic_regex),
+            client_id=request.client.client_id,
+            client_host=request.client.client_host,
+            classic=None,
+        )
+        updated = self._updates.update(group, member, updated, request.owned, written)
+        self.fencing.keep_alive(group.group_id, updated)
+        response = messages.ConsumerGroupHeartbeatResponse(
+            member_id=updated.member_id,
+            member_epoch=updated.member_epoch,
+            heartbeat_interval_ms=self.settings.heartbeat_interval_ms(group.group_id),
+        )
+        if request.joins or request.is_full or updated.assigned != member.assigned:
+            response.assignment = _assignment(updated.assigned)
+        return response
+
+    def _member(
+        self, group: ConsumerGroup, request: MemberRequest, written: list[GroupRecord]
+    ) -> ConsumerMember:
+        member_id = request.member_id or new_member_id(self._shard.environment.random)
+        if request.instance_id is None:
+            return dynamic_member(
+                group,
+                member_id,
+                joins=request.joins,
+                member_epoch=request.member_epoch,
+                owned=request.owned,
+            )
+        return static_member(
+            group,
+            member_id,
+            request.instance_id,
+            joins=request.joins,
+            member_epoch=request.member_epoch,
+            owned=request.owned,
+            written=written,
+        )
+
+    # -- leaving --------------------------------------------------------------------------------
+
+    def _leave(self, request: messages.ConsumerGroupHeartbeatRequest, respond: Respond) -> None:
+        group = self.find(request.group_id)
+        if request.instance_id is None:
+            member = group.member(request.member_id)
+        else:
+            member = known_static_member(group, request.member_id, request.instance_id)
+            if request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
+                away = member.left_for_a_while()
+                answer = messages.ConsumerGroupHeartbeatResponse(
+                    member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH
+                )
+                self._shard.write(
+                    [records.current_assignment(group.group_id, away)],
+                    _answering(answer, respond),
+                )
+                return
+        left = messages.ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id, member_epoch=request.member_epoch
+        )
+        self.fencing.fence(group, [member], _answering(left, respond))
+
+    # -- ConsumerGroupDescribe ------------------------------------------------------------------
+
+    def describe(self, group_id: str) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
+        """Return what is known of the group; `ApiError` GROUP_ID_NOT_FOUND."""
+        return describe_group(
+            self.find(group_id), self.settings.default_assignor, self._shard.environment.image()
+        )
+
+
+def _answering(
+    response: messages.ConsumerGroupHeartbeatResponse, respond: Respond
+) -> Callable[[ErrorCode], None]:
+    """Return what answers once a write is done."""
+
+    def done(error_code: ErrorCode) -> None:
+        if error_code:
+            respond(messages.ConsumerGroupHeartbeatResponse(error_code=error_code))
+        else:
+            respond(response)
+
+    return done
+
+
+def _newer(told: T | None, known: T) -> T:
+    return known if told is None else told
+
+
+def _assignment(assigned: Epochs) -> messages.ConsumerGroupHeartbeatResponse.Assignment:
+    response = messages.ConsumerGroupHeartbeatResponse
+    return response.Assignment(
+        [response.TopicPartitions(topic, numbers) for topic, numbers in epochs_in_order(assigned)]
+    )

@@ -1,0 +1,149 @@
+"""The next step of a member on its way to its target; mirrors `CurrentAssignmentBuilder`.
+
+A member has to give up what is not in its target before it gets the epoch of the target; then it gets
+what nobody owns any more, and waits for the rest:
+
+    STABLE, older epoch ---> UNREVOKED_PARTITIONS ---> UNRELEASED_PARTITIONS ---> STABLE, target's epoch
+                             until the member no       until others have given
+                             longer says that it       the partitions up
+                             owns them
+
+Steps that are not needed are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer.assignment import NO_EPOCHS
+from broker_sim.group.consumer.member import MemberState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from broker_sim.group.consumer.assignment import Epochs, Partitions
+    from broker_sim.group.consumer.member import ConsumerMember
+
+__all__ = ["Reconciliation"]
+
+NOT_OWNED = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation:
+    """What a step depends on, beside the member."""
+
+    target_epoch: int
+    target: Partitions
+    subscribed_topic_ids: Collection[bytes]
+    """The existing topics that the member subscribes to."""
+    subscribes_to_nothing: bool
+    """Whether there is not even the name of a topic in its subscription."""
+    subscription_changed: bool
+    """Whether it has just changed its subscription: topics that it has left are taken at once."""
+    partition_epoch: Callable[[bytes, int], int]
+    """Returns the epoch of the member that owns a partition, -1 without one."""
+    owned: Mapping[bytes, Sequence[int]] | None
+    """What the member says that it owns; None if it did not say."""
+
+    def next_step(self, member: ConsumerMember) -> ConsumerMember:
+        """Return the member after the step, or the same member.
+
+        Raises `ApiError` FENCED_MEMBER_EPOCH for a member in a state of a later Kafka.
+        """
+        match member.state:
+            case MemberState.STABLE:
+                if member.member_epoch != self.target_epoch:
+                    return self._towards_target(member)
+                return self._without_left_topics(member) if self.subscription_changed else member
+            case MemberState.UNREVOKED_PARTITIONS:
+                if self._still_owns(member.pending_revocation):
+                    changed = self.subscription_changed
+                    return self._without_left_topics(member) if changed else member
+                return self._towards_target(member)
+            case MemberState.UNRELEASED_PARTITIONS:
+                return self._towards_target(member)
+            case MemberState.UNKNOWN:
+                if self.owned is None or self.owned:
+                    raise ApiError(
+                        ErrorCode.FENCED_MEMBER_EPOCH,
+                        "The consumer group member is in a unknown state. "
+                        "The member must abandon all its partitions and rejoin.",
+                    )
+                return self._towards_target(member, self.target_epoch)
+
+    def _still_owns(self, pending_revocation: Epochs) -> bool:
+        if self.owned is None:
+            return True
+        return any(
+            number in pending_revocation.get(topic_id, ())
+            for topic_id, numbers in self.owned.items()
+            for number in numbers
+        )
+
+    def _without_left_topics(self, member: ConsumerMember) -> ConsumerMember:
+        """Take topics away that it no longer subscribes to, and leave the rest as it is."""
+        left = [topic for topic in member.assigned if topic not in self.subscribed_topic_ids]
+        gives_all_up = self.subscribes_to_nothing and not member.pending_revocation
+        if not left and not gives_all_up:
+            return member
+        assigned = {t: epochs for t, epochs in member.assigned.items() if t not in left}
+        pending = dict(member.pending_revocation)
+        for topic_id in left:
+            pending[topic_id] = {**pending.get(topic_id, {}), **member.assigned[topic_id]}
+        if pending and self._still_owns(pending):
+            return replace(
+                member.with_epoch(member.member_epoch),
+                state=MemberState.UNREVOKED_PARTITIONS,
+                assigned=assigned,
+                pending_revocation=pending,
+            )
+        return replace(member.with_epoch(member.member_epoch), assigned=assigned)
+
+    def _towards_target(self, member: ConsumerMember, epoch: int | None = None) -> ConsumerMember:
+        assigned: dict[bytes, dict[int, int]] = {}
+        to_revoke: dict[bytes, dict[int, int]] = {}
+        to_assign: dict[bytes, list[int]] = {}
+        has_unreleased = False
+        for topic_id in {**self.target, **member.assigned}:
+            current = member.assigned.get(topic_id, {})
+            subscribed = topic_id in self.subscribed_topic_ids
+            target = self.target.get(topic_id, ()) if subscribed else ()
+            wanted = frozenset(target)
+            kept = {number: epoch for number, epoch in current.items() if number in wanted}
+            revoked = {number: epoch for number, epoch in current.items() if number not in wanted}
+            own_pending = member.pending_revocation.get(topic_id, {})
+            free = []
+            for number in target:
+                if number in kept:
+                    continue
+                if (
+                    number not in own_pending
+                    and self.partition_epoch(topic_id, number) != NOT_OWNED
+                ):
+                    has_unreleased = True
+                else:
+                    free.append(number)
+            if kept:
+                assigned[topic_id] = kept
+            if revoked:
+                to_revoke[topic_id] = revoked
+            if free:
+                to_assign[topic_id] = free
+        if to_revoke and self._still_owns(to_revoke):
+            return replace(
+                member.with_epoch(member.member_epoch if epoch is None else epoch),
+                state=MemberState.UNREVOKED_PARTITIONS,
+                assigned=assigned,
+                pending_revocation=to_revoke,
+            )
+        for topic_id, numbers in to_assign.items():
+            assigned.setdefault(topic_id, {}).update(dict.fromkeys(numbers, self.target_epoch))
+        return replace(
+            member.with_epoch(self.target_epoch),
+            state=MemberState.UNRELEASED_PARTITIONS if has_unreleased else MemberState.STABLE,
+            assigned=assigned,
+            pending_revocation=NO_EPOCHS,
+        )

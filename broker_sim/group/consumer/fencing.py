@@ -1,0 +1,134 @@
+"""How members leave a group of the consumer protocol, by themselves or because a time of theirs is over.
+
+Mirrors `consumerGroupFenceMembers` and the session timeouts of `GroupMetadataManager`. A group in which
+only members of the classic protocol are left becomes a classic one, if it may.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError
+from broker_sim.group.consumer import records
+from broker_sim.group.consumer.consumer_group import ConsumerGroup
+from broker_sim.group.consumer.member_timers import Wait
+from broker_sim.group.keys import MemberKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.errors import ErrorCode
+    from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.consumer.member_timers import MemberTimers
+    from broker_sim.group.consumer.metadata_hash import TopicHashes
+    from broker_sim.group.consumer.settings import GroupSettings
+    from broker_sim.group.records import GroupRecord
+    from broker_sim.group.shard import GroupShard
+
+__all__ = ["Fencing"]
+
+RETRY_MS: Final = 500
+"""After which a timeout is tried again that could not be written."""
+
+
+class Fencing:
+    """Removes members of a shard's groups, and times their sessions."""
+
+    def __init__(
+        self,
+        shard: GroupShard,
+        settings: GroupSettings,
+        timers: MemberTimers,
+        hashes: TopicHashes,
+    ) -> None:
+        self._shard = shard
+        self._settings = settings
+        self._timers = timers
+        self._hashes = hashes
+
+    def fence(
+        self,
+        group: ConsumerGroup,
+        members: Sequence[ConsumerMember],
+        on_done: Callable[[ErrorCode], object],
+    ) -> None:
+        """Remove the members; `on_done` as in `GroupShard.write`.
+
+        Raises `ApiError` GROUP_ID_NOT_FOUND if the group would become a classic one and cannot.
+        """
+        if not members:
+            self._shard.write([], on_done)
+            return
+        migration = self._shard.migration
+        if migration.must_downgrade(group, members):
+            migration.downgrade_without(group, members, on_done)
+        else:
+            self._shard.write(self._removal(group, members), on_done)
+
+    def _removal(
+        self, group: ConsumerGroup, members: Sequence[ConsumerMember]
+    ) -> list[GroupRecord]:
+        """Return the records that remove the members, and end their timers."""
+        group_id = group.group_id
+        written = []
+        for member in members:
+            written += records.member_tombstones(group_id, member.member_id)
+        leaving: dict[str, int] = {}
+        for member in members:
+            if member.subscribed_topic_regex:
+                regex = member.subscribed_topic_regex
+                leaving[regex] = leaving.get(regex, 0) + 1
+        unused = [regex for regex, count in leaving.items() if group.regexes.get(regex) == count]
+        written += [records.regex_tombstone(group_id, regex) for regex in unused]
+        topics = group.topics_without(members, unused)
+        metadata_hash = self._hashes.of(topics, self._shard.environment.image())
+        written.append(records.group_epoch(group_id, group.group_epoch + 1, metadata_hash))
+        for member in members:
+            self._timers.end_all(MemberKey(group_id, member.member_id))
+        return written
+
+    def keep_alive(
+        self, group_id: str, member: ConsumerMember, timeout_ms: int | None = None
+    ) -> None:
+        """Begin the member's session anew; unless told it has the group's session timeout."""
+        member_id = member.member_id
+        key = MemberKey(group_id, member_id)
+        if timeout_ms is None:
+            timeout_ms = self._settings.session_timeout_ms(group_id)
+        if not self._timers.prolong(Wait.SESSION, key, timeout_ms):
+            self._timers.begin(
+                Wait.SESSION,
+                key,
+                timeout_ms,
+                lambda: self.expire(group_id, member_id),
+                member.client_id,
+            )
+
+    def expire(self, group_id: str, member_id: str) -> None:
+        """Fence a member whose time is over, if it is still there and this is still the coordinator."""
+        if not self._shard.is_active:
+            return
+        group = self._shard.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup) or member_id not in group.members:
+            return
+        member = group.members[member_id]
+
+        def written(error_code: ErrorCode) -> None:
+            # Nobody waits for it, so it is tried again.
+            if error_code and self._shard.is_active and member_id in group.members:
+                self.keep_alive(group_id, member, RETRY_MS)
+
+        try:
+            self.fence(group, [member], written)
+        except ApiError as error:
+            self._shard.log.info(
+                "could not fence", group=group_id, member=member_id, reason=error.error_message
+            )
+
+    def expire_in_epoch(self, group_id: str, member_id: str, member_epoch: int) -> None:
+        """Fence a member that has not revoked in time: it is still in the same epoch."""
+        group = self._shard.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            member = group.members.get(member_id)
+            if member is not None and member.member_epoch == member_epoch:
+                self.expire(group_id, member_id)

@@ -1,0 +1,168 @@
+"""The order in which Java's and Kafka's hash tables hand out their keys.
+
+Kafka's assignors walk over hash tables, so which member gets which partition depends on it, and so
+does the order of what is written to the log. Mirrors the layout of `java.util.HashMap` (also behind
+`HashSet`) and of `org.apache.kafka.timeline.TimelineHashMap`, as long as no bucket of a `HashMap`
+holds eight keys, which then becomes a tree there.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable
+
+__all__ = [
+    "HashTable",
+    "TimelineMap",
+    "copied_capacity",
+    "hash_order",
+    "integer_hash",
+    "string_hash",
+    "table_capacity",
+    "uuid_hash",
+]
+
+K = TypeVar("K", bound="Hashable")
+V = TypeVar("V")
+
+_MASK_32: Final = 0xFFFFFFFF
+_MASK_64: Final = 0xFFFFFFFFFFFFFFFF
+_SIGN_32: Final = 0x80000000
+_FIBONACCI: Final = 0x9E3779B97F4A7C15
+_DEFAULT_CAPACITY: Final = 16
+_UUID: Final = Struct(">QQ")
+_KNOWN_HASHES: Final = 100_000
+
+
+@lru_cache(_KNOWN_HASHES)
+def string_hash(text: str) -> int:
+    """Return `String.hashCode` as an unsigned number of 32 bits."""
+    value = 0
+    data = text.encode("utf-16-be", "surrogatepass")
+    for index in range(0, len(data), 2):
+        value = value * 31 + (data[index] << 8 | data[index + 1]) & _MASK_32
+    return value
+
+
+@lru_cache(_KNOWN_HASHES)
+def uuid_hash(uuid: bytes) -> int:
+    """Return the hash code of Kafka's `Uuid` as an unsigned number of 32 bits."""
+    numbers: tuple[int, int] = _UUID.unpack(uuid)
+    mixed = numbers[0] ^ numbers[1]
+    return (mixed >> 32 ^ mixed) & _MASK_32
+
+
+def integer_hash(number: int) -> int:
+    """Return `Integer.hashCode` as an unsigned number of 32 bits."""
+    return number & _MASK_32
+
+
+def table_capacity(wanted: int) -> int:
+    """Return the buckets of `new HashMap<>(wanted)`."""
+    return 1 << max(wanted - 1, 0).bit_length()
+
+
+def copied_capacity(size: int) -> int:
+    """Return the buckets of `new HashSet<>(collection)` for a collection of that size."""
+    return table_capacity(max(int(size / 0.75) + 1, _DEFAULT_CAPACITY))
+
+
+def hash_order(
+    keys: Collection[K], hash_code: Callable[[K], int], capacity: int = _DEFAULT_CAPACITY
+) -> list[K]:
+    """Return the keys, given in the order of insertion, as a `HashMap` iterates over them.
+
+    `capacity` is the number of buckets that it begins with, a power of two.
+    """
+    while len(keys) * 4 > capacity * 3:
+        capacity *= 2
+    mask = capacity - 1
+
+    def bucket(key: K) -> int:
+        code = hash_code(key)
+        return (code ^ code >> 16) & mask
+
+    return sorted(keys, key=bucket)
+
+
+class HashTable(dict[K, V]):
+    """A dictionary that knows the order of a `HashMap` with the same history.
+
+    Write with `put` or `add`, remove with `pop` or `del`; iterating over it gives Python's order.
+    """
+
+    __slots__ = ("_capacity", "_hash_code", "_places", "_writes")
+
+    def __init__(self, hash_code: Callable[[K], int], capacity: int = _DEFAULT_CAPACITY) -> None:
+        super().__init__()
+        self._hash_code = hash_code
+        self._capacity = capacity
+        self._places: dict[K, int] = {}
+        self._writes = 0
+
+    def put(self, key: K, value: V) -> None:
+        """Set the value of a key; a new one comes last in its bucket, as by `HashMap.put`."""
+        if key not in self:
+            self._writes += 1
+            self._places[key] = self._writes
+        self[key] = value
+        if len(self) * 4 > self._capacity * 3:
+            self._capacity *= 2
+
+    def add(self, key: K, value: V) -> None:
+        """Add a new key; it comes first in its bucket, as by `HashMap.computeIfAbsent`."""
+        if len(self) * 4 > self._capacity * 3:
+            self._capacity *= 2
+        self._writes += 1
+        self._places[key] = -self._writes
+        self[key] = value
+
+    def in_order(self) -> list[K]:
+        """Return the keys as a `HashMap` iterates over them."""
+        mask = self._capacity - 1
+
+        def place(key: K) -> tuple[int, int]:
+            code = self._hash_code(key)
+            return (code ^ code >> 16) & mask, self._places[key]
+
+        return sorted(self, key=place)
+
+
+class TimelineMap(dict[K, V]):
+    """A dictionary that knows the order of a `TimelineHashMap` with the same history.
+
+    Write with `put` and remove with `pop` or `del`; iterating over it gives Python's order.
+    """
+
+    __slots__ = ("_capacity", "_hash_code")
+
+    def __init__(self, hash_code: Callable[[K], int]) -> None:
+        super().__init__()
+        self._hash_code = hash_code
+        self._capacity = 2
+
+    def put(self, key: K, value: V) -> None:
+        """Set the value of a key."""
+        if (len(self) + 1) * 3 > self._capacity * 4:
+            self._capacity *= 2
+        self[key] = value
+
+    def in_order(self) -> list[K]:
+        """Return the keys as a `TimelineHashMap` iterates over them."""
+        shift = 65 - self._capacity.bit_length()
+
+        def slot(key: K) -> int:
+            code = self._hash_code(key)
+            if code & _SIGN_32:
+                code -= 1 << 32
+            return (code * _FIBONACCI & _MASK_64) >> shift
+
+        # The sort keeps the order of a bucket: there the newest key comes first.
+        keys = list(self)
+        keys.reverse()
+        keys.sort(key=slot)
+        return keys

@@ -1,0 +1,184 @@
+"""A member of a group of the consumer protocol; mirrors `ConsumerGroupMember` and `MemberState`.
+
+A member never changes: each change makes another one with `dataclasses.replace`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.group.consumer.assignment import NO_EPOCHS, Epochs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from broker_sim.group import record_messages
+
+__all__ = [
+    "LEAVE_GROUP_EPOCH",
+    "LEAVE_GROUP_STATIC_EPOCH",
+    "ClassicMetadata",
+    "ConsumerMember",
+    "MemberState",
+]
+
+LEAVE_GROUP_EPOCH: Final = -1
+"""The epoch of a member that leaves for good."""
+
+LEAVE_GROUP_STATIC_EPOCH: Final = -2
+"""The epoch of a static member that leaves and will come back."""
+
+
+class MemberState(IntEnum):
+    """How far a member is on the way to its target; the numbers are stored in the log."""
+
+    STABLE = 0
+    """It has its target."""
+    UNREVOKED_PARTITIONS = 1
+    """It has to give partitions up first."""
+    UNRELEASED_PARTITIONS = 2
+    """It waits for partitions that others still own."""
+    UNKNOWN = 127
+
+    @classmethod
+    def of(cls, number: int) -> MemberState:
+        """Return the state of that number, UNKNOWN for a number of a later Kafka."""
+        return cls(number) if number in _KNOWN_STATES else cls.UNKNOWN
+
+
+_KNOWN_STATES: Final = frozenset(MemberState)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMetadata:
+    """What is kept of a member that uses the classic protocol in a group of the new one."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    """Names and metadata of the protocols that it supports, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    """One member; without a subscription to an expression `subscribed_topic_regex` is ""."""
+
+    member_id: str
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: frozenset[str] = frozenset()
+    names_in_order: tuple[str, ...] = field(default=(), compare=False)
+    """The subscribed names in the order in which they were told."""
+    subscribed_topic_regex: str | None = ""
+    server_assignor: str | None = None
+    assigned: Epochs = field(default_factory=lambda: NO_EPOCHS)
+    pending_revocation: Epochs = field(default_factory=lambda: NO_EPOCHS)
+    """What it has to give up, but may still own."""
+    classic: ClassicMetadata | None = None
+    """Set if it uses the classic protocol."""
+
+    @property
+    def uses_classic_protocol(self) -> bool:
+        """Whether it speaks JoinGroup, SyncGroup and Heartbeat."""
+        return self.classic is not None
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        """Return whether it has all of the target of that epoch, and nothing else."""
+        return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+
+    def with_topic_names(self, names: Sequence[str]) -> ConsumerMember:
+        """Return the member with that subscription."""
+        return replace(
+            self,
+            subscribed_topic_names=frozenset(names),
+            names_in_order=tuple(dict.fromkeys(names)),
+        )
+
+    def with_epoch(self, member_epoch: int) -> ConsumerMember:
+        """Return the member in its next epoch."""
+        return replace(self, member_epoch=member_epoch, previous_member_epoch=self.member_epoch)
+
+    def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
+        """Return since which epoch it owns the partition, None if it is not its own."""
+        epoch = self.assigned.get(topic_id, {}).get(partition)
+        if epoch is None:
+            epoch = self.pending_revocation.get(topic_id, {}).get(partition)
+        return epoch
+
+    def left_for_a_while(self) -> ConsumerMember:
+        """Return a static member that has left with epoch -2: what it owns waits for it."""
+        return replace(
+            self,
+            member_epoch=LEAVE_GROUP_STATIC_EPOCH,
+            pending_revocation=NO_EPOCHS,
+            assigned={
+                topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in self.assigned.items()
+            },
+        )
+
+    def without_partitions(self) -> ConsumerMember:
+        """Return a member that has left for good."""
+        return replace(
+            self,
+            member_epoch=LEAVE_GROUP_EPOCH,
+            previous_member_epoch=LEAVE_GROUP_EPOCH,
+            assigned=NO_EPOCHS,
+            pending_revocation=NO_EPOCHS,
+        )
+
+    def with_metadata(
+        self, value: record_messages.ConsumerGroupMemberMetadataValue
+    ) -> ConsumerMember:
+        """Return the member with what a record says of its subscription."""
+        classic = value.classic_member_metadata
+        return replace(
+            self.with_topic_names(value.subscribed_topic_names),
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            subscribed_topic_regex=value.subscribed_topic_regex,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            server_assignor=value.server_assignor,
+            classic=None
+            if classic is None
+            else ClassicMetadata(
+                classic.session_timeout_ms,
+                tuple((p.name, bytes(p.metadata)) for p in classic.supported_protocols),
+            ),
+        )
+
+    def with_assignment(
+        self, value: record_messages.ConsumerGroupCurrentMemberAssignmentValue
+    ) -> ConsumerMember:
+        """Return the member with what a record says of its partitions."""
+        default_epoch = max(value.member_epoch, 0)
+        return replace(
+            self,
+            member_epoch=value.member_epoch,
+            previous_member_epoch=value.previous_member_epoch,
+            state=MemberState.of(value.state),
+            assigned=_epochs(value.assigned_partitions, default_epoch),
+            pending_revocation=_epochs(value.partitions_pending_revocation, default_epoch),
+        )
+
+
+def _epochs(
+    topics: Iterable[record_messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions],
+    default_epoch: int,
+) -> Epochs:
+    """Return the partitions of a record; before Kafka 4.2 it had no epochs for them."""
+    found: dict[bytes, dict[int, int]] = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            epochs = [default_epoch] * len(topic.partitions)
+        found[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return found

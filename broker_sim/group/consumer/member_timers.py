@@ -1,0 +1,97 @@
+"""What ends a member that is not heard of: its session, and the times it has for a rebalance.
+
+Mirrors the timers that `GroupMetadataManager` schedules for members of consumer groups. Each is a delayed
+operation that does nothing but expire: sessions in the purgatory "Heartbeat", the others in
+"Rebalance", all keyed by the member.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from broker_sim.group.delayed_timeout import DelayedTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.keys import MemberKey
+
+__all__ = ["DelayedMemberTimeout", "MemberTimers", "Wait"]
+
+
+class Wait(Enum):
+    """What a member has a time for."""
+
+    SESSION = "session"
+    """To be heard of again."""
+    REVOCATION = "revocation"
+    """To give up partitions."""
+    JOIN = "join"
+    """As a member of the classic protocol, to join again."""
+    SYNC = "sync"
+    """As a member of the classic protocol, to ask for its assignment."""
+
+
+class DelayedMemberTimeout(DelayedTimeout):
+    """Expires unless the member does in time what is waited for."""
+
+    __slots__ = ()
+
+    api = "ConsumerGroupHeartbeat"
+
+
+class MemberTimers:
+    """The running times of the members of a shard's groups."""
+
+    __slots__ = ("_purgatories", "_running")
+
+    def __init__(self, environment: GroupEnvironment) -> None:
+        rebalance = environment.rebalance
+        self._purgatories = dict.fromkeys(Wait, rebalance) | {Wait.SESSION: environment.heartbeat}
+        self._running: dict[tuple[Wait, MemberKey], DelayedMemberTimeout] = {}
+
+    def begin(
+        self,
+        wait: Wait,
+        key: MemberKey,
+        delay_ms: int,
+        on_timeout: Callable[[], object],
+        client_id: str | None = None,
+    ) -> None:
+        """Begin the time, anew if it is running; `on_timeout()` is called at its end."""
+        self.end(wait, key)
+
+        def expired() -> None:
+            del self._running[wait, key]
+            on_timeout()
+
+        operation = DelayedMemberTimeout(delay_ms, expired, client_id)
+        self._running[wait, key] = operation
+        self._purgatories[wait].try_complete_else_watch(operation, [key])
+
+    def prolong(self, wait: Wait, key: MemberKey, delay_ms: int) -> bool:
+        """Let a running time of that length begin anew; return whether there was one and it does."""
+        operation = self._running.get((wait, key))
+        return (
+            operation is not None
+            and operation.delay_ms == delay_ms
+            and self._purgatories[wait].postpone(operation)
+        )
+
+    def is_running(self, wait: Wait, key: MemberKey) -> bool:
+        """Return whether the time is running."""
+        return (wait, key) in self._running
+
+    def end(self, wait: Wait, key: MemberKey) -> None:
+        """End the time without consequences, if it is running."""
+        operation = self._running.pop((wait, key), None)
+        if operation is not None:
+            operation.is_satisfied = True
+            self._purgatories[wait].check_and_complete(key)
+
+    def end_all(self, key: MemberKey) -> None:
+        """End all times of a member."""
+        for wait in Wait:
+            self.end(wait, key)

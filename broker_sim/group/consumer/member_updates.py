@@ -1,0 +1,207 @@
+"""What a heartbeat changes: subscription, group epoch, target, and the member's next step.
+
+Mirrors `GroupMetadataManager.consumerGroupHeartbeat`. One heartbeat does, in this order:
+A. find the member, or make it
+B. take over its subscription, and bump the group epoch if that or a topic has changed
+C. compute a new target if the group epoch is ahead of it, at most once in the assignment interval
+D. take the member's next step towards the target
+All records of it are written in one batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer import records
+from broker_sim.group.consumer.assignors import ASSIGNORS, AssignorError
+from broker_sim.group.consumer.counting import is_homogeneous
+from broker_sim.group.consumer.current_assignment import Reconciliation
+from broker_sim.group.consumer.member import MemberState
+from broker_sim.group.consumer.member_timers import Wait
+from broker_sim.group.consumer.regexes import RegexChange
+from broker_sim.group.consumer.subscription import subscribed_topics, topic_ids_of
+from broker_sim.group.consumer.target_assignment import compute_target
+from broker_sim.group.keys import MemberKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from broker_sim.group.consumer.assignment import Partitions
+    from broker_sim.group.consumer.consumer_group import ConsumerGroup
+    from broker_sim.group.consumer.fencing import Fencing
+    from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.consumer.member_timers import MemberTimers
+    from broker_sim.group.consumer.metadata_hash import TopicHashes
+    from broker_sim.group.consumer.regexes import Regexes
+    from broker_sim.group.consumer.settings import GroupSettings
+    from broker_sim.group.records import GroupRecord
+    from broker_sim.group.shard import GroupShard
+
+__all__ = ["MemberUpdates"]
+
+
+class MemberUpdates:
+    """Steps B to D, for members of both protocols."""
+
+    def __init__(
+        self,
+        shard: GroupShard,
+        settings: GroupSettings,
+        timers: MemberTimers,
+        hashes: TopicHashes,
+        regexes: Regexes,
+        fencing: Fencing,
+    ) -> None:
+        self._environment = shard.environment
+        self._settings = settings
+        self._timers = timers
+        self._hashes = hashes
+        self._regexes = regexes
+        self._fencing = fencing
+
+    def update(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        owned: Mapping[bytes, Sequence[int]] | None,
+        written: list[GroupRecord],
+    ) -> ConsumerMember:
+        """Do B to D, and return the member after it; records are added to `written`.
+
+        Raises `ApiError`: INVALID_REGULAR_EXPRESSION, FENCED_MEMBER_EPOCH, UNKNOWN_SERVER_ERROR.
+        """
+        changed, group_epoch, homogeneous = self.subscribe(group, member, updated, written)
+        epoch, target = self._target(group, member, updated, group_epoch, homogeneous, written)
+        return self.reconcile(group, updated, epoch, target, changed, owned, written)
+
+    def subscribe(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        written: list[GroupRecord],
+    ) -> tuple[bool, int, bool]:
+        """Do B. Returns whether the subscription has changed, the group epoch, and homogeneity."""
+        names_changed = False
+        if updated != member:
+            written.append(records.member_metadata(group.group_id, updated))
+            names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
+        regex_change = self._regexes.update(group, member, updated, written)
+        # Members of the classic protocol never wait for an expression.
+        resolved = regex_change is RegexChange.UPDATED_AND_RESOLVED or (
+            updated.uses_classic_protocol and regex_change is not RegexChange.NONE
+        )
+        bump = names_changed or resolved
+        group_epoch, homogeneous = group.group_epoch, group.is_homogeneous
+        if bump or group.has_metadata_expired:
+            group_epoch, homogeneous = self._look_at_topics(group, member, updated, bump, written)
+        return names_changed or regex_change is not RegexChange.NONE, group_epoch, homogeneous
+
+    def _look_at_topics(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        bump: bool,
+        written: list[GroupRecord],
+    ) -> tuple[int, bool]:
+        """Bump the group epoch if asked to, or if a topic has changed."""
+        topics = group.next_topics(member, updated)
+        metadata_hash = self._hashes.of(topics, self._environment.image())
+        is_new = updated.member_id not in group.members and (
+            group.static_member_id(updated.instance_id) is None
+        )
+        group_epoch = group.group_epoch
+        if bump or metadata_hash != group.metadata_hash:
+            group_epoch += 1
+            written.append(records.group_epoch(group.group_id, group_epoch, metadata_hash))
+        group.metadata_refreshed(group_epoch)
+        if group.has_subscription_metadata_record:
+            written.append(records.subscription_metadata_tombstone(group.group_id))
+        regexes = group.next_regexes(member, updated)
+        return group_epoch, is_homogeneous(regexes, topics, len(group.members) + is_new)
+
+    def _target(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        group_epoch: int,
+        homogeneous: bool,
+        written: list[GroupRecord],
+    ) -> tuple[int, Partitions]:
+        """Do C: return the epoch of the target, and the member's."""
+        now_ms = self._environment.clock.wall_clock_ms()
+        interval_ms = self._settings.assignment_interval_ms(group.group_id)
+        due_ms = group.assignment_timestamp_ms + interval_ms
+        is_due = not group.assignment_timestamp_ms or not interval_ms or now_ms >= due_ms
+        if group.assignment_epoch >= group_epoch or not is_due:
+            return group.assignment_epoch, group.target_of(updated)
+        wanted = group.next_preferred_assignor(member, updated)
+        assignor = ASSIGNORS[wanted or self._settings.default_assignor]
+        try:
+            target, changes = compute_target(
+                group,
+                updated,
+                homogeneous=homogeneous,
+                assignor=assignor,
+                image=self._environment.image(),
+                group_epoch=group_epoch,
+                now_ms=now_ms,
+            )
+        except AssignorError as error:
+            raise ApiError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Failed to compute a new target assignment for epoch {group_epoch}: {error}",
+            ) from error
+        written += changes
+        return group_epoch, target
+
+    def reconcile(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        target_epoch: int,
+        target: Partitions,
+        subscription_changed: bool,
+        owned: Mapping[bytes, Sequence[int]] | None,
+        written: list[GroupRecord],
+    ) -> ConsumerMember:
+        """Do D: return the member after its next step, and time it if it has to revoke."""
+        if not subscription_changed and member.is_reconciled_to(target_epoch):
+            return member
+        image = self._environment.image()
+        names = subscribed_topics(member, group.resolved)
+        step = Reconciliation(
+            target_epoch=target_epoch,
+            target=target,
+            subscribed_topic_ids=frozenset(topic_ids_of(names, image)),
+            subscribes_to_nothing=not names,
+            subscription_changed=subscription_changed,
+            partition_epoch=group.partition_epoch,
+            owned=owned,
+        )
+        after = step.next_step(member)
+        if after == member:
+            return after
+        written.append(records.current_assignment(group.group_id, after))
+        if not after.uses_classic_protocol:
+            key = MemberKey(group.group_id, after.member_id)
+            if after.state is MemberState.UNREVOKED_PARTITIONS:
+                self.time_revocation(group.group_id, after)
+            else:
+                self._timers.end(Wait.REVOCATION, key)
+        return after
+
+    def time_revocation(self, group_id: str, member: ConsumerMember) -> None:
+        """Give the member its rebalance timeout to revoke; it is fenced if its epoch is the same then."""
+        member_id, epoch = member.member_id, member.member_epoch
+        self._timers.begin(
+            Wait.REVOCATION,
+            MemberKey(group_id, member_id),
+            member.rebalance_timeout_ms,
+            lambda: self._fencing.expire_in_epoch(group_id, member_id, epoch),
+            member.client_id,
+        )

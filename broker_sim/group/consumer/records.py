@@ -1,0 +1,162 @@
+"""The records that groups of the consumer protocol are written with.
+
+Mirrors the `newConsumerGroup…Record` functions of `GroupCoordinatorRecordHelpers`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.group import record_messages as messages
+from broker_sim.group.consumer.assignment import epochs_in_order
+from broker_sim.group.records import GroupRecord
+
+if TYPE_CHECKING:
+    from broker_sim.group.consumer.assignment import Epochs, Partitions
+    from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.consumer.subscription import ResolvedRegex
+
+__all__ = [
+    "current_assignment",
+    "current_assignment_tombstone",
+    "group_epoch",
+    "group_epoch_tombstone",
+    "member_metadata",
+    "member_metadata_tombstone",
+    "member_tombstones",
+    "regex",
+    "regex_tombstone",
+    "subscription_metadata_tombstone",
+    "target_assignment",
+    "target_assignment_metadata",
+    "target_assignment_metadata_tombstone",
+    "target_assignment_tombstone",
+]
+
+
+def member_metadata(group_id: str, member: ConsumerMember) -> GroupRecord:
+    """Return the record of a member's subscription."""
+    value = messages.ConsumerGroupMemberMetadataValue
+    classic = None
+    if member.classic is not None:
+        classic = value.ClassicMemberMetadata(
+            member.classic.session_timeout_ms,
+            [value.ClassicProtocol(*protocol) for protocol in member.classic.protocols],
+        )
+    return GroupRecord(
+        messages.ConsumerGroupMemberMetadataKey(group_id, member.member_id),
+        value(
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=sorted(member.subscribed_topic_names),
+            subscribed_topic_regex=member.subscribed_topic_regex,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            server_assignor=member.server_assignor,
+            classic_member_metadata=classic,
+        ),
+    )
+
+
+def member_metadata_tombstone(group_id: str, member_id: str) -> GroupRecord:
+    """Return the record that removes a member's subscription, and with it the member."""
+    return GroupRecord(messages.ConsumerGroupMemberMetadataKey(group_id, member_id), None)
+
+
+def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
+    """Return the record of a group's epoch."""
+    return GroupRecord(
+        messages.ConsumerGroupMetadataKey(group_id),
+        messages.ConsumerGroupMetadataValue(epoch, metadata_hash),
+    )
+
+
+def group_epoch_tombstone(group_id: str) -> GroupRecord:
+    """Return the record that removes a group."""
+    return GroupRecord(messages.ConsumerGroupMetadataKey(group_id), None)
+
+
+def subscription_metadata_tombstone(group_id: str) -> GroupRecord:
+    """Return the record that removes what Kafka before 4.1 stored of a group's topics."""
+    return GroupRecord(messages.ConsumerGroupPartitionMetadataKey(group_id), None)
+
+
+def target_assignment(group_id: str, member_id: str, target: Partitions) -> GroupRecord:
+    """Return the record of a member's target."""
+    value = messages.ConsumerGroupTargetAssignmentMemberValue
+    return GroupRecord(
+        messages.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id),
+        value([value.TopicPartition(topic, list(numbers)) for topic, numbers in target.items()]),
+    )
+
+
+def target_assignment_tombstone(group_id: str, member_id: str) -> GroupRecord:
+    """Return the record that removes a member's target."""
+    return GroupRecord(messages.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None)
+
+
+def target_assignment_metadata(group_id: str, epoch: int, timestamp_ms: int) -> GroupRecord:
+    """Return the record of the epoch of a target, and of when it was computed (wall clock)."""
+    return GroupRecord(
+        messages.ConsumerGroupTargetAssignmentMetadataKey(group_id),
+        messages.ConsumerGroupTargetAssignmentMetadataValue(epoch, timestamp_ms),
+    )
+
+
+def target_assignment_metadata_tombstone(group_id: str) -> GroupRecord:
+    """Return the record that removes the epoch of a target."""
+    return GroupRecord(messages.ConsumerGroupTargetAssignmentMetadataKey(group_id), None)
+
+
+def current_assignment(group_id: str, member: ConsumerMember) -> GroupRecord:
+    """Return the record of a member's epoch and of what it owns."""
+    return GroupRecord(
+        messages.ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id),
+        messages.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=member.member_epoch,
+            previous_member_epoch=member.previous_member_epoch,
+            state=member.state.value,
+            assigned_partitions=_topic_partitions(member.assigned),
+            partitions_pending_revocation=_topic_partitions(member.pending_revocation),
+        ),
+    )
+
+
+def current_assignment_tombstone(group_id: str, member_id: str) -> GroupRecord:
+    """Return the record that removes what a member owns."""
+    return GroupRecord(messages.ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None)
+
+
+def regex(group_id: str, expression: str, resolved: ResolvedRegex) -> GroupRecord:
+    """Return the record of the topics that an expression matches."""
+    return GroupRecord(
+        messages.ConsumerGroupRegularExpressionKey(group_id, expression),
+        messages.ConsumerGroupRegularExpressionValue(
+            sorted(resolved.topics), resolved.version, resolved.timestamp_ms
+        ),
+    )
+
+
+def regex_tombstone(group_id: str, expression: str) -> GroupRecord:
+    """Return the record that removes an expression."""
+    return GroupRecord(messages.ConsumerGroupRegularExpressionKey(group_id, expression), None)
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
+    """Return the records that remove a member, in the order that Kafka asks for."""
+    return [
+        current_assignment_tombstone(group_id, member_id),
+        target_assignment_tombstone(group_id, member_id),
+        member_metadata_tombstone(group_id, member_id),
+    ]
+
+
+def _topic_partitions(
+    epochs: Epochs,
+) -> list[messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
+    topic = messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
+    return [
+        topic(topic_id, numbers, [epochs[topic_id][number] for number in numbers])
+        for topic_id, numbers in epochs_in_order(epochs)
+    ]

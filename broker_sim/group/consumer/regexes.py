@@ -1,0 +1,185 @@
+"""When the regular expressions of a group are resolved again, and what follows from it.
+
+Mirrors `maybeUpdateRegularExpressions` and `handleRegularExpressionsResult` of `GroupMetadataManager`.
+A heartbeat never waits for it: Kafka resolves on a thread of its own, here it is the loop's next step,
+and the members learn the result from the new group epoch.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError
+from broker_sim.group.consumer import records
+from broker_sim.group.consumer.java_order import (
+    HashTable,
+    hash_order,
+    string_hash,
+    table_capacity,
+)
+from broker_sim.group.consumer.subscription import check_regex, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker_sim.group.consumer.consumer_group import ConsumerGroup
+    from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.consumer.metadata_hash import TopicHashes
+    from broker_sim.group.consumer.subscription import ResolvedRegex
+    from broker_sim.group.records import GroupRecord
+    from broker_sim.group.shard import GroupShard
+    from broker_sim.metadata import MetadataImage
+
+__all__ = ["RegexChange", "Regexes"]
+
+MIN_REFRESH_INTERVAL_MS: Final = 10_000
+
+
+class RegexChange(Enum):
+    """What a heartbeat changed of the expression that the member subscribes to."""
+
+    NONE = 0
+    UPDATED = 1
+    """Its topics are not known yet."""
+    UPDATED_AND_RESOLVED = 2
+
+
+class Regexes:
+    """Resolves the expressions of a shard's groups."""
+
+    def __init__(
+        self,
+        shard: GroupShard,
+        find: Callable[[str], ConsumerGroup],
+        hashes: TopicHashes,
+    ) -> None:
+        self._shard = shard
+        self._find = find
+        self._hashes = hashes
+        self._scheduled: set[str] = set()
+        """The groups whose expressions are about to be resolved."""
+        self._new_topics_version = shard.environment.image().version
+        """The version of the metadata that last brought a new topic."""
+
+    def topics_created(self, image: MetadataImage) -> None:
+        """Note that there are new topics, which expressions may match."""
+        self._new_topics_version = image.version
+
+    def update(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        written: list[GroupRecord],
+    ) -> RegexChange:
+        """Follow a member's heartbeat; records to write are added to `written`.
+
+        Raises `ApiError` INVALID_REGULAR_EXPRESSION.
+        """
+        change, is_new = self._change(group, member, updated, written)
+        if not is_new and not group.regexes:
+            return change
+        if group.group_id in self._scheduled:
+            return change
+        now_ms = self._shard.environment.clock.wall_clock_ms()
+        refreshed_ms = _newest(group, lambda resolved: resolved.timestamp_ms)
+        if refreshed_ms is not None and now_ms <= refreshed_ms + MIN_REFRESH_INTERVAL_MS:
+            return change
+        regexes = group.next_regexes(member, updated)
+        version = _newest(group, lambda resolved: resolved.version) or 0
+        interval_ms = self._shard.environment.config.group_consumer_regex_refresh_interval_ms
+        if regexes and (
+            is_new
+            or len(regexes) != len(group.resolved)
+            or version < self._new_topics_version
+            or refreshed_ms is None
+            or now_ms > refreshed_ms + interval_ms
+        ):
+            self._scheduled.add(group.group_id)
+            self._shard.environment.call_later(
+                0, self._resolve, group.group_id, _in_order(group, regexes)
+            )
+        return change
+
+    def _change(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        written: list[GroupRecord],
+    ) -> tuple[RegexChange, bool]:
+        """Return what has changed, and whether the expression is new to the group."""
+        old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
+        if old == new:
+            return RegexChange.NONE, False
+        if old and group.regexes.get(old) == 1:
+            written.append(records.regex_tombstone(group.group_id, old))
+        if not new:
+            return (RegexChange.UPDATED_AND_RESOLVED if old else RegexChange.UPDATED), False
+        if new not in group.regexes:
+            check_regex(new)
+            return RegexChange.UPDATED, True
+        is_resolved = new in group.resolved
+        return (RegexChange.UPDATED_AND_RESOLVED if is_resolved else RegexChange.UPDATED), False
+
+    def _resolve(self, group_id: str, regexes: list[str]) -> None:
+        self._scheduled.discard(group_id)
+        if not self._shard.is_active:
+            return
+        environment = self._shard.environment
+        image = environment.image()
+        resolved = resolve(regexes, image, environment.clock.wall_clock_ms())
+        try:
+            group = self._find(group_id)
+        except ApiError:
+            return  # it is gone
+        written, group_epoch = self._records(group, resolved, image)
+        if written:
+            self._shard.write(written, lambda _error: None)
+        if group_epoch is not None:
+            group.metadata_refreshed(group_epoch)
+
+    def _records(
+        self, group: ConsumerGroup, resolved: Mapping[str, ResolvedRegex], image: MetadataImage
+    ) -> tuple[list[GroupRecord], int | None]:
+        """Return the records of the result, and the new group epoch if there is one."""
+        written = []
+        topics = group.topics.copied()
+        has_changed = False
+        for regex, new in resolved.items():
+            if regex not in group.regexes:
+                continue
+            old = group.resolved.get(regex)
+            before = frozenset[str]() if old is None else old.topics
+            if before != new.topics:
+                has_changed = True
+                topics.add_regex(before, -1)
+                topics.add_regex(new.topics, 1)
+            written.append(records.regex(group.group_id, regex, new))
+        metadata_hash = self._hashes.of(topics, image)
+        if not has_changed and metadata_hash == group.metadata_hash:
+            return written, None
+        group_epoch = group.group_epoch + 1
+        written.append(records.group_epoch(group.group_id, group_epoch, metadata_hash))
+        return written, group_epoch
+
+
+def _in_order(group: ConsumerGroup, regexes: Mapping[str, int]) -> list[str]:
+    """Return the expressions in the order in which Kafka writes their records."""
+    known = group.regexes.in_order()
+    counts: HashTable[str, None]
+    counts = HashTable(string_hash, table_capacity(int(len(known) / 0.75 + 1)))
+    for regex in known:
+        counts.put(regex, None)
+    for regex in regexes:
+        if regex not in counts:
+            counts.add(regex, None)
+    ordered = [regex for regex in counts.in_order() if regex in regexes]
+    return hash_order(ordered, string_hash, table_capacity(len(ordered)))
+
+
+def _newest(group: ConsumerGroup, read: Callable[[ResolvedRegex], int]) -> int | None:
+    """Return a number of the resolved expressions, which are always resolved together."""
+    first = next(iter(group.resolved.values()), None)
+    return None if first is None else read(first)

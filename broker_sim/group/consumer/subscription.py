@@ -1,0 +1,140 @@
+"""What members subscribe to: topics by name, and by regular expressions that the coordinator resolves.
+
+Mirrors `ResolvedRegularExpression`, `TopicRegexResolver`, `SubscriptionCount`, `UnionSet` and
+`TopicIds`. Deliberate difference: expressions are Python's, not RE2's (docs/differences.md).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.coordinator.patterns import compile_pattern
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer.java_order import copied_capacity, hash_order, string_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.metadata import MetadataImage
+
+__all__ = [
+    "ResolvedRegex",
+    "SubscriptionCount",
+    "TopicCounts",
+    "check_regex",
+    "resolve",
+    "subscribed_topics",
+    "topic_ids_of",
+]
+
+
+_RE2: Final = {
+    "unterminated character set": "missing closing ]",
+    "missing ), unterminated": "missing closing )",
+    "unbalanced parenthesis": "regexp/syntax: internal error",
+    "nothing to repeat": "missing argument to repetition operator",
+    "multiple repeat": "invalid nested repetition operator",
+    "bad character range": "invalid character class range",
+    "bad escape (end of pattern)": "trailing backslash at end of expression",
+    "bad escape": "invalid escape sequence",
+    "invalid group reference": "invalid escape sequence",
+    "min repeat greater": "invalid repeat count",
+    "the repetition number is too large": "invalid repeat count",
+    "missing >, unterminated name": "invalid named capture",
+    "unknown extension ?<": "invalid named capture",
+    "unknown extension": "invalid or unsupported Perl syntax",
+}
+"""What RE2 says, by how Python's text begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRegex:
+    """The topics that matched, in the metadata of that version, at that time (wall clock)."""
+
+    topics: frozenset[str]
+    version: int
+    timestamp_ms: int
+
+
+class SubscriptionCount(NamedTuple):
+    """How many members name a topic, and how many expressions match it."""
+
+    by_name: int
+    by_regex: int
+
+
+class TopicCounts(dict[str, SubscriptionCount]):
+    """The topics that a group subscribes to."""
+
+    def add_names(self, names: Iterable[str], by: int) -> None:
+        """Count one member more, or one less (`by` -1), that names these topics."""
+        self._add(names, by, 0)
+
+    def add_regex(self, topics: Iterable[str], by: int) -> None:
+        """Count one expression more, or one less (`by` -1), that matches these topics."""
+        self._add(topics, 0, by)
+
+    def _add(self, topics: Iterable[str], names: int, regexes: int) -> None:
+        for topic in topics:
+            old = self.get(topic, SubscriptionCount(0, 0))
+            new = SubscriptionCount(old.by_name + names, old.by_regex + regexes)
+            if new.by_name > 0 or new.by_regex > 0:
+                self[topic] = new
+            else:
+                self.pop(topic, None)
+
+    def copied(self) -> TopicCounts:
+        """Return a copy."""
+        return TopicCounts(self)
+
+
+def check_regex(regex: str) -> None:
+    """Raise `ApiError` INVALID_REGULAR_EXPRESSION for one that cannot be read."""
+    try:
+        compile_pattern(regex)
+    except re.error as error:
+        raise ApiError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_said(error)}.",
+        ) from None
+
+
+def _said(error: re.error) -> str:
+    """Return what RE2 says of such an error, else what Python says."""
+    return next((told for start, told in _RE2.items() if error.msg.startswith(start)), error.msg)
+
+
+def resolve(regexes: Iterable[str], image: MetadataImage, now_ms: int) -> dict[str, ResolvedRegex]:
+    """Return the topics that each expression matches as a whole; one that is wrong matches none."""
+    resolved = {}
+    for regex in regexes:
+        try:
+            matches = compile_pattern(regex).fullmatch
+        except re.error:
+            found = frozenset[str]()
+        else:
+            found = frozenset(name for name in image.topics if matches(name))
+        resolved[regex] = ResolvedRegex(found, image.version, now_ms)
+    return resolved
+
+
+def subscribed_topics(member: ConsumerMember, resolved: Mapping[str, ResolvedRegex]) -> list[str]:
+    """Return all names that the member subscribes to, in the order of Kafka's sets."""
+    names = member.names_in_order
+    regex = member.subscribed_topic_regex
+    found = resolved.get(regex) if regex else None
+    own = hash_order(names, string_hash, copied_capacity(len(names)))
+    if found is None or not found.topics:
+        return own
+    matched = hash_order(sorted(found.topics), string_hash, copied_capacity(len(found.topics)))
+    large, small = (own, matched) if len(own) > len(matched) else (matched, own)
+    return list(dict.fromkeys([*large, *small]))
+
+
+def topic_ids_of(names: Iterable[str], image: MetadataImage) -> list[bytes]:
+    """Return the ids of those topics that exist."""
+    topics = image.topics
+    return [topics[name].topic_id for name in names if name in topics]

@@ -1,0 +1,15 @@
+"""What the group coordinator counts; mirrors the sensors of `GroupCoordinatorMetrics`."""
+
+from dataclasses import dataclass
+
+__all__ = ["GroupCounters"]
+
+
+@dataclass(slots=True)
+class GroupCounters:
+    """Offsets since the broker's start."""
+
+    offset_commits: int = 0
+    offset_deletions: int = 0
+    """By OffsetDelete; those of deleted groups and topics are not counted, as in Kafka."""
+    offset_expirations: int = 0

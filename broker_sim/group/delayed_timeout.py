@@ -1,0 +1,36 @@
+"""A delayed operation that does nothing but expire, unless what it waits for happens in time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.runtime.delayed_request import DelayedRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["DelayedTimeout"]
+
+
+class DelayedTimeout(DelayedRequest):
+    """Calls `on_timeout()` after its delay, unless `is_satisfied` is set and its key tried before."""
+
+    __slots__ = ("_on_timeout", "is_satisfied")
+
+    def __init__(
+        self, delay_ms: int, on_timeout: Callable[[], object], client_id: str | None
+    ) -> None:
+        super().__init__(delay_ms, client_id)
+        self._on_timeout = on_timeout
+        self.is_satisfied = False
+
+    def try_complete(self) -> bool:
+        """Complete if what it waits for has happened."""
+        return self.is_satisfied and self.force_complete()
+
+    def on_expiration(self) -> None:
+        """Tell that the time is over."""
+        self._on_timeout()
+
+    def on_complete(self) -> None:
+        """Do nothing."""

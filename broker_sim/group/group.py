@@ -1,0 +1,101 @@
+"""What the coordinator asks of a group of any kind; mirrors `org.apache.kafka.coordinator.group.Group`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker_sim.group.records import GroupRecord
+    from broker_sim.protocol import messages
+
+__all__ = ["CLASSIC", "CONSUMER", "CommitPartitionValidator", "Group", "OffsetExpiration"]
+
+CLASSIC = "classic"
+CONSUMER = "consumer"
+
+
+class OffsetExpiration(NamedTuple):
+    """From when on the retention of a group's offsets runs; mirrors `OffsetExpirationConditionImpl`.
+
+    `base_timestamp_ms` (wall clock) is None where each offset's retention runs from its commit.
+    """
+
+    base_timestamp_ms: int | None
+
+
+class CommitPartitionValidator(Protocol):
+    """Checks one partition of a commit, after the commit as a whole."""
+
+    def __call__(self, topic: str, topic_id: bytes, partition: int) -> None:
+        """Raise ApiError STALE_MEMBER_EPOCH where the member may not commit for the partition."""
+
+
+class Group(Protocol):
+    """A group of members, classic or of the consumer protocol. Checks raise `ApiError`."""
+
+    @property
+    def group_id(self) -> str:
+        """Its id."""
+
+    @property
+    def group_type(self) -> str:
+        """`classic` or `consumer`, as ListGroups calls it."""
+
+    @property
+    def protocol_type(self) -> str:
+        """`consumer` for consumers, "" for a simple group; ListGroups and DescribeGroups show it."""
+
+    @property
+    def state_name(self) -> str:
+        """Its state as ListGroups calls it, such as `Stable`."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+
+    @property
+    def member_count(self) -> int:
+        """How many members it has."""
+
+    def validate_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_id_or_member_epoch: int,
+        is_transactional: bool,
+        api_version: int,
+    ) -> CommitPartitionValidator | None:
+        """Check that this member may commit: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION and others.
+
+        Returns the check of its partitions, None without one. A commit keeps a classic member's session
+        alive, as any request of it.
+        """
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Check that this member may fetch offsets: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH."""
+
+    def validate_offset_delete(self) -> None:
+        """Check that offsets may be deleted: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+
+    def validate_delete_group(self) -> None:
+        """Check that the group may be deleted: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+
+    def is_subscribed_to_topic(self, topic: str) -> bool:
+        """Whether a member is subscribed, so that the topic's offsets must stay."""
+
+    def describe(self) -> messages.DescribeGroupsResponse.DescribedGroup | None:
+        """Return what DescribeGroups answers; None for a group of another protocol."""
+
+    def tombstones(self) -> Sequence[GroupRecord]:
+        """Return the records that delete the group, without its offsets."""
+
+    def offset_expiration(self) -> OffsetExpiration | None:
+        """Return from when on offsets expire, or None while they do not."""
+
+    def on_loaded(self) -> None:
+        """Begin to work after the group was loaded: start the members' sessions."""
+
+    def on_unloaded(self) -> None:
+        """End: answer what is parked with NOT_COORDINATOR, and stop all timers."""

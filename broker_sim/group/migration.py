@@ -1,0 +1,301 @@
+"""How a group with members moves between the classic and the consumer protocol (KIP-848).
+
+Mirrors `convertToConsumerGroup`, `convertToClassicGroup` and the checks around them in
+`GroupMetadataManager`, `ConsumerGroup.fromClassicGroup` and `ClassicGroup.fromConsumerGroup`. Which ways
+are open is said by `group.consumer.migration.policy`.
+
+Upgrade: the first member of the consumer protocol joins a classic group. Its members stay members, with
+their assignments as targets and the generation as epoch; who waits is told to join again.
+Downgrade: the last member of the consumer protocol goes. The others are a classic group then, with
+their targets as assignments and the group epoch as generation, and they rebalance.
+
+One batch of records deletes the group of the old kind and makes the one of the new kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
+from broker_sim.group.classic.group_metadata import group_record
+from broker_sim.group.consumer import records
+from broker_sim.group.consumer.assignment import NO_PARTITIONS, target_from_record
+from broker_sim.group.consumer.consumer_group import ConsumerGroup
+from broker_sim.group.consumer.java_order import hash_order, string_hash
+from broker_sim.group.consumer.member import ClassicMetadata, ConsumerMember
+from broker_sim.group.consumer_protocol import (
+    MalformedConsumerProtocolError,
+    encode_assignment,
+    read_assignment,
+    read_subscription,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from broker_sim.group.consumer.assignment import Partitions
+    from broker_sim.group.group import Group
+    from broker_sim.group.records import GroupRecord
+    from broker_sim.group.shard import GroupShard
+
+__all__ = ["Migration"]
+
+UPGRADES = frozenset({"bidirectional", "upgrade"})
+DOWNGRADES = frozenset({"bidirectional", "downgrade"})
+
+
+class CustomAssignorError(ValueError):
+    """An assignment with data of an assignor, which the coordinator's own assignors do not know."""
+
+
+class Migration:
+    """Moves the groups of a shard. It needs the shard's groups of both kinds."""
+
+    def __init__(self, shard: GroupShard) -> None:
+        self._shard = shard
+        self._config = shard.environment.config
+
+    # -- to the consumer protocol -----------------------------------------------------------------
+
+    def upgrade(self, group: Group, written: list[GroupRecord]) -> ConsumerGroup:
+        """Return a classic group with members as one of the consumer protocol.
+
+        The records of that are added to `written`; it is in the shard when they are replayed. Parked
+        joins and syncs are answered at once. Raises `ApiError`: GROUP_ID_NOT_FOUND if the group
+        stays what it is, UNKNOWN_SERVER_ERROR before its first generation.
+        """
+        assert isinstance(group, ClassicGroup)
+        self._check_upgrade(group)
+        self._shard.classic.rebalance.answer_all(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        written += group.tombstones()
+        try:
+            members = [self._consumer_member(group, member) for member in _in_order(group)]
+        except MalformedConsumerProtocolError as error:
+            raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from error
+        except CustomAssignorError as error:
+            raise ApiError(
+                ErrorCode.GROUP_ID_NOT_FOUND,
+                f"Cannot upgrade classic group {group.group_id} to consumer group because an "
+                "unsupported custom assignor is in use. Please refer to the documentation or switch "
+                "to a default assignor before re-attempting the upgrade.",
+            ) from error
+        consumer = self._shard.consumer
+        upgraded = ConsumerGroup(group.group_id, consumer)
+        upgraded.group_epoch = upgraded.assignment_epoch = group.generation_id
+        for member, target in members:
+            upgraded.update_target(member.member_id, target)
+            upgraded.update_member(member)
+            assert member.classic is not None
+            # If the records cannot be written, the sessions end without consequences.
+            consumer.fencing.keep_alive(group.group_id, member, member.classic.session_timeout_ms)
+        image = self._shard.environment.image()
+        upgraded.metadata_hash = consumer.hashes.of(upgraded.topics, image)
+        written += _records_of(upgraded)
+        return upgraded
+
+    def _check_upgrade(self, group: ClassicGroup) -> None:
+        if self._config.group_consumer_migration_policy not in UPGRADES:
+            raise _cannot_upgrade(group, "online upgrade is disabled")
+        if not group.uses_consumer_protocol:
+            raise _cannot_upgrade(group, "the group does not use the consumer embedded protocol")
+        if len(group.members) > self._config.group_consumer_max_size:
+            raise _cannot_upgrade(group, "the group size exceeds the consumer group maximum size")
+
+    def _consumer_member(
+        self, group: ClassicGroup, member: ClassicMember
+    ) -> tuple[ConsumerMember, Partitions]:
+        """Return the member and its target, which is what it was assigned last."""
+        target: Partitions = NO_PARTITIONS
+        if member.assignment:
+            assignment = read_assignment(member.assignment)
+            if assignment.user_data:
+                raise CustomAssignorError
+            topics = self._shard.environment.image().topics
+            target = target_from_record(
+                (topics[assigned.topic].topic_id, assigned.partitions)
+                for assigned in assignment.assigned_partitions
+                if assigned.topic in topics
+            )
+        metadata = dict(member.protocols).get(group.protocol_name or "")
+        if metadata is None:
+            # The group has no generation yet, or the member wants a protocol that it has not chosen.
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        subscription = read_subscription(metadata)
+        epoch = group.generation_id
+        new = ConsumerMember(
+            member.member_id,
+            member_epoch=epoch,
+            previous_member_epoch=epoch,
+            instance_id=member.group_instance_id,
+            rack_id=subscription.rack_id or None,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            assigned={topic_id: dict.fromkeys(of, epoch) for topic_id, of in target.items()},
+            classic=ClassicMetadata(
+                member.session_timeout_ms, tuple((p.name, p.metadata) for p in member.protocols)
+            ),
+        )
+        return new.with_topic_names(subscription.topics), target
+
+    # -- to the classic protocol ------------------------------------------------------------------
+
+    def must_downgrade(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
+        """Return whether without these members it becomes a classic group, and may."""
+        staying = len(group.members) - len(leaving)
+        classic = group.classic_members - sum(m.uses_classic_protocol for m in leaving)
+        return classic == staying > 0 and self._may_downgrade(staying)
+
+    def must_downgrade_for(self, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
+        """Return whether a static member was the only one left that does not use the classic protocol.
+
+        Its successor does, so the group becomes a classic one, if it may.
+        """
+        size = len(group.members)
+        is_last = group.classic_members == size - 1 and not replaced.uses_classic_protocol
+        return is_last and self._may_downgrade(size)
+
+    def _may_downgrade(self, size: int) -> bool:
+        policy = self._config.group_consumer_migration_policy
+        return policy in DOWNGRADES and size <= self._config.group_max_size
+
+    def downgrade_without(
+        self,
+        group: ConsumerGroup,
+        leaving: Collection[ConsumerMember],
+        on_done: Callable[[ErrorCode], object],
+    ) -> None:
+        """Make it a classic group of the other members, which rebalance; `on_done` as in `write`.
+
+        Raises `ApiError` GROUP_ID_NOT_FOUND if a member's metadata cannot be read.
+        """
+        gone = {member.member_id for member in leaving}
+        staying = (group.members[member_id] for member_id in group.members.in_order())
+        members = [(m, m.member_id) for m in staying if m.member_id not in gone]
+        self._downgrade(group, members, group.tombstones(), on_done, rebalances=True)
+
+    def downgrade_with(
+        self,
+        group: ConsumerGroup,
+        replaced: ConsumerMember,
+        joining: ConsumerMember,
+        written: list[GroupRecord],
+        on_done: Callable[[ErrorCode], object],
+        *,
+        is_stale: bool,
+    ) -> None:
+        """Do the same when `joining`, of the classic protocol, takes the place of a static member.
+
+        It gets that one's target. The members rebalance only if the targets are stale. `written`
+        are the records of the replacement.
+        """
+        others = (group.members[member_id] for member_id in group.members.in_order())
+        members = [(m, m.member_id) for m in others if m.instance_id != joining.instance_id]
+        members.append((joining, replaced.member_id))
+        tombstones = group.tombstones({replaced.member_id: joining.member_id})
+        self._downgrade(group, members, [*written, *tombstones], on_done, rebalances=is_stale)
+
+    def _downgrade(
+        self,
+        group: ConsumerGroup,
+        members: Iterable[tuple[ConsumerMember, str]],
+        written: list[GroupRecord],
+        on_done: Callable[[ErrorCode], object],
+        *,
+        rebalances: bool,
+    ) -> None:
+        """Write the classic group of these members, each with the id whose target it gets."""
+        classic = self._classic_group(group, members)
+        assignments = {member.member_id: member.assignment for member in classic.members.values()}
+        rebalance = self._shard.classic.rebalance
+
+        def appended() -> None:
+            self._shard.groups[group.group_id] = classic
+            rebalance.start_sessions(classic)
+            if rebalances:
+                rebalance.prepare(
+                    classic, "the group moves from the consumer to the classic protocol"
+                )
+
+        record = group_record(classic, assignments)
+        self._shard.write([*written, record], on_done, replay=False, on_appended=appended)
+
+    def _classic_group(
+        self, group: ConsumerGroup, members: Iterable[tuple[ConsumerMember, str]]
+    ) -> ClassicGroup:
+        environment = self._shard.environment
+        classic = ClassicGroup(
+            group.group_id,
+            environment.clock,
+            self._shard.classic.rebalance,
+            state=ClassicGroupState.STABLE,
+            generation_id=group.group_epoch,
+            protocol_type=CONSUMER_PROTOCOL_TYPE,
+        )
+        targets = {}
+        for member, target_id in members:
+            classic.add(_classic_member(member), CONSUMER_PROTOCOL_TYPE)
+            targets[member.member_id] = group.targets.get(target_id, NO_PARTITIONS)
+        classic.protocol_name = classic.select_protocol()
+        classic.update_subscribed_topics()
+        names = environment.image().topic_names
+        for converted in classic.members.values():
+            target = targets[converted.member_id]
+            try:
+                converted.assignment = encode_assignment(
+                    [(names[topic_id], of) for topic_id, of in target.items() if topic_id in names],
+                    converted.metadata(classic.protocol_name),
+                )
+            except MalformedConsumerProtocolError as error:
+                raise ApiError(
+                    ErrorCode.GROUP_ID_NOT_FOUND,
+                    f"Cannot downgrade the classic group {group.group_id}: {error}.",
+                ) from error
+        return classic
+
+
+def _in_order(group: ClassicGroup) -> list[ClassicMember]:
+    """Return the members in the order in which Kafka's table hands them out."""
+    return [group.members[member_id] for member_id in hash_order(group.members, string_hash)]
+
+
+def _classic_member(member: ConsumerMember) -> ClassicMember:
+    assert member.classic is not None
+    return ClassicMember(
+        member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.classic.session_timeout_ms,
+        protocols=[MemberProtocol(*protocol) for protocol in member.classic.protocols],
+    )
+
+
+def _records_of(group: ConsumerGroup) -> list[GroupRecord]:
+    """Return the records that make the group; mirrors `createConsumerGroupRecords`."""
+    group_id = group.group_id
+    members = [group.members[member_id] for member_id in group.members.in_order()]
+    return [
+        *(records.member_metadata(group_id, member) for member in members),
+        records.group_epoch(group_id, group.group_epoch, group.metadata_hash),
+        *(
+            records.target_assignment(group_id, m.member_id, group.targets[m.member_id])
+            for m in members
+        ),
+        records.target_assignment_metadata(
+            group_id, group.assignment_epoch, group.assignment_timestamp_ms
+        ),
+        *(records.current_assignment(group_id, member) for member in members),
+    ]
+
+
+def _cannot_upgrade(group: ClassicGroup, why: str) -> ApiError:
+    """Return why a classic group with members stays one."""
+    return ApiError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.",
+    )

@@ -1,0 +1,298 @@
+# Made by tools/update_schemas.py from kafka-group-coordinator 4.3.1; do not edit.
+from broker_sim.protocol.message import BytesLike, Message, Struct
+
+class ConsumerGroupCurrentMemberAssignmentKey(Message):
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
+
+class ConsumerGroupCurrentMemberAssignmentValue(Message):
+    class TopicPartitions(Struct):
+        topic_id: bytes
+        partitions: list[int]
+        assignment_epochs: list[int] | None
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+            assignment_epochs: list[int] | None = ...,
+        ) -> None: ...
+
+    member_epoch: int
+    previous_member_epoch: int
+    state: int
+    assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]
+    partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]
+    def __init__(
+        self,
+        member_epoch: int = ...,
+        previous_member_epoch: int = ...,
+        state: int = ...,
+        assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = ...,
+        partitions_pending_revocation: list[
+            ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
+        ] = ...,
+    ) -> None: ...
+
+class ConsumerGroupMemberMetadataKey(Message):
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
+
+class ConsumerGroupMemberMetadataValue(Message):
+    class ClassicProtocol(Struct):
+        name: str
+        metadata: BytesLike
+        def __init__(
+            self,
+            name: str = ...,
+            metadata: BytesLike = ...,
+        ) -> None: ...
+
+    class ClassicMemberMetadata(Struct):
+        session_timeout_ms: int
+        supported_protocols: list[ConsumerGroupMemberMetadataValue.ClassicProtocol]
+        def __init__(
+            self,
+            session_timeout_ms: int = ...,
+            supported_protocols: list[ConsumerGroupMemberMetadataValue.ClassicProtocol] = ...,
+        ) -> None: ...
+
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    subscribed_topic_names: list[str]
+    subscribed_topic_regex: str | None
+    rebalance_timeout_ms: int
+    server_assignor: str | None
+    classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None
+    def __init__(
+        self,
+        instance_id: str | None = ...,
+        rack_id: str | None = ...,
+        client_id: str = ...,
+        client_host: str = ...,
+        subscribed_topic_names: list[str] = ...,
+        subscribed_topic_regex: str | None = ...,
+        rebalance_timeout_ms: int = ...,
+        server_assignor: str | None = ...,
+        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
+        | None = ...,
+    ) -> None: ...
+
+class ConsumerGroupMetadataKey(Message):
+    group_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
+
+class ConsumerGroupMetadataValue(Message):
+    epoch: int
+    metadata_hash: int
+    def __init__(
+        self,
+        epoch: int = ...,
+        metadata_hash: int = ...,
+    ) -> None: ...
+
+class ConsumerGroupPartitionMetadataKey(Message):
+    group_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
+
+class ConsumerGroupPartitionMetadataValue(Message):
+    class PartitionMetadata(Struct):
+        partition: int
+        racks: list[str]
+        def __init__(
+            self,
+            partition: int = ...,
+            racks: list[str] = ...,
+        ) -> None: ...
+
+    class TopicMetadata(Struct):
+        topic_id: bytes
+        topic_name: str
+        num_partitions: int
+        partition_metadata: list[ConsumerGroupPartitionMetadataValue.PartitionMetadata]
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            topic_name: str = ...,
+            num_partitions: int = ...,
+            partition_metadata: list[ConsumerGroupPartitionMetadataValue.PartitionMetadata] = ...,
+        ) -> None: ...
+
+    topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata]
+    def __init__(
+        self,
+        topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata] = ...,
+    ) -> None: ...
+
+class ConsumerGroupRegularExpressionKey(Message):
+    group_id: str
+    regular_expression: str
+    def __init__(
+        self,
+        group_id: str = ...,
+        regular_expression: str = ...,
+    ) -> None: ...
+
+class ConsumerGroupRegularExpressionValue(Message):
+    topics: list[str]
+    version: int
+    timestamp: int
+    def __init__(
+        self,
+        topics: list[str] = ...,
+        version: int = ...,
+        timestamp: int = ...,
+    ) -> None: ...
+
+class ConsumerGroupTargetAssignmentMemberKey(Message):
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
+
+class ConsumerGroupTargetAssignmentMemberValue(Message):
+    class TopicPartition(Struct):
+        topic_id: bytes
+        partitions: list[int]
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
+
+    topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition]
+    def __init__(
+        self,
+        topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition] = ...,
+    ) -> None: ...
+
+class ConsumerGroupTargetAssignmentMetadataKey(Message):
+    group_id: str
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
+
+class ConsumerGroupTargetAssignmentMetadataValue(Message):
+    assignment_epoch: int
+    assignment_timestamp: int
+    def __init__(
+        self,
+        assignment_epoch: int = ...,
+        assignment_timestamp: int = ...,
+    ) -> None: ...
+
+class GroupMetadataKey(Message):
+    group: str
+    def __init__(
+        self,
+        group: str = ...,
+    ) -> None: ...
+
+class GroupMetadataValue(Message):
+    class MemberMetadata(Struct):
+        member_id: str
+        group_instance_id: str | None
+        client_id: str
+        client_host: str
+        rebalance_timeout: int
+        session_timeout: int
+        subscription: BytesLike
+        assignment: BytesLike
+        def __init__(
+            self,
+            member_id: str = ...,
+            group_instance_id: str | None = ...,
+            client_id: str = ...,
+            client_host: str = ...,
+            rebalance_timeout: int = ...,
+            session_timeout: int = ...,
+            subscription: BytesLike = ...,
+            assignment: BytesLike = ...,
+        ) -> None: ...
+
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    current_state_timestamp: int
+    members: list[GroupMetadataValue.MemberMetadata]
+    def __init__(
+        self,
+        protocol_type: str = ...,
+        generation: int = ...,
+        protocol: str | None = ...,
+        leader: str | None = ...,
+        current_state_timestamp: int = ...,
+        members: list[GroupMetadataValue.MemberMetadata] = ...,
+    ) -> None: ...
+
+class LegacyOffsetCommitKey(Message):
+    group: str
+    topic: str
+    partition: int
+    def __init__(
+        self,
+        group: str = ...,
+        topic: str = ...,
+        partition: int = ...,
+    ) -> None: ...
+
+class LegacyOffsetCommitValue(Message):
+    offset: int
+    metadata: str
+    commit_timestamp: int
+    def __init__(
+        self,
+        offset: int = ...,
+        metadata: str = ...,
+        commit_timestamp: int = ...,
+    ) -> None: ...
+
+class OffsetCommitKey(Message):
+    group: str
+    topic: str
+    partition: int
+    def __init__(
+        self,
+        group: str = ...,
+        topic: str = ...,
+        partition: int = ...,
+    ) -> None: ...
+
+class OffsetCommitValue(Message):
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int
+    topic_id: bytes
+    def __init__(
+        self,
+        offset: int = ...,
+        leader_epoch: int = ...,
+        metadata: str = ...,
+        commit_timestamp: int = ...,
+        expire_timestamp: int = ...,
+        topic_id: bytes = ...,
+    ) -> None: ...

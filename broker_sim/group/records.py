@@ -1,0 +1,60 @@
+"""The records of `__consumer_offsets`, byte for byte as Kafka writes them.
+
+Mirrors `GroupCoordinatorRecordSerde` and `GroupCoordinatorRecordHelpers` (which version a value is
+written in).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.coordinator.records import CoordinatorRecord as GroupRecord
+from broker_sim.coordinator.records import RecordSerde
+from broker_sim.group import record_messages
+
+if TYPE_CHECKING:
+    from broker_sim.protocol.message import Message
+
+__all__ = [
+    "GroupRecord",
+    "decode_batch",
+    "decode_record",
+    "encode_batch",
+    "encode_key",
+    "encode_record",
+    "encode_value",
+]
+
+NO_TIMESTAMP: Final = -1
+
+_NAMES: Final = {
+    0: "LegacyOffsetCommit",
+    1: "OffsetCommit",
+    2: "GroupMetadata",
+    3: "ConsumerGroupMetadata",
+    4: "ConsumerGroupPartitionMetadata",
+    5: "ConsumerGroupMemberMetadata",
+    6: "ConsumerGroupTargetAssignmentMetadata",
+    7: "ConsumerGroupTargetAssignmentMember",
+    8: "ConsumerGroupCurrentMemberAssignment",
+    16: "ConsumerGroupRegularExpression",
+}
+"""The types of records by the number in front of their keys; mirrors `CoordinatorRecordType`."""
+
+
+def _written_version(value: Message) -> int:
+    """Return the version that Kafka 4.3 writes; mirrors `GroupCoordinatorRecordHelpers`."""
+    if isinstance(value, record_messages.OffsetCommitValue):
+        return 4 if value.expire_timestamp == NO_TIMESTAMP else 1
+    if isinstance(value, record_messages.GroupMetadataValue):
+        return 3
+    return value.MIN_VERSION
+
+
+_serde: Final = RecordSerde(record_messages, _NAMES, _written_version)
+decode_batch = _serde.decode_batch
+decode_record = _serde.decode_record
+encode_batch = _serde.encode_batch
+encode_key = _serde.encode_key
+encode_record = _serde.encode_record
+encode_value = _serde.encode_value

@@ -1,0 +1,199 @@
+"""Records of several writes that are appended as one batch; mirrors `CoordinatorRuntime`'s `append.linger.ms`.
+
+With its default, -1, Kafka waits for nothing and takes together what has arrived meanwhile. So here:
+what the requests of one turn of the event loop write is one batch, which the replicas fetch at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.coordinator.records import size_in_batch
+from broker_sim.errors import ErrorCode
+from broker_sim.group.records import encode_record
+from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.protocol.record_batch import (
+    BATCH_OVERHEAD_BYTES,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+)
+from broker_sim.protocol.records import build_batch, build_end_txn_marker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.records import GroupRecord
+    from broker_sim.log import VerificationGuard
+    from broker_sim.protocol.records import Record
+
+__all__ = ["TransactionMarker", "VerifiedTransaction", "WriteBuffer"]
+
+BASE_SEQUENCE: Final = 0
+"""Of every batch: a coordinator numbers nothing, and writes 0 instead of -1 for that."""
+
+
+class VerifiedTransaction(NamedTuple):
+    """The transaction that a batch belongs to, and what shows that its coordinator knows of it."""
+
+    producer_id: int
+    producer_epoch: int
+    verification_guard: VerificationGuard | None
+
+
+NO_TRANSACTION: Final = VerifiedTransaction(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, None)
+
+
+class TransactionMarker(NamedTuple):
+    """What ends a transaction in a partition; mirrors `WriteTxnMarkersRequest.TxnMarkerEntry`."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    transaction_version: int
+
+
+class WriteBuffer:
+    """What has been written to one partition and is not in its log yet."""
+
+    def __init__(
+        self, partition: int, environment: GroupEnvironment, on_failed: Callable[[], object]
+    ) -> None:
+        """`on_failed()` is called when a batch cannot be appended whose records are in the state.
+
+        Nothing is appended after that: another buffer goes on from what the log has.
+        """
+        self._partition = partition
+        self._environment = environment
+        self._storage = environment.storage
+        self._codec = CompressionCodec(environment.config.offsets_topic_compression_codec)
+        self._timeout_ms = environment.config.offsets_commit_timeout_ms
+        self._on_failed = on_failed
+        self._records: list[Record] = []
+        self._size_bytes = BATCH_OVERHEAD_BYTES
+        self._waiting: list[Callable[[ErrorCode], object]] = []
+        self._has_failed = False
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._storage.log_end_offset(self._partition) + len(self._records)
+
+    def add(self, records: Sequence[GroupRecord], on_done: Callable[[ErrorCode], object]) -> bool:
+        """Append the records soon, and return True; `on_done` as in `CoordinatorStorage.append`.
+
+        A batch gets no larger than the topic allows. A write that is larger alone is refused with
+        MESSAGE_TOO_LARGE, unless it is going to be compressed. After a failure all are refused.
+        """
+        encoded = self._encoded(records)
+        size_bytes = sum(map(size_in_batch, encoded))
+        most_bytes = self._storage.max_batch_bytes(self._partition)
+        if self._size_bytes + size_bytes > most_bytes:
+            if (
+                self._codec is CompressionCodec.NONE
+                and BATCH_OVERHEAD_BYTES + size_bytes > most_bytes
+            ):
+                on_done(ErrorCode.MESSAGE_TOO_LARGE)
+                return False
+            self.flush()
+            if self._has_failed:
+                on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                return False
+        if not self._records:
+            self._environment.call_later(0, self.flush)
+        self._records += encoded
+        self._size_bytes += size_bytes
+        self._waiting.append(on_done)
+        return True
+
+    def flush(self) -> None:
+        """Append what is here."""
+        if not self._records:
+            return
+        records, self._records = self._records, []
+        self._size_bytes = BATCH_OVERHEAD_BYTES
+        waiting, self._waiting = self._waiting, []
+        is_appended = False
+
+        def appended(_: int) -> None:
+            nonlocal is_appended
+            is_appended = True
+
+        def done(error_code: ErrorCode) -> None:
+            if not is_appended:
+                self._has_failed = True
+                self._on_failed()
+            for on_done in waiting:
+                on_done(error_code)
+
+        self._append(records, appended, done)
+
+    def append(
+        self,
+        records: Sequence[GroupRecord],
+        on_appended: Callable[[int], object],
+        on_done: Callable[[ErrorCode], object],
+        transaction: VerifiedTransaction = NO_TRANSACTION,
+    ) -> None:
+        """Append the records at once as a batch of their own, after all that is here."""
+        self.flush()
+        if self._has_failed:
+            on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        self._append(self._encoded(records), on_appended, on_done, transaction)
+
+    def append_marker(
+        self,
+        marker: TransactionMarker,
+        on_appended: Callable[[int], object],
+        on_done: Callable[[ErrorCode], object],
+    ) -> None:
+        """Append the marker at once, after all that is here."""
+        self.flush()
+        if self._has_failed:
+            on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        batch = build_end_txn_marker(
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            is_commit=marker.is_commit,
+            timestamp=self._environment.clock.wall_clock_ms(),
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+        self._storage.append_marker(
+            self._partition,
+            batch,
+            marker.transaction_version,
+            self._timeout_ms,
+            on_appended,
+            on_done,
+        )
+
+    def _encoded(self, records: Sequence[GroupRecord]) -> list[Record]:
+        now_ms = self._environment.clock.wall_clock_ms()
+        return [encode_record(record, now_ms) for record in records]
+
+    def _append(
+        self,
+        records: list[Record],
+        on_appended: Callable[[int], object],
+        on_done: Callable[[ErrorCode], object],
+        transaction: VerifiedTransaction = NO_TRANSACTION,
+    ) -> None:
+        batch = build_batch(
+            records,
+            codec=self._codec,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            base_sequence=BASE_SEQUENCE,
+            is_transactional=transaction.producer_id != NO_PRODUCER_ID,
+        )
+        self._storage.append(
+            self._partition,
+            batch,
+            self._timeout_ms,
+            on_appended,
+            on_done,
+            transaction.verification_guard,
+        )
