@@ -1,0 +1,309 @@
+"""Markers on their way to the leaders; mirrors `TransactionMarkerChannelManager`.
+
+A prepared transaction has a marker for each leader of its partitions. Markers for one broker go
+together, in one request at a time; what becomes due meanwhile goes with the next. Markers without a
+living leader wait for new metadata. A transaction without partitions left is complete.
+
+What becomes of a marker (`TransactionMarkerRequestCompletionHandler`):
+
+A. written, or not understood by the leader: its partition is done
+B. the leader cannot now, or does not lead any more: sent again, to the leader of then
+C. the leader has seen a later epoch of the producer or of the coordinator: given up
+D. the connection is lost, or there is no answer in `request.timeout.ms`: as B
+E. another broker, or this one in another epoch, is the coordinator: given up; it sends markers itself
+
+Deliberate difference: Kafka sends again at once, here `RETRY_BACKOFF_MS` later. Errors that Kafka's
+sender dies of are treated as B.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol import messages
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata
+    from broker_sim.transaction.state_manager import TransactionStateManager
+
+__all__ = ["RETRY_BACKOFF_MS", "PendingCompleteTxn", "TransactionMarkerChannelManager"]
+
+log = get_logger(__name__)
+
+RETRY_BACKOFF_MS: Final = 20
+"""After so long a marker is sent again."""
+UNKNOWN_BROKER: Final = -1
+"""Stands for the leader of partitions without a living one."""
+
+_DONE: Final = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+_GIVEN_UP: Final = frozenset(
+    {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+)
+
+WritableTxnMarker = messages.WriteTxnMarkersRequest.WritableTxnMarker
+WritableTxnMarkerTopic = messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic
+
+
+class PendingCompleteTxn:
+    """A transaction whose end is decided; `values` are those after it. Each is only equal to itself."""
+
+    __slots__ = ("coordinator_epoch", "is_commit", "metadata", "partition", "values")
+
+    def __init__(
+        self,
+        metadata: TransactionMetadata,
+        values: TxnTransitMetadata,
+        partition: int,
+        coordinator_epoch: int,
+        *,
+        is_commit: bool,
+    ) -> None:
+        self.metadata = metadata
+        self.values = values
+        self.partition = partition
+        """The id's partition of `__transaction_state`."""
+        self.coordinator_epoch = coordinator_epoch
+        self.is_commit = is_commit
+
+
+class _Marker(NamedTuple):
+    transaction: PendingCompleteTxn
+    partitions: tuple[TopicPartition, ...]
+
+    def message(self) -> messages.WriteTxnMarkersRequest.WritableTxnMarker:
+        transaction = self.transaction
+        values = transaction.metadata.values
+        topics: dict[str, list[int]] = {}
+        for topic, partition in self.partitions:
+            topics.setdefault(topic, []).append(partition)
+        return WritableTxnMarker(
+            producer_id=values.producer_id,
+            producer_epoch=values.producer_epoch,
+            transaction_result=transaction.is_commit,
+            topics=[WritableTxnMarkerTopic(*entry) for entry in topics.items()],
+            coordinator_epoch=transaction.coordinator_epoch,
+            transaction_version=values.client_version,
+        )
+
+
+class TransactionMarkerChannelManager:
+    """The markers of one broker. Thread rule: the broker's loop."""
+
+    def __init__(self, states: TransactionStateManager) -> None:
+        self._states = states
+        self._environment = states.environment
+        self._queues: dict[int, deque[_Marker]] = {}
+        """Markers by the broker that they go to."""
+        self._in_flight: set[int] = set()
+        self._pending: dict[str, PendingCompleteTxn] = {}
+        self._log_append_retries: list[PendingCompleteTxn] = []
+        self._is_woken = False
+        environment = states.environment
+        self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
+
+    @property
+    def unknown_destination_queue_size(self) -> int:
+        """The markers that wait for a leader."""
+        return len(self._queues.get(UNKNOWN_BROKER, ()))
+
+    @property
+    def log_append_retry_queue_size(self) -> int:
+        """The complete transactions that could not be written, and will be."""
+        return len(self._log_append_retries)
+
+    # -- what is to be sent ---------------------------------------------------------------------
+
+    def add(self, transaction: PendingCompleteTxn) -> None:
+        """Send the markers of a prepared transaction, and complete it after the last one."""
+        self._pending[transaction.metadata.transactional_id] = transaction
+        self._queue(transaction, tuple(transaction.metadata.partitions))
+        self._wake()
+
+    def _queue(self, transaction: PendingCompleteTxn, partitions: Iterable[TopicPartition]) -> None:
+        """Queue markers for the leaders of now; a transaction that needs none is complete."""
+        image = self._environment.image()
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for partition in partitions:
+            state = image.partition(partition)
+            if state is None:
+                # A deleted topic needs no marker.
+                transaction.metadata.remove_partition(partition)
+                continue
+            leader = image.alive_broker(state.leader)
+            broker_id = UNKNOWN_BROKER if leader is None else leader.broker_id
+            by_leader.setdefault(broker_id, []).append(partition)
+        for broker_id, led in by_leader.items():
+            queue = self._queues.setdefault(broker_id, deque())
+            queue.append(_Marker(transaction, tuple(led)))
+        self._maybe_complete(transaction)
+
+    def on_image(self) -> None:
+        """Look for the leaders of partitions that had none."""
+        if self.unknown_destination_queue_size:
+            self._wake()
+
+    def _wake(self) -> None:
+        if not self._is_woken:
+            self._is_woken = True
+            self._environment.call_later(0, self._send)
+
+    def _send(self) -> None:
+        self._is_woken = False
+        retries, self._log_append_retries = self._log_append_retries, []
+        for transaction in retries:
+            self._write_complete(transaction)
+        for marker in self._queues.pop(UNKNOWN_BROKER, ()):
+            if self._is_pending(marker):
+                self._queue(marker.transaction, marker.partitions)
+        for broker_id in sorted(self._queues):
+            if broker_id != UNKNOWN_BROKER and broker_id not in self._in_flight:
+                self._send_to(broker_id)
+
+    def _send_to(self, broker_id: int) -> None:
+        markers = [marker for marker in self._queues.pop(broker_id) if self._is_pending(marker)]
+        if not markers:
+            return
+        self._in_flight.add(broker_id)
+        is_answered = False
+
+        def answered(response: messages.WriteTxnMarkersResponse | None) -> None:
+            nonlocal is_answered
+            if is_answered:
+                return
+            is_answered = True
+            timeout.cancel()
+            self._in_flight.discard(broker_id)
+            self._take(markers, response)
+
+        timeout = self._environment.call_later(
+            self._environment.config.request_timeout_ms, answered, None
+        )
+        self._environment.markers.write_txn_markers(
+            broker_id,
+            messages.WriteTxnMarkersRequest([marker.message() for marker in markers]),
+            answered,
+            partial(answered, None),
+        )
+
+    # -- what comes back ------------------------------------------------------------------------
+
+    def _take(
+        self, markers: Iterable[_Marker], response: messages.WriteTxnMarkersResponse | None
+    ) -> None:
+        errors = {} if response is None else _errors(response)
+        for marker in markers:
+            self._take_one(marker, errors)
+        self._wake()
+
+    def _take_one(
+        self, marker: _Marker, errors: Mapping[tuple[int, TopicPartition], ErrorCode]
+    ) -> None:
+        if not self._is_pending(marker):
+            return
+        transaction = marker.transaction
+        producer_id = transaction.metadata.producer_id
+        again: list[TopicPartition] = []
+        for partition in marker.partitions:
+            error_code = errors.get((producer_id, partition), ErrorCode.NETWORK_EXCEPTION)
+            if error_code in _DONE:
+                transaction.metadata.remove_partition(partition)
+            elif error_code in _GIVEN_UP:
+                self._log.info(
+                    "markers_given_up",
+                    transactional_id=transaction.metadata.transactional_id,
+                    partition=str(partition),
+                    error=error_code.name,
+                )
+                self._give_up(transaction)
+                return
+            else:
+                again.append(partition)
+        if again:
+            self._environment.call_later(RETRY_BACKOFF_MS, self._send_again, marker, tuple(again))
+        else:
+            self._maybe_complete(transaction)
+
+    def _send_again(self, marker: _Marker, partitions: tuple[TopicPartition, ...]) -> None:
+        if self._is_pending(marker):
+            self._queue(marker.transaction, partitions)
+            self._wake()
+
+    def _is_pending(self, marker: _Marker) -> bool:
+        """Whether the marker's transaction is still to be completed, by this coordinator."""
+        transaction = marker.transaction
+        if self._pending.get(transaction.metadata.transactional_id) is not transaction:
+            return False
+        if self._is_current(transaction):
+            return True
+        self._give_up(transaction)
+        return False
+
+    def _is_current(self, transaction: PendingCompleteTxn) -> bool:
+        try:
+            found = self._states.find(
+                transaction.metadata.transactional_id, transaction.coordinator_epoch
+            )
+        except ApiError:
+            return False
+        return found is transaction.metadata
+
+    def _give_up(self, transaction: PendingCompleteTxn) -> None:
+        self._pending.pop(transaction.metadata.transactional_id, None)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def _maybe_complete(self, transaction: PendingCompleteTxn) -> None:
+        transactional_id = transaction.metadata.transactional_id
+        if (
+            self._pending.get(transactional_id) is transaction
+            and not transaction.metadata.partitions
+        ):
+            del self._pending[transactional_id]
+            if self._is_current(transaction):
+                self._write_complete(transaction)
+
+    def _write_complete(self, transaction: PendingCompleteTxn) -> None:
+        def done(error_code: ErrorCode) -> None:
+            if error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                self._log_append_retries.append(transaction)
+                self._environment.call_later(RETRY_BACKOFF_MS, self._send)
+
+        self._states.append(
+            transaction.metadata.transactional_id,
+            transaction.coordinator_epoch,
+            transaction.values,
+            done,
+            keep_pending_on=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        )
+
+    def remove_markers_of(self, partition: int) -> None:
+        """Forget the transactions of a partition of `__transaction_state` that this broker has lost."""
+        for transactional_id, transaction in list(self._pending.items()):
+            if transaction.partition == partition:
+                del self._pending[transactional_id]
+
+
+def _errors(
+    response: messages.WriteTxnMarkersResponse,
+) -> dict[tuple[int, TopicPartition], ErrorCode]:
+    return {
+        (marker.producer_id, TopicPartition(topic.name, part.partition_index)): ErrorCode(
+            part.error_code
+        )
+        for marker in response.markers
+        for topic in marker.topics
+        for part in topic.partitions
+    }

@@ -1,0 +1,104 @@
+"""The records of `__transaction_state`, byte for byte as Kafka writes them; mirrors `TransactionLog`.
+
+Deliberate difference: topics and partitions stand in the order in which they were added, in Kafka in
+that of a hash table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.coordinator.records import CoordinatorRecord, RecordSerde
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.transaction import record_messages
+from broker_sim.transaction.metadata import TxnTransitMetadata
+from broker_sim.transaction.state import TransactionState, TransactionVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker_sim.protocol.message import Message
+
+__all__ = [
+    "TransactionLogKey",
+    "TransactionLogValue",
+    "decode_batch",
+    "encode_batch",
+    "encode_record",
+    "metadata_of",
+    "record_of",
+    "tombstone_of",
+]
+
+TransactionLogKey = record_messages.TransactionLogKey
+TransactionLogValue = record_messages.TransactionLogValue
+
+
+def _newest_version(value: Message) -> int:
+    return value.MAX_VERSION
+
+
+_serde: Final = RecordSerde(record_messages, {0: "TransactionLog"}, _newest_version)
+decode_batch = _serde.decode_batch
+encode_batch = _serde.encode_batch
+encode_record = _serde.encode_record
+
+
+def record_of(
+    transactional_id: str, values: TxnTransitMetadata, level: TransactionVersion
+) -> CoordinatorRecord:
+    """Return the record of the values, written at that level of `transaction.version`."""
+    value = TransactionLogValue(
+        producer_id=values.producer_id,
+        producer_epoch=values.producer_epoch,
+        transaction_timeout_ms=values.timeout_ms,
+        transaction_status=values.state,
+        transaction_partitions=None
+        if values.state is TransactionState.EMPTY
+        else _by_topic(values.partitions),
+        transaction_last_update_timestamp_ms=values.last_update_ms,
+        transaction_start_timestamp_ms=values.start_ms,
+        client_transaction_version=values.client_version,
+    )
+    if level.log_value_version > 0:
+        value.previous_producer_id = values.previous_producer_id
+        value.next_producer_id = values.next_producer_id
+    return CoordinatorRecord(TransactionLogKey(transactional_id), value, level.log_value_version)
+
+
+def tombstone_of(transactional_id: str) -> CoordinatorRecord:
+    """Return the record that removes the id."""
+    return CoordinatorRecord(TransactionLogKey(transactional_id), None)
+
+
+def metadata_of(value: record_messages.TransactionLogValue) -> TxnTransitMetadata:
+    """Return the values of a record. Raises ValueError for a state that there is not."""
+    state = TransactionState(value.transaction_status)
+    topics = value.transaction_partitions or ()
+    if state is TransactionState.EMPTY:
+        topics = ()
+    return TxnTransitMetadata(
+        state=state,
+        producer_id=value.producer_id,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        producer_epoch=value.producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        partitions={
+            TopicPartition(entry.topic, partition): None
+            for entry in topics
+            for partition in entry.partition_ids
+        },
+        start_ms=value.transaction_start_timestamp_ms,
+        last_update_ms=value.transaction_last_update_timestamp_ms,
+        client_version=TransactionVersion(value.client_transaction_version),
+    )
+
+
+def _by_topic(
+    partitions: Mapping[TopicPartition, None],
+) -> list[record_messages.TransactionLogValue.PartitionsSchema]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return [TransactionLogValue.PartitionsSchema(*entry) for entry in topics.items()]
