@@ -2,7 +2,8 @@
 
 Mirrors org.apache.kafka.server.purgatory.DelayedOperationPurgatory. Deliberate differences:
 one lock covers the watch lists of all keys and the timer; completed operations are left out of what
-`cancel_for_key` returns; `shutdown` drops what is parked; there is an observer.
+`cancel_for_key` returns; `shutdown` drops what is parked; a parked operation can be postponed; there is
+an observer.
 """
 
 import logging
@@ -92,7 +93,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     # So: call check_and_complete holding no exclusive lock. Queue the call and make it after.
 
     __slots__ = ("_forgotten_total", "_journal", "_last_id", "_lock", "_owner", "_purge_interval",
-                 "_purges", "_reaper", "_watchers", "name", "timer")  # fmt: skip
+                 "_purged", "_purges", "_reaper", "_watchers", "name", "timer")  # fmt: skip
 
     def __init__(
         self,
@@ -114,6 +115,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         self._watchers: WatcherList[OperationT] = WatcherList(self._owner)
         self._forgotten_total = 0
         self._purges = 0
+        self._purged = 0
         self._last_id = 0
         self._journal: PurgatoryJournal | None = None
         if observer is not None:
@@ -122,7 +124,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         self._reaper: Reaper | None = None
         if reaper_enabled:
             reaper_name = f"ExpirationReaper-{broker_id}-{name}"
-            self._reaper = timer.start_reaper(reaper_name, self.advance_clock)
+            self._reaper = timer.start_reaper(reaper_name, self.advance_clock, self._purge_if_due)
 
     def try_complete_else_watch(self, operation: OperationT, keys: Sequence[object]) -> bool:
         """Complete `operation` now, or park it under `keys` until an event or its deadline.
@@ -148,6 +150,14 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         if placed == DUE:
             self.timer.hand_over(operation)
         return placed == COMPLETED
+
+    def postpone(self, operation: OperationT) -> bool:
+        """Let a parked `operation` wait its whole delay again from now; return whether it does.
+
+        It stays under its keys and is not tried. False where it waits no more, and in an observed
+        purgatory, whose observer is told of each wait: complete it there and park another.
+        """
+        return self._journal is None and self.timer.postpone(operation)
 
     def check_and_complete(self, key: object) -> int:
         """Try every operation watched under `key`; return how many this call completed.
@@ -205,7 +215,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             watched_keys, watched = self._watchers.counts()
             timer = self.timer.locked_statistics()
             estimated_total = self._owner.purge_below + self._purge_interval
-            forgotten_total, purges = self._forgotten_total, self._purges
+            forgotten_total = self._forgotten_total
+            purges, purged = self._purges, self._purged
         return PurgatoryStatistics(
             name=self.name,
             watched=watched,
@@ -213,6 +224,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             watched_keys=watched_keys,
             estimated_total_operations=estimated_total,
             purges=purges,
+            purged=purged,
             total_watched=estimated_total + forgotten_total,
             expired=timer.expired,
             expired_per_second=timer.expired_per_second,
@@ -350,6 +362,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             owner.purge_asked = False
             self._purges += 1
         purged = self._watchers.purge_completed()
+        with self._lock:
+            self._purged += purged
         _LOGGER.debug("%s: purged %d completed operations", self.name, purged)
 
     def _complete_for_shutdown(self, operation: DelayedOperation) -> None:

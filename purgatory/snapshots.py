@@ -47,6 +47,8 @@ class PurgatoryStatistics:
     """Operations watched since the last purge, plus those that were delayed then."""
     purges: int
     """Sweeps of the watch lists so far."""
+    purged: int
+    """Entries that they removed."""
     total_watched: int
     """Operations that had to be watched, since the start."""
     expired: int

@@ -43,6 +43,13 @@ class Timer:
         """Run `task` when its delay is over."""
         raise NotImplementedError
 
+    def postpone(self, task: TimerTask) -> bool:  # noqa: ARG002 - of a timer that cannot
+        """Let a task that waits wait its whole delay again from now; return whether it does.
+
+        False stands for a timer that cannot: cancel the task there and add another.
+        """
+        return False
+
     @abstractmethod
     def locked_add(self, task: TimerTask, expiration_ms: int) -> int:
         """Do the part of `add` for which the caller holds `owner.lock`.
@@ -103,8 +110,13 @@ class Timer:
         raise NotImplementedError
 
     @abstractmethod
-    def start_reaper(self, name: str, work: Callable[[int], object]) -> Reaper:
-        """Have `work(timeout_ms)`, which advances this timer, called when tasks are due."""
+    def start_reaper(
+        self, name: str, work: Callable[[int], object], purge: Callable[[], object]
+    ) -> Reaper:
+        """Have `work(timeout_ms)`, which advances this timer and purges, called when it is due.
+
+        `purge()` is the second half of it, for a timer that does the halves in different places.
+        """
         raise NotImplementedError
 
     @abstractmethod
@@ -171,6 +183,27 @@ class SystemTimer(Timer):
             self.first_changed()
         elif placed == DUE:
             self.hand_over(task)
+
+    def postpone(self, task: TimerTask) -> bool:
+        """Let a task that waits wait its whole delay again from now; return whether it does.
+
+        False for one that has been handed over, was cancelled or never added: nothing happens to it.
+        One whose whole delay is over within the current tick is handed over now, and that is False too.
+        """
+        expiration_ms = self.clock.deadline_ms(task.delay_ms)
+        lock = self._lock
+        lock.acquire()
+        try:
+            if task.owner is not self.owner or task.next is None:
+                return False
+            placed = self.locked_add(task, expiration_ms)
+        finally:
+            lock.release()
+        if placed == WAITS_FIRST:
+            self.first_changed()
+        elif placed == DUE:
+            self.hand_over(task)
+        return placed != DUE
 
     def locked_add(self, task: TimerTask, expiration_ms: int) -> int:
         """Put `task` into the wheel; see Timer.locked_add. RuntimeError after `shutdown`."""
@@ -253,11 +286,14 @@ class SystemTimer(Timer):
         with self._lock:
             return read(self._wheel.levels())
 
-    def start_reaper(self, name: str, work: Callable[[int], object]) -> Reaper:
+    def start_reaper(
+        self, name: str, work: Callable[[int], object], purge: Callable[[], object]
+    ) -> Reaper:
         """Start a thread `name` that calls `work(200)`, which advances this timer, in a loop.
 
         ValueError with a VirtualClock: its time does not pass by waiting, so that would spin.
         """
+        del purge
         if isinstance(self.clock, VirtualClock):
             raise ValueError(  # noqa: TRY004 - it is the value of another argument that is wrong
                 f"timer {self.name}: a VirtualClock needs reaper_enabled=False, or a VirtualTimer"

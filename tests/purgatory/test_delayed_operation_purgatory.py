@@ -76,6 +76,35 @@ def test_operation_expires_at_its_deadline_and_not_before(purgatory, clock, oper
     assert (op.completions, op.expirations) == (1, 1)
 
 
+def test_postponed_operation_stays_watched_and_expires_later(purgatory, clock, operation):
+    late, completed = operation(1_000), operation(1_000)
+    for op in (late, completed):
+        purgatory.try_complete_else_watch(op, ("a", "b"))
+    clock.advance(999)
+    purgatory.advance_clock(0)
+    tries = late.tries
+    assert purgatory.postpone(late) is purgatory.postpone(completed) is True
+    assert late.tries == tries
+    assert (purgatory.watched(), purgatory.num_delayed()) == (4, 2)
+    completed.completable = True
+    assert purgatory.check_and_complete("b") == 1
+    for by_ms, expirations in ((999, 0), (1, 1), (1_000, 1)):
+        clock.advance(by_ms)
+        while purgatory.advance_clock(0):
+            pass
+        assert late.expirations == expirations
+    assert purgatory.postpone(late) is purgatory.postpone(completed) is False
+    assert (late.completions, completed.completions, purgatory.num_delayed()) == (1, 1, 0)
+
+
+def test_observed_purgatory_postpones_nothing(timer, operation):
+    purgatory = DelayedOperationPurgatory("test", timer, reaper_enabled=False, observer=_Observer())
+    op = operation(1_000)
+    purgatory.try_complete_else_watch(op, ("a",))
+    assert purgatory.postpone(op) is False
+    assert purgatory.num_delayed() == 1
+
+
 @pytest.mark.parametrize("keys", [(), []])
 def test_parking_without_keys_raises_and_tries_nothing(purgatory, operation, keys):
     op = operation()

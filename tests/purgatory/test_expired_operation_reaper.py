@@ -2,14 +2,18 @@
 
 import logging
 import threading
+import time
 
 import pytest
 
-from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer
+from purgatory import DelayedOperationPurgatory, InlineExecutor, PendingOperation, SystemTimer
 from purgatory import _expired_operation_reaper as reaper_module
 from purgatory._expired_operation_reaper import ExpiredOperationReaper
 
 pytestmark = pytest.mark.threads
+
+PATIENCE_S = 60
+PURGE_INTERVAL = 1_000
 
 
 @pytest.fixture
@@ -39,6 +43,21 @@ def test_reaper_expires_operations_on_the_executors_thread(operation):
     assert threads == {"executor-produce"}
     assert [op.is_completed() for op in ops] == [True] * 3
     assert purgatory.num_delayed() == 0
+
+
+def test_reaper_purges_what_has_completed_though_nothing_is_due():
+    purgatory = DelayedOperationPurgatory(
+        "produce", SystemTimer("produce"), purge_interval=PURGE_INTERVAL
+    )
+    for _ in range(20_000):
+        op = PendingOperation(3_600_000)
+        purgatory.try_complete_else_watch(op, ("a", "b"))
+        op.force_complete()
+    end_s = time.monotonic() + PATIENCE_S
+    while purgatory.watched() > 2 * PURGE_INTERVAL:
+        assert time.monotonic() < end_s
+        time.sleep(0)
+    purgatory.shutdown()
 
 
 def test_shutdown_wakes_the_reaper_at_once_and_waits_for_its_end(patient):

@@ -165,6 +165,68 @@ def test_a_purgatory_purges_within_200_ms_though_nothing_is_due(run, complete):
     run(main)
 
 
+async def _until_purged(purgatory):
+    async with asyncio.timeout(30):
+        while purgatory.watched():  # noqa: ASYNC110 - a thread purges, and tells nobody
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.threads
+def test_a_purge_thread_purges_while_the_loop_expires(caplog):
+    caplog.set_level("DEBUG", "purgatory")
+    expired_on = []
+
+    class Noting(PendingOperation):
+        def on_expiration(self):
+            expired_on.append(threading.current_thread().name)
+
+    async def main():
+        timer = LoopTimer("real", purge_thread=True)
+        purgatory = DelayedOperationPurgatory("Fetch", timer, broker_id=7, purge_interval=10)
+        for _ in range(20_000):
+            op = PendingOperation(3_600_000)
+            purgatory.try_complete_else_watch(op, ("a", "b"))
+            op.force_complete()
+        for _ in range(11):
+            purgatory.try_complete_else_watch(Noting(5), ("a", "b"))
+        await _until_purged(purgatory)
+        assert "ExpirationReaper-7-Fetch" in {thread.name for thread in threading.enumerate()}
+        purgatory.shutdown()
+        assert "ExpirationReaper-7-Fetch" not in {thread.name for thread in threading.enumerate()}
+
+    asyncio.run(main())
+    purged_on = {seen.threadName for seen in caplog.records if ": purged " in seen.getMessage()}
+    assert purged_on == {"ExpirationReaper-7-Fetch"}
+    assert expired_on == ["MainThread"] * 11
+
+
+@pytest.mark.threads
+def test_a_paused_process_is_not_purged_by_the_purge_thread():
+    async def main():
+        kept = []
+        asked = asyncio.Event()
+
+        def keep(callback):
+            kept.append(callback)
+            asked.set()
+
+        timer = LoopTimer("real", run=keep, purge_thread=True)
+        purgatory = DelayedOperationPurgatory("loop", timer, purge_interval=10)
+        for _ in range(11):
+            op = PendingOperation(3_600_000)
+            purgatory.try_complete_else_watch(op, ("a", "b"))
+            op.force_complete()
+        async with asyncio.timeout(30):
+            await asked.wait()
+        assert purgatory.watched() == 22
+        for callback in kept:
+            callback()
+        await _until_purged(purgatory)
+        purgatory.shutdown()
+
+    asyncio.run(main())
+
+
 def test_completed_operations_within_the_purge_interval_do_not_wake_the_loop(run):
     async def main(loop, timer):
         purgatory = DelayedOperationPurgatory("loop", timer, purge_interval=10)
@@ -222,19 +284,111 @@ def test_completing_after_the_loop_was_closed_completes_all_the_same(jumping_loo
     purgatory.shutdown()
 
 
-def test_expired_tasks_run_through_the_callable_that_was_given(run):
-    ran, kept = [], []
+class _Pausable:
+    """Calls what it is given at once, or keeps it while it is paused: the `run` of a process."""
+
+    def __init__(self):
+        self.paused = False
+        self.kept = []
+
+    def __call__(self, callback):
+        if self.paused:
+            self.kept.append(callback)
+        else:
+            callback()
+
+    def go_on(self):
+        self.paused = False
+        for callback in self.kept:
+            callback()
+
+
+def test_while_rounds_are_kept_nothing_leaves_the_wheel_and_then_all_expires_in_order(run):
+    process, ran = _Pausable(), []
 
     async def main(loop, timer):
-        for delay_ms in (0, 10):
+        for delay_ms in (1_500, 19, 450, 399, 8_000, 20, 400):
             timer.add(_Noting(delay_ms, ran))
-        await asyncio.sleep(1)
-        assert ran == []
-        for task in kept:
-            task()
+        process.paused = True
+        await asyncio.sleep(3)
+        assert (ran, timer.size(), len(process.kept)) == ([], 7, 1)
+        assert [placed.task.delay_ms for placed in timer.placements()][:1] == [19]
+        process.go_on()
+        assert [delay_ms for delay_ms, _, _ in ran] == [19, 20, 399, 400, 450, 1_500]
+        await asyncio.sleep(6)
 
-    run(main, run=kept.append)
-    assert [(delay_ms, at_ms) for delay_ms, at_ms, _ in ran] == [(0, 1_000), (10, 1_000)]
+    run(main, run=process)
+    assert [at_ms for _, at_ms, _ in ran] == [3_000] * 6 + [8_000]
+
+
+def test_while_rounds_are_kept_the_loop_is_not_woken_up(run):
+    process = _Pausable()
+
+    async def main(loop, timer):
+        timer.add(_Noting(20, []))
+        process.paused = True
+        await asyncio.sleep(1)
+        before = len(loop.timers)
+        timer.add(_Noting(5, []))
+        await asyncio.sleep(3_600)
+        assert (len(loop.timers), len(process.kept)) == (before + 1, 1)  # the sleep itself
+
+    run(main, run=process)
+
+
+@pytest.mark.parametrize("due", [False, True])
+def test_while_rounds_are_kept_nothing_is_purged(run, due):
+    process = _Pausable()
+
+    async def main(loop, timer):
+        purgatory = DelayedOperationPurgatory("loop", timer, purge_interval=10)
+        operations = [PendingOperation(10 if due else 3_600_000) for _ in range(12)]
+        for op in operations:
+            purgatory.try_complete_else_watch(op, ("a", "b"))
+        process.paused = True
+        for op in operations[1:]:
+            op.force_complete()
+        await asyncio.sleep(1)
+        assert (purgatory.watched(), purgatory.num_delayed()) == (24, 1)
+        assert [parked.operation_id for parked in purgatory.parked()] == [1]
+        process.go_on()
+        assert (purgatory.watched(), purgatory.num_delayed()) == ((0, 0) if due else (2, 1))
+        assert purgatory.statistics().purges == 1
+
+    run(main, run=process)
+
+
+def test_a_round_kept_beyond_shutdown_does_nothing(run, operation):
+    process = _Pausable()
+
+    async def main(loop, timer):
+        purgatory = DelayedOperationPurgatory("loop", timer)
+        op = operation(50)
+        purgatory.try_complete_else_watch(op, ("a",))
+        process.paused = True
+        await asyncio.sleep(1)
+        purgatory.shutdown()
+        process.go_on()
+        assert (op.completions, purgatory.watched(), loop.scheduled()) == (0, 0, [])
+
+    run(main, run=process)
+
+
+def test_a_task_that_ends_its_process_is_the_last_that_runs(run):
+    process, ran = _Pausable(), []
+
+    class Ending(_Noting):
+        def run(self):
+            super().run()
+            process.paused = True
+
+    async def main(loop, timer):
+        for kind in (Ending, _Noting):
+            timer.add(kind(10, ran))
+        await asyncio.sleep(1)
+
+    run(main, run=process)
+    assert len(ran) == 1
 
 
 def test_an_operation_that_its_second_try_completes_does_not_hide_the_next_of_its_bucket(

@@ -59,6 +59,53 @@ def test_a_task_runs_at_its_deadline_and_not_before_or_again(start_ms, delay_ms)
 
 
 @pytest.mark.parametrize("delay_ms", DELAYS_MS)
+def test_postponed_task_waits_its_whole_delay_again(timer, clock, task, ran, delay_ms):
+    postponed = task(delay_ms)
+    timer.add(postponed)
+    clock.advance_to(delay_ms - 1)
+    timer.advance_clock(0)
+    assert timer.postpone(postponed) is True
+    assert timer.size() == 1
+    deadline_ms = delay_ms - 1 + delay_ms
+    for now_ms in (deadline_ms - 1, deadline_ms, deadline_ms + 1):
+        clock.advance_to(now_ms)
+        while timer.advance_clock(0):
+            pass
+        assert ran == ([] if now_ms < deadline_ms else [(delay_ms, deadline_ms)])
+    assert timer.size() == 0
+
+
+def test_task_that_does_not_wait_cannot_be_postponed(timer, task, ran, step):
+    cancelled, over, elsewhere = task(5), task(5), task(5)
+    assert timer.postpone(task(5)) is False
+    timer.add(cancelled)
+    cancelled.cancel()
+    timer.add(over)
+    step(5)
+    SystemTimer("other", VirtualClock(), InlineExecutor()).add(elsewhere)
+    for each in (cancelled, over, elsewhere):
+        assert timer.postpone(each) is False
+    step(100)
+    assert (ran, timer.size()) == ([(5, 5)], 0)
+
+
+def test_task_that_was_handed_over_cannot_be_postponed(timer, task, ran, step):
+    answers = []
+
+    class Postponing(TimerTask):
+        def run(self):
+            answers.append(timer.postpone(second))
+
+    second = task(7)
+    timer.add(Postponing(7))
+    timer.add(second)
+    step(7)
+    assert answers == [False]
+    step(100)
+    assert ran == [(7, 7)]
+
+
+@pytest.mark.parametrize("delay_ms", DELAYS_MS)
 def test_stepping_to_the_next_expiration_reaches_the_deadline_in_a_step_per_level(
     timer, clock, task, ran, delay_ms
 ):
