@@ -188,7 +188,9 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, reason: str = "") -> None:
         """Close the connection; `reason` is logged if there is one."""
         if reason:
-            log.warning("connection_closed", peer=self.peer, reason=reason)
+            log.bind(self._process.clock, node=self._process.name).warning(
+                "connection_closed", peer=self.peer, reason=reason
+            )
         self._is_closed = True
         self._link.close()
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.config.definition import MAX_INT
 from broker_sim.runtime.event_log import get_logger
-from broker_sim.runtime.process import PeriodicTask
+from broker_sim.runtime.process import PeriodicTask, ProcessState
 
 if TYPE_CHECKING:
     from broker_sim.network.connection import Connection
@@ -45,13 +45,14 @@ class OpenConnections:
         max_connections_per_ip: int = MAX_INT,
     ) -> None:
         self._process = process
+        self._log = log.bind(process.clock, node=process.name)
         self._max_idle_ms = max_idle_ms
         self._max_connections = max_connections
         self._max_connections_per_ip = max_connections_per_ip
         self._idle_since_ms: dict[Connection, int] = {}
         self._connections_by_ip: Counter[str] = Counter()
         self._waiting: deque[Connection] = deque()
-        """Connections above `max.connections`, which the broker does not read from."""
+        """Connections above `max.connections` or made while the broker is paused: nothing passes."""
         self._held = False
         self._sweep_task: PeriodicTask | None = None
         if max_idle_ms >= 0:
@@ -61,15 +62,17 @@ class OpenConnections:
         return len(self._idle_since_ms)
 
     def add(self, connection: Connection) -> None:
-        """Look after a new connection, if there may be one more."""
-        if len(self._idle_since_ms) >= self._max_connections:
+        """Look after a new connection, if there may be one more; a paused broker decides later."""
+        is_paused = self._process.state is ProcessState.PAUSED
+        if is_paused or len(self._idle_since_ms) >= self._max_connections:
             connection.hold()
             self._waiting.append(connection)
+            self._process.deliver(self._serve_waiting)
         elif self._connections_by_ip[connection.ip] >= self._max_connections_per_ip:
             limit = (
                 f"{connection.ip} has {self._max_connections_per_ip} connections, the most allowed"
             )
-            log.info("connection_rejected", peer=connection.peer, reason=limit)
+            self._log.warning("connection_rejected", peer=connection.peer, reason=limit)
             connection.abort()
         else:
             self._idle_since_ms[connection] = self._process.clock.now_ms()
@@ -85,7 +88,7 @@ class OpenConnections:
             self._connections_by_ip[connection.ip] -= 1
             if not self._connections_by_ip[connection.ip]:
                 del self._connections_by_ip[connection.ip]
-            self._serve_waiting()
+            self._process.deliver(self._serve_waiting)
 
     def _serve_waiting(self) -> None:
         while self._waiting and len(self._idle_since_ms) < self._max_connections:
@@ -113,7 +116,9 @@ class OpenConnections:
                 connection.is_active = False
                 self._idle_since_ms[connection] = now_ms
             elif now_ms - idle_since_ms >= self._max_idle_ms:
-                log.debug("connection_idle", peer=connection.peer, max_idle_ms=self._max_idle_ms)
+                self._log.debug(
+                    "connection_idle", peer=connection.peer, max_idle_ms=self._max_idle_ms
+                )
                 connection.abort()
 
     def abort(self) -> None:

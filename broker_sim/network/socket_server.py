@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from broker_sim.network.connection import Connection, RequestSink
 from broker_sim.network.open_connections import OpenConnections
+from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.sockets import bind
 
 if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
+    from broker_sim.runtime.acceptor import Accepting
     from broker_sim.runtime.process import Process
 
 __all__ = ["SocketServer"]
@@ -27,7 +29,7 @@ class SocketServer:
         self._socket = bind(asyncio.get_running_loop(), host, port)
         self.host = host
         self.port: int = self._socket.getsockname()[1]
-        self._server: asyncio.AbstractServer | None = None
+        self._server: Accepting | None = None
         self._connections: OpenConnections | None = None
         self._holds_clients = False
 
@@ -45,7 +47,9 @@ class SocketServer:
         if self._holds_clients:
             connections.hold()
         self._connections = connections
-        self._server = await asyncio.get_running_loop().create_server(
+        self._server = await accept_connections(
+            asyncio.get_running_loop(),
+            self._socket,
             lambda: Connection(
                 process,
                 sink,
@@ -53,8 +57,7 @@ class SocketServer:
                 connections.add,
                 connections.discard,
             ),
-            sock=self._socket,
-            backlog=config.socket_listen_backlog_size,
+            config.socket_listen_backlog_size,
         )
 
     def hold_clients(self) -> None:

@@ -1,61 +1,116 @@
-"""Loggers that import structlog with their first event.
+"""Events of a cluster: loggers that cost nothing where nobody listens.
 
-structlog's console renderer brings rich along: together they take longer to import than a cluster
-takes to start, and most clusters in tests never log anything.
+Each room of the package has one logger, such as `broker_sim.replica`; `bind` adds the node that
+speaks and the clock that it lives by. As for every library, `logging` decides what is shown: warnings
+and errors on stderr, unless the program says otherwise:
+
+    logging.getLogger("broker_sim").setLevel("INFO")    # what Kafka's own log would say
+    logging.getLogger("broker_sim.replica").setLevel("DEBUG")
+
+A program that has configured structlog gets the events through that; else they are records of
+`logging`, with the node's time, which may be virtual. structlog is not imported here: that takes
+longer than a cluster takes to start.
+
+    error      something is lost: a trace, the control port, room for records
+    warning    a user should know: refused clients, configurations without effect
+    info       what changed: brokers, leaders, ISRs, topics, configurations
+    debug      how it came about
 """
 
 from __future__ import annotations
 
 import logging
-from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
-    from structlog.typing import FilteringBoundLogger
+    from purgatory import Clock
 
-__all__ = ["configure_at_first_event", "get_logger"]
+__all__ = ["EVENT_ATTRIBUTE", "EventLogger", "get_logger"]
 
-_configurations: list[Callable[[], None]] = []
-
-
-def get_logger(name: str) -> FilteringBoundLogger:
-    """Return a logger; it writes as structlog is configured, or through `logging` if it is not."""
-    return cast("FilteringBoundLogger", _LazyLogger(name))
+EVENT_ATTRIBUTE: Final = "broker_sim_event"
+"""The attribute of a log record that has the event's name and values, for formatters."""
+_ROOM_DEPTH: Final = 2
 
 
-def configure_at_first_event(configure: Callable[[], None]) -> None:
-    """Call `configure` before the next event is logged; it configures structlog."""
-    _configurations.append(configure)
+def get_logger(module: str) -> EventLogger:
+    """Return the logger of the room that the module (`__name__`) is in."""
+    return EventLogger(logging.getLogger(".".join(module.split(".")[:_ROOM_DEPTH])))
 
 
-class _LazyLogger:
-    """Has the methods of structlog's logger."""
+class EventLogger:
+    """Logs events with values. Thread rule: any thread."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    __slots__ = ("_bound", "_clock", "_logger")
 
-    def __getattr__(self, method: str) -> Any:
-        import structlog  # noqa: PLC0415 - what this module is for
+    def __init__(
+        self,
+        logger: logging.Logger,
+        clock: Clock | None = None,
+        bound: Mapping[str, object] | None = None,
+    ) -> None:
+        self._logger = logger
+        self._clock = clock
+        self._bound = bound or {}
 
-        while _configurations:
-            _configurations.pop()()
-        if structlog.is_configured():
-            return getattr(structlog.get_logger(self._name), method)
-        return getattr(_logging_logger(self._name), method)
+    def bind(self, clock: Clock | None = None, **values: object) -> EventLogger:
+        """Return a logger whose events have these values too, and the time of that clock."""
+        return EventLogger(self._logger, clock or self._clock, {**self._bound, **values})
+
+    @property
+    def is_enabled_for_info(self) -> bool:
+        """Whether events of the level info are shown; ask before work that only they need."""
+        return self._logger.isEnabledFor(logging.INFO)
+
+    def debug(self, event: str, **values: object) -> None:
+        """Log how something came about."""
+        self._log(logging.DEBUG, event, values)
+
+    def info(self, event: str, **values: object) -> None:
+        """Log what changed."""
+        self._log(logging.INFO, event, values)
+
+    def warning(self, event: str, **values: object) -> None:
+        """Log what a user should know."""
+        self._log(logging.WARNING, event, values)
+
+    def error(self, event: str, **values: object) -> None:
+        """Log that something is lost."""
+        self._log(logging.ERROR, event, values)
+
+    def _log(self, level: int, event: str, values: Mapping[str, object]) -> None:
+        logger = self._logger
+        if not logger.isEnabledFor(level):
+            return
+        said = {**self._bound, **values}
+        structlog = sys.modules.get("structlog")
+        # Another thread may be importing it, and then it has nothing yet.
+        is_configured = getattr(structlog, "is_configured", None)
+        if structlog is not None and is_configured is not None and is_configured():
+            if self._clock is not None:
+                said["timestamp"] = _iso(self._clock.wall_clock_ms() / 1000)
+            structlog.get_logger(logger.name).log(level, event, logger=logger.name, **said)
+            return
+        record = logger.makeRecord(
+            logger.name, level, logger.name, 0, _text(event, said), (), None, event
+        )
+        if self._clock is not None:
+            _set_time(record, self._clock.wall_clock_ms())
+        setattr(record, EVENT_ATTRIBUTE, {**said, "event": event})
+        logger.handle(record)
 
 
-@cache
-def _logging_logger(name: str) -> Any:
-    """Return a logger that leaves it to `logging` what is shown: warnings, on stderr, unless set."""
-    import structlog  # noqa: PLC0415 - as above
+def _text(event: str, values: dict[str, Any]) -> str:
+    return " ".join((event, *(f"{key}={value!r}" for key, value in values.items())))
 
-    return structlog.wrap_logger(
-        logging.getLogger(name),
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.processors.KeyValueRenderer(key_order=["event"]),
-        ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-    )
+
+def _set_time(record: logging.LogRecord, wall_clock_ms: int) -> None:
+    record.created = wall_clock_ms / 1000
+    record.msecs = float(wall_clock_ms % 1000)
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

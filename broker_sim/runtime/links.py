@@ -5,7 +5,8 @@ over the link from its sender to its receiver, which may be slow or cut.
 
 A link behaves as a TCP connection does: what is sent while it is cut is not lost; it arrives in order
 when the link is healthy again. A caller that cannot wait that long needs a timeout of its own. Calls to
-a dead node fail at once, and so do calls that a node has not answered when it dies.
+a node that is dead, or does not listen yet, fail at once, and so do calls that a node has not answered
+when it dies.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ class Links:
         self._call_soon = scheduler.call_soon
         self._latency_ms = latency_ms
         self._processes: dict[int, Process] = {}
+        self._listening: set[int] = set()
         self._faults: dict[tuple[int, int], LinkFault] = {}
         self._held: dict[tuple[int, int], deque[_Message]] = {}
         self._delayed: dict[tuple[int, int], deque[_Message]] = {}
@@ -93,12 +95,17 @@ class Links:
         self._open_calls: dict[_Call, bool] = {}
 
     def attach(self, node_id: int, process: Process) -> None:
-        """Make a node reachable; a restarted node attaches its new process."""
+        """Let a node send, call others and be sent to; a restarted node attaches its new process."""
         self._processes[node_id] = process
+
+    def listen(self, node_id: int) -> None:
+        """Accept calls to an attached node until it is detached."""
+        self._listening.add(node_id)
 
     def detach(self, node_id: int) -> None:
         """Remove a dead node: calls to it fail, now and until it attaches again."""
         dead = self._processes.pop(node_id)
+        self._listening.discard(node_id)
         for call in list(self._open_calls):
             if call.caller is dead:
                 del self._open_calls[call]
@@ -120,6 +127,11 @@ class Links:
         if not fault.drop:
             for message in self._held.pop(key, ()):
                 self._transmit(key, message)
+
+    def heal(self) -> None:
+        """End all faults."""
+        for source, target in list(self._faults):
+            self.set_fault(source, target, HEALTHY)
 
     def send(self, source: int, target: int, callback: Callable[..., object], *args: Any) -> None:
         """Run `callback(*args)` in the target's process when the message arrives."""
@@ -168,11 +180,11 @@ class Links:
     ) -> None:
         """Run `procedure(send_result)` at the target, then `on_result(result)` at the source.
 
-        `on_failure()` runs instead when the target is or becomes dead. Neither runs when the
+        `on_failure()` runs instead when the target does not listen, or dies. Neither runs when the
         source dies.
         """
         caller = self._processes[source]
-        if target not in self._processes:
+        if target not in self._listening:
             self._scheduler.call_soon(caller.deliver, on_failure)
             return
         call = _Call(self, source, target, caller, on_result, on_failure)

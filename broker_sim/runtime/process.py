@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from purgatory import Clock
 
-__all__ = ["Handle", "PeriodicTask", "Process", "ProcessState", "Scheduler"]
+__all__ = ["CallLater", "Handle", "PeriodicTask", "Process", "ProcessState", "Scheduler"]
 
 
 class Handle(Protocol):
@@ -24,6 +24,13 @@ class Handle(Protocol):
 
     def cancel(self) -> None:
         """Cancel the callback; does nothing once it has run."""
+
+
+class CallLater(Protocol):
+    """Runs callbacks later in the broker's process, as `Process.call_later`."""
+
+    def __call__(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
+        """Run `callback(*args)` in `delay_ms` milliseconds."""
 
 
 class Scheduler(Protocol):
@@ -59,10 +66,7 @@ _RUNNING: Final = ProcessState.RUNNING
 
 
 class Process:
-    """One node's callbacks, in order.
-
-    Thread rule: `submit` may be called from any thread, everything else from the scheduler's.
-    """
+    """One node's callbacks, in order. Thread rule: only the scheduler's thread."""
 
     __slots__ = ("_backlog", "_scheduler", "name", "state")
 
@@ -96,10 +100,6 @@ class Process:
         """Run `callback(*args)` in `delay_ms` milliseconds, or when the process is resumed."""
         return self._scheduler.call_later(delay_ms, self.deliver, callback, *args)
 
-    def submit(self, callback: Callable[[], object]) -> None:
-        """Run `callback()` on the scheduler's thread: this makes a process a timer's executor."""
-        self._scheduler.call_soon_threadsafe(self.deliver, callback)
-
     def pause(self) -> None:
         """Keep all callbacks from now on (SIGSTOP)."""
         if self.state is ProcessState.RUNNING:
@@ -128,9 +128,13 @@ class Process:
 
 
 class PeriodicTask:
-    """Runs a callback every `period_ms`, first after `delay_ms` (one period unless said)."""
+    """Runs a callback every `period_ms`, first after `delay_ms` (one period unless said).
 
-    __slots__ = ("_callback", "_handle", "_period_ms", "_process")
+    As with Java's scheduleAtFixedRate a run that is late does not move the next ones. Deliberate
+    difference: those that a paused process has missed are made up for by one run, not by as many.
+    """
+
+    __slots__ = ("_callback", "_due_ms", "_handle", "_period_ms", "_process")
 
     def __init__(
         self,
@@ -144,10 +148,14 @@ class PeriodicTask:
         self._period_ms = max(period_ms, 1)
         self._callback = callback
         first_ms = period_ms if delay_ms is None else delay_ms
+        self._due_ms = process.clock.now_ms() + first_ms
         self._handle = process.call_later(first_ms, self._run)
 
     def _run(self) -> None:
-        self._handle = self._process.call_later(self._period_ms, self._run)
+        now_ms = self._process.clock.now_ms()
+        missed = max(0, now_ms - self._due_ms) // self._period_ms
+        self._due_ms += (missed + 1) * self._period_ms
+        self._handle = self._process.call_later(max(0, self._due_ms - now_ms), self._run)
         self._callback()
 
     def cancel(self) -> None:

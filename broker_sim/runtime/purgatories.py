@@ -1,15 +1,17 @@
 """Makes the purgatories of brokers, with their timers and observers.
 
-In real time a purgatory has a `SystemTimer` and, as in Kafka, a thread
-`ExpirationReaper-<broker>-<purgatory>` that hands expired operations to the broker's process. In
-virtual time there are no threads: the event loop drives a `LoopTimer`.
+As in Kafka each has a SystemTimer and, in real time, a thread `ExpirationReaper-<broker>-<purgatory>`,
+which purges. Deliberate difference: the timer is a `LoopTimer`, so operations expire on the event
+loop and not by way of that thread, which would first have to wait for the interpreter. In virtual
+time there are no threads. All of it runs in the broker's process: while that is paused nothing
+expires and nothing is purged.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from purgatory import DelayedOperationPurgatory, LoopTimer, SystemTimer
+from purgatory import DelayedOperationPurgatory, LoopTimer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +62,7 @@ class PurgatoryFactory:
     def __call__(
         self, name: str, broker_id: int, process: Process, purge_interval: int
     ) -> DelayedOperationPurgatory[Any]:
-        """Return a purgatory whose expired operations run in the broker's process."""
+        """Return a purgatory whose timer and expired operations run in the broker's process."""
         observers = [
             factory.observer(name, broker_id, process.clock) for factory in self._observers
         ]
@@ -75,10 +77,14 @@ class PurgatoryFactory:
             observer.attach(purgatory)
         return purgatory
 
-    def _timer(self, name: str, process: Process) -> SystemTimer:
-        if self._scheduler.is_virtual:
-            return LoopTimer(name, self._scheduler.loop, process.clock, run=process.deliver)
-        return SystemTimer(name, process.clock, process)
+    def _timer(self, name: str, process: Process) -> LoopTimer:
+        return LoopTimer(
+            name,
+            self._scheduler.loop,
+            process.clock,
+            run=process.deliver,
+            purge_thread=not self._scheduler.is_virtual,
+        )
 
 
 def _as_one(observers: Sequence[OperationObserver]) -> PurgatoryObserver | None:

@@ -10,10 +10,23 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-__all__ = ["bind"]
+__all__ = ["LIMIT_ADVICE", "OPEN_FILES_ERRORS", "address_text", "bare_host", "bind"]
 
 PORT_ERRORS = {errno.EADDRINUSE, errno.EACCES}
-"""Errors that another port avoids; all other errors are about the host."""
+"""Errors that another port avoids."""
+OPEN_FILES_ERRORS = {errno.EMFILE, errno.ENFILE}
+"""Errors that a higher limit avoids; all other errors are about the host."""
+LIMIT_ADVICE = "raise the limit of open files (ulimit -n)"
+
+
+def address_text(host: str, port: int) -> str:
+    """Return `host:port`, with brackets around an address of IP version 6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def bare_host(host: str) -> str:
+    """Return an address of IP version 6 without its brackets, any other host as it is."""
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 def bind(
@@ -31,13 +44,15 @@ def bind(
     try:
         return in_network(host, port)
     except OSError as error:
-        advice = (
-            f"choose another {port_option}, or 0 for any free one"
-            if error.errno in PORT_ERRORS
-            else "the host has to be an address of this machine"
-        )
+        if error.errno in PORT_ERRORS:
+            advice = f"choose another {port_option}, or 0 for any free one"
+        elif error.errno in OPEN_FILES_ERRORS:
+            advice = f"{LIMIT_ADVICE}, or take fewer brokers"
+        else:
+            advice = "the host has to be an address of this machine"
+        address = address_text(host, port)
         raise OSError(
-            error.errno, f"cannot listen on {host}:{port} ({error.strerror}); {advice}"
+            error.errno, f"cannot listen on {address} ({error.strerror}); {advice}"
         ) from error
 
 

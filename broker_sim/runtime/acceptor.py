@@ -1,0 +1,147 @@
+"""Accepts the connections of a listening socket; mirrors `kafka.network.Acceptor`.
+
+asyncio's own servers do not survive the limit of open files: asyncio reports each try with a
+traceback and tries ever more often, and uvloop closes the port. Here, what cannot be accepted waits
+in the backlog; it is tried again a little later and logged once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.sockets import LIMIT_ADVICE, address_text
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+__all__ = ["RETRY_DELAY_S", "Accepting", "accept_connections"]
+
+NO_FILE: Final = -1
+RETRY_DELAY_S: Final = 0.2
+ACCEPTS_AT_ONCE: Final = 128
+"""Then the connections that there are get their turn."""
+EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+log = get_logger(__name__)
+
+
+class Accepting(Protocol):
+    """Accepts connections until it is closed; the listening socket is its own."""
+
+    def close(self) -> None:
+        """Stop accepting and close the listening socket; connections stay."""
+
+
+async def accept_connections(
+    loop: asyncio.AbstractEventLoop,
+    listening: socket.socket,
+    make_protocol: Callable[[], asyncio.BaseProtocol],
+    backlog: int,
+) -> Accepting:
+    """Listen and give each connection a protocol, until the result is closed."""
+    if isinstance(listening, socket.socket):
+        acceptor = _Acceptor(loop, listening, make_protocol)
+        try:
+            acceptor.start(backlog)
+        except NotImplementedError:  # Windows
+            pass
+        else:
+            return acceptor
+    return await loop.create_server(make_protocol, sock=listening, backlog=backlog)
+
+
+class _Acceptor:
+    """Thread rule: only the loop's thread."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listening: socket.socket,
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+    ) -> None:
+        self._loop = loop
+        self._socket = listening
+        self._make_protocol = make_protocol
+        self._retry: asyncio.TimerHandle | None = None
+        self._is_exhausted = False
+        self._spare = NO_FILE
+        """Open but while the log is written: its first event imports modules, which takes a file."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, backlog: int) -> None:
+        self._socket.setblocking(False)
+        self._loop.add_reader(self._socket.fileno(), self._accept)
+        try:
+            self._spare = os.open(os.devnull, os.O_RDONLY)
+            self._socket.listen(backlog)
+        except BaseException:
+            self._loop.remove_reader(self._socket.fileno())
+            raise
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_AT_ONCE):
+            try:
+                connection, _address = self._socket.accept()
+            except BlockingIOError:
+                self._is_exhausted = False
+                return
+            except (InterruptedError, ConnectionAbortedError):
+                continue
+            except OSError as error:
+                if error.errno not in EXHAUSTED:
+                    raise
+                self._back_off(error)
+                return
+            task = self._loop.create_task(self._serve(connection))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._make_protocol, connection)
+        except OSError as error:
+            # It has ended already.
+            log.debug("connection_not_served", reason=str(error))
+            connection.close()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _back_off(self, error: OSError) -> None:
+        self._loop.remove_reader(self._socket.fileno())
+        self._retry = self._loop.call_later(RETRY_DELAY_S, self._accept_again)
+        if not self._is_exhausted:
+            self._is_exhausted = True
+            self._log_exhausted(error)
+
+    def _log_exhausted(self, error: OSError) -> None:
+        os.close(self._spare)
+        try:
+            log.error(
+                "connections_wait",
+                address=address_text(*self._socket.getsockname()[:2]),
+                reason=error.strerror,
+                advice=f"they are accepted when others end; {LIMIT_ADVICE}",
+            )
+        finally:
+            self._spare = os.open(os.devnull, os.O_RDONLY)
+
+    def _accept_again(self) -> None:
+        self._retry = None
+        self._loop.add_reader(self._socket.fileno(), self._accept)
+
+    def close(self) -> None:
+        if self._socket.fileno() < 0:
+            return
+        if self._retry is not None:
+            self._retry.cancel()
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+        os.close(self._spare)
+        for task in self._tasks:
+            task.cancel()
