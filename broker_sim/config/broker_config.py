@@ -7,7 +7,7 @@ does not know is an error, so that a typing mistake is found. Kafka accepts it, 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from broker_sim.config.coordinator_configs import GroupCoordinatorConfigs, TransactionConfigs
 from broker_sim.config.definition import (
@@ -15,10 +15,14 @@ from broker_sim.config.definition import (
     GivenValue,
     definitions_of,
     parse_all,
+    to_text,
     to_texts,
+    unknown_name,
 )
 from broker_sim.config.log_configs import CleanerConfigs, ServerLogConfigs
+from broker_sim.config.other_configs import other_configs
 from broker_sim.config.server_configs import (
+    REPLICA_SELECTORS,
     KRaftConfigs,
     ReplicationConfigs,
     ServerConfigs,
@@ -49,6 +53,8 @@ class BrokerConfig(
     """
 
     originals: Mapping[str, str] = field(default_factory=dict, compare=False)
+    others: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """What is set of the configurations that change nothing here (`other_configs`), as given."""
 
     def __post_init__(self) -> None:
         """Check the rules between configurations; mirrors `KafkaConfig.validateValues`."""
@@ -59,6 +65,11 @@ class BrokerConfig(
         if self.log_roll_time_jitter_ms < 0:
             raise ConfigError(
                 f"log.roll.jitter.ms={self.log_roll_time_jitter_ms} must be at least 0"
+            )
+        if self.replica_selector_class not in REPLICA_SELECTORS:
+            raise ConfigError(
+                f"replica.selector.class={self.replica_selector_class!r} must be one of Kafka's:"
+                f" {', '.join(filter(None, REPLICA_SELECTORS))}"
             )
         for name, limit_ms in (
             ("replica.socket.timeout.ms", self.replica_socket_timeout_ms),
@@ -93,14 +104,30 @@ class BrokerConfig(
         """
         if not values:
             return self
-        parsed = parse_all(BROKER_CONFIGS, values, "broker")
+        known = {name: text for name, text in values.items() if name in BROKER_CONFIGS}
+        others = {name: text for name, text in values.items() if name not in BROKER_CONFIGS}
+        parsed: dict[str, Any] = {**parse_all(BROKER_CONFIGS, known, "broker")}
+        if others:
+            # Only now, because most clusters never need their definitions.
+            everything = {**BROKER_CONFIGS, **other_configs()}
+            for name, text in others.items():
+                if name not in everything:
+                    raise ConfigError(unknown_name(everything, name, "broker"))
+                everything[name].parse(text)
+            parsed["others"] = {**self.others, **others}
         if "node_id" in parsed or "broker_id" in parsed:
             node_id = parsed.setdefault("node_id", parsed.get("broker_id"))
             if parsed.setdefault("broker_id", node_id) != node_id:
                 raise ConfigError(
                     f"node.id={node_id} and broker.id={parsed['broker_id']} must be the same number"
                 )
-        return replace(self, **parsed)  # type: ignore[arg-type]  # parsed by their definitions
+        return replace(self, **parsed)
+
+    def text_of(self, definition: ConfigDef) -> str | None:
+        """Return the value that is in effect, as Kafka writes it."""
+        if definition.attribute:
+            return to_text(getattr(self, definition.attribute))
+        return self.others.get(definition.name, to_text(definition.default))
 
     @property
     def log_retention_time_ms(self) -> int:
@@ -132,4 +159,9 @@ class BrokerConfig(
 
 
 BROKER_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(definitions_of(BrokerConfig))
-"""All broker configurations by Kafka's name."""
+"""The broker configurations that are declared here, by Kafka's name."""
+
+
+def every_broker_config() -> Mapping[str, ConfigDef]:
+    """Return the definitions of all of Kafka's, with those that are known by their facts only."""
+    return {**BROKER_CONFIGS, **other_configs()}

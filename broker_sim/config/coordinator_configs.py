@@ -80,6 +80,13 @@ class GroupCoordinatorConfigs:
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
+    group_consumer_regex_refresh_interval_ms: int = declare(
+        INT,
+        600_000,
+        "Interval in which the regular expressions of a group are matched again.",
+        at_least(10_000),
+        internal=True,
+    )
     offset_metadata_max_bytes: int = declare(
         INT, 4_096, "Largest metadata of a committed offset, in bytes."
     )
@@ -145,6 +152,15 @@ class TransactionConfigs:
         True,
         "Whether the first write of a transaction to a partition is verified.",
         update_mode=CLUSTER_WIDE,
+    )
+    add_partitions_to_txn_retry_backoff_max_ms: int = declare(
+        INT,
+        100,
+        "How long a broker asks again to add a partition while another transaction is ending.",
+        at_least(0),
+    )
+    add_partitions_to_txn_retry_backoff_ms: int = declare(
+        INT, 20, "Wait between two of these requests.", at_least(1)
     )
     transaction_two_phase_commit_enable: bool = declare(
         BOOLEAN, False, "Whether transactions without a timeout are allowed (KIP-939)."

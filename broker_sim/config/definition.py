@@ -29,6 +29,7 @@ _KEY: Final = "config"
 class ConfigType(IntEnum):
     """Types with the codes of the DescribeConfigs response."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -36,12 +37,15 @@ class ConfigType(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    CLASS = 8
+    PASSWORD = 9
 
 
 class UpdateMode(Enum):
     """Whether a broker configuration may be changed at run time."""
 
     READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
 
 
@@ -56,12 +60,13 @@ CLUSTER_WIDE: Final = UpdateMode.CLUSTER_WIDE
 MAX_INT: Final = (1 << 31) - 1
 MAX_LONG: Final = (1 << 63) - 1
 
+_TEXTS: Final = frozenset({ConfigType.STRING, ConfigType.CLASS, ConfigType.PASSWORD})
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigDef:
-    """The definition of one configuration; `attribute` is its name in Python."""
+    """The definition of one configuration; `attribute` is its name in Python, empty without one."""
 
     name: str
     attribute: str
@@ -71,6 +76,11 @@ class ConfigDef:
     validator: Validator | None
     update_mode: UpdateMode
     internal: bool
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether clients are not told the value."""
+        return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str) -> ConfigValue:
         """Return the typed value of `text`. Raises ConfigError when it is not allowed."""
@@ -102,11 +112,14 @@ def to_texts(values: Mapping[str, GivenValue]) -> dict[str, str]:
 
 
 def _parse(name: str, config_type: ConfigType, text: str) -> ConfigValue:
-    if config_type is ConfigType.STRING:
+    if config_type in _TEXTS:
         return text
     if config_type is ConfigType.LIST:
+        parts = tuple(part.strip() for part in text.split(",")) if text else ()
+        if "" in parts:
+            raise ConfigError(f"Configuration '{name}' values must not be empty.")
         # Kafka drops what comes twice (KIP-1161).
-        return tuple(dict.fromkeys(part.strip() for part in text.split(","))) if text else ()
+        return tuple(dict.fromkeys(parts))
     if config_type is ConfigType.BOOLEAN:
         if text.lower() not in {"true", "false"}:
             raise _invalid(name, text, "Expected value to be either true or false")

@@ -1,17 +1,18 @@
 """The content of a DescribeConfigs response: values, and where each comes from.
 
 Mirrors `kafka.server.ConfigHelper` and `DynamicBrokerConfig.brokerConfigSynonyms`. Internal
-configurations are left out. As in Kafka, a value that is set in another unit only (such as
+configurations are left out, and values of passwords are not told. As in Kafka, a value that is set in another unit only (such as
 `log.retention.hours` for `log.retention.ms`) has no synonyms and counts as a default.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cache
 from itertools import dropwhile
 from typing import Final
 
-from broker_sim.config.broker_config import BROKER_CONFIGS, BrokerConfig
+from broker_sim.config.broker_config import BrokerConfig, every_broker_config
 from broker_sim.config.definition import ConfigDef, ConfigType, UpdateMode, to_text
 from broker_sim.config.topic_config import (
     TOPIC_CONFIG_SYNONYMS,
@@ -35,6 +36,9 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class ConfigEntry:
     read_only: bool
     synonyms: tuple[ConfigSynonym, ...]
     documentation: str
+    is_sensitive: bool = False
 
     @property
     def is_default(self) -> bool:
@@ -96,10 +101,10 @@ class BrokerConfigs:
         effective = self.static.with_dynamic({**self.cluster, **self.broker})
 
         def entry(definition: ConfigDef) -> ConfigEntry:
-            value = to_text(getattr(effective, definition.attribute))
+            value = effective.text_of(definition)
             return _broker_entry(definition, value, self._synonyms(definition.name))
 
-        return _entries(BROKER_CONFIGS, names, entry)
+        return _entries(every_broker_config(), names, entry)
 
     def describe_cluster(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the cluster's dynamic configurations, all or those of `names`."""
@@ -109,7 +114,7 @@ class BrokerConfigs:
             synonyms = tuple(s for s in self._synonyms(definition.name) if s.source is source)
             return _broker_entry(definition, self.cluster[definition.name], synonyms)
 
-        return _entries(BROKER_CONFIGS, names, entry, only=self.cluster)
+        return _entries(every_broker_config(), names, entry, only=self.cluster)
 
     def _synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
         """Return the places where the broker configuration is set, the one in effect first."""
@@ -117,7 +122,7 @@ class BrokerConfigs:
             (self.broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
             (self.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
             (self.static.originals, ConfigSource.STATIC_BROKER_CONFIG),
-            (_DEFAULTS, ConfigSource.DEFAULT_CONFIG),
+            (_defaults(), ConfigSource.DEFAULT_CONFIG),
         )
         variants = _variants(name)
         found = (
@@ -129,12 +134,11 @@ class BrokerConfigs:
         return tuple(dropwhile(lambda synonym: synonym.name != name, found))
 
 
-def _default_texts() -> dict[str, str]:
-    texts = ((name, to_text(definition.default)) for name, definition in BROKER_CONFIGS.items())
-    return {name: text for name, text in texts if text is not None}
-
-
-_DEFAULTS: Final = _default_texts()
+@cache
+def _defaults() -> Mapping[str, str]:
+    """Return the defaults as texts; node.id is required in Kafka and has none."""
+    texts = ((name, to_text(d.default)) for name, d in every_broker_config().items())
+    return {name: text for name, text in texts if text is not None and name != "node.id"}
 
 
 def _variants(name: str) -> tuple[str, ...]:
@@ -174,6 +178,16 @@ def _entry(
     read_only: bool,
 ) -> ConfigEntry:
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+    if definition.is_sensitive:
+        value = None
+        synonyms = tuple(replace(synonym, value=None) for synonym in synonyms)
     return ConfigEntry(
-        definition.name, value, source, definition.type, read_only, synonyms, definition.doc
+        name=definition.name,
+        value=value,
+        source=source,
+        type=definition.type,
+        read_only=read_only,
+        synonyms=synonyms,
+        documentation=definition.doc,
+        is_sensitive=definition.is_sensitive,
     )

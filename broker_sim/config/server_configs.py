@@ -20,6 +20,8 @@ from broker_sim.config.definition import (
     declare,
 )
 
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+REPLICA_SELECTORS = (None, "org.apache.kafka.common.replica.LeaderSelector", RACK_AWARE_SELECTOR)
 COMPRESSION_TYPES = OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"))
 
 
@@ -74,7 +76,9 @@ class KRaftConfigs:
     node_id: int = declare(INT, -1, "The number of this node; the cluster gives it.", at_least(-1))
     broker_id: int = declare(INT, -1, "The old name of node.id.")
     broker_rack: str | None = declare(
-        STRING, None, "The rack of this broker, for the placement of replicas."
+        STRING,
+        None,
+        "The rack of this broker, for the placement of replicas and for consumers near it.",
     )
     broker_heartbeat_interval_ms: int = declare(
         INT, 2_000, "Time between two heartbeats of the broker to the controller."
@@ -133,6 +137,11 @@ class ServerConfigs:
     )
     max_incremental_fetch_session_cache_slots: int = declare(
         INT, 1_000, "Incremental fetch sessions that the broker keeps.", at_least(0)
+    )
+    replica_selector_class: str | None = declare(
+        STRING,
+        None,
+        "How a leader chooses the replica that a consumer should read from; the leader if not set.",
     )
     max_request_partition_size_limit: int = declare(
         INT, 2_000, "Most partitions in a response to DescribeTopicPartitions.", at_least(1)

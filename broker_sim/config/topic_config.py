@@ -214,7 +214,13 @@ def effective_topic_config(
     the broker.
     Raises ConfigError, one line, for an unknown name or a value that is not allowed.
     """
-    defaults = topic_defaults(broker.with_dynamic(dynamic_broker_configs))
+    return override_topic_config(
+        topic_defaults(broker.with_dynamic(dynamic_broker_configs)), topic_configs
+    )
+
+
+def override_topic_config(defaults: TopicConfig, topic_configs: Mapping[str, str]) -> TopicConfig:
+    """Return the defaults with what is set for the topic. Raises ConfigError as above."""
     if not topic_configs:
         return defaults
     parsed = parse_all(TOPIC_CONFIGS, topic_configs, "topic")

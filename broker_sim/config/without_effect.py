@@ -15,8 +15,6 @@ _NO_DISK: Final = "logs are kept in memory"
 _NO_INDEX_FILES: Final = "logs have no index files"
 _NO_JITTER: Final = "a segment is rolled exactly at its age"
 _NO_CLEANER: Final = "logs are not compacted"
-_NO_GROUPS: Final = "consumer groups are not served"
-_NO_TRANSACTIONS: Final = "transactions are not served"
 
 _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_DISK: (
@@ -29,7 +27,7 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
         "log.preallocate",
         "log.segment.delete.delay.ms",
     ),
-    _NO_INDEX_FILES: ("log.index.interval.bytes", "log.index.size.max.bytes"),
+    _NO_INDEX_FILES: ("log.index.size.max.bytes",),
     _NO_JITTER: ("log.roll.jitter.hours", "log.roll.jitter.ms"),
     _NO_CLEANER: (
         "log.cleaner.backoff.ms",
@@ -39,40 +37,16 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
         "log.cleaner.min.cleanable.ratio",
         "log.cleaner.min.compaction.lag.ms",
     ),
-    _NO_GROUPS: (
-        "group.consumer.assignment.interval.ms",
-        "group.consumer.assignors",
-        "group.consumer.heartbeat.interval.ms",
+    "it limits only what is set on a group": (
         "group.consumer.max.heartbeat.interval.ms",
         "group.consumer.max.session.timeout.ms",
-        "group.consumer.max.size",
-        "group.consumer.migration.policy",
         "group.consumer.min.heartbeat.interval.ms",
         "group.consumer.min.session.timeout.ms",
-        "group.consumer.session.timeout.ms",
-        "group.coordinator.rebalance.protocols",
-        "group.initial.rebalance.delay.ms",
-        "group.max.session.timeout.ms",
-        "group.max.size",
-        "group.min.session.timeout.ms",
-        "offset.metadata.max.bytes",
-        "offsets.commit.timeout.ms",
-        "offsets.load.buffer.size",
-        "offsets.retention.check.interval.ms",
-        "offsets.retention.minutes",
-        "offsets.topic.compression.codec",
     ),
-    _NO_TRANSACTIONS: (
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
-        "transaction.max.timeout.ms",
-        "transaction.partition.verification.enable",
-        "transaction.remove.expired.transaction.cleanup.interval.ms",
-        "transaction.state.log.load.buffer.size",
+    "only version 6 of InitProducerId asks for it, which Kafka 4.3 does not serve either": (
         "transaction.two.phase.commit.enable",
-        "transactional.id.expiration.ms",
     ),
     "one fetcher follows each leader": ("num.replica.fetchers",),
-    "fetch sessions are not kept": ("max.incremental.fetch.session.cache.slots",),
     "a starting broker tries to register for ever": ("initial.broker.registration.timeout.ms",),
     "there is no metadata log": ("metadata.max.idle.interval.ms",),
     "sockets have the buffers of the operating system": (
@@ -80,14 +54,11 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
         "socket.send.buffer.bytes",
     ),
     "requests do not queue: each is handled when it has been read": ("queued.max.requests",),
-    "a broker waits for the controller as long as the link between them takes": (
-        "request.timeout.ms",
-    ),
 }
 
 _TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_DISK: ("file.delete.delay.ms", "flush.messages", "flush.ms", "preallocate"),
-    _NO_INDEX_FILES: ("index.interval.bytes", "segment.index.bytes"),
+    _NO_INDEX_FILES: ("segment.index.bytes",),
     _NO_JITTER: ("segment.jitter.ms",),
     _NO_CLEANER: (
         "delete.retention.ms",
@@ -108,7 +79,5 @@ BROKER_WITHOUT_EFFECT: Final = _by_name(_BROKER_REASONS)
 TOPIC_WITHOUT_EFFECT: Final = _by_name(_TOPIC_REASONS)
 """Why each of these topic configurations changes nothing, by its name."""
 
-CHANGE_WITHOUT_EFFECT: Final = frozenset(
-    {"max.connections", "max.connections.per.ip", "producer.id.expiration.ms"}
-)
+CHANGE_WITHOUT_EFFECT: Final = frozenset({"max.connections", "max.connections.per.ip"})
 """Broker configurations that have an effect when they are set statically, but not dynamically."""

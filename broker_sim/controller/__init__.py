@@ -1,10 +1,13 @@
 """The active KRaft controller as a plain object without sockets, threads or timers."""
 
-from broker_sim.controller.controller import (
+from broker_sim.controller.controller import Controller
+from broker_sim.controller.feature_control_manager import (
     DEFAULT_FEATURES,
     ELR_FEATURE,
-    Controller,
+    SUPPORTED_FEATURES,
+    SupportedFeature,
     initial_features,
+    limited_features,
 )
 from broker_sim.controller.requests import (
     AlterOp,
@@ -16,6 +19,7 @@ from broker_sim.controller.requests import (
     CreateTopicResult,
     DeleteTopicResult,
     ElectionType,
+    FeatureUpdate,
     HeartbeatReply,
     IsrMember,
     NewPartitions,
@@ -25,12 +29,20 @@ from broker_sim.controller.requests import (
     PartitionOutcome,
     ProducerIdsBlock,
     Reassignment,
+    UpgradeType,
 )
-from broker_sim.controller.status import ControllerStatus
+from broker_sim.controller.status import (
+    CONTROLLER_ID,
+    ControllerStatus,
+    QuorumObserver,
+    QuorumStatus,
+)
 
 __all__ = [
+    "CONTROLLER_ID",
     "DEFAULT_FEATURES",
     "ELR_FEATURE",
+    "SUPPORTED_FEATURES",
     "AlterOp",
     "AlterPartitionResult",
     "ConfigAlteration",
@@ -42,6 +54,7 @@ __all__ = [
     "CreateTopicResult",
     "DeleteTopicResult",
     "ElectionType",
+    "FeatureUpdate",
     "HeartbeatReply",
     "IsrMember",
     "NewPartitions",
@@ -50,6 +63,11 @@ __all__ = [
     "PartitionAlteration",
     "PartitionOutcome",
     "ProducerIdsBlock",
+    "QuorumObserver",
+    "QuorumStatus",
     "Reassignment",
+    "SupportedFeature",
+    "UpgradeType",
     "initial_features",
+    "limited_features",
 ]

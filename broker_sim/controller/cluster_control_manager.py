@@ -12,12 +12,13 @@ Facts that are easily missed:
 - A registration under the same incarnation keeps the broker's epoch and its state.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 from broker_sim.controller.replica_placer import UsableBroker
+from broker_sim.controller.status import QuorumObserver
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import BrokerState, MetadataDelta
 from purgatory import Clock
@@ -129,6 +130,12 @@ class ClusterControlManager:
         """End the controlled shutdown of a broker that was fenced."""
         self._heartbeats[broker_id].controlled_shutdown_version = None
 
+    def end_session(self, delta: MetadataDelta, broker_id: int) -> BrokerState | None:
+        """Forget all sessions of a broker; returns the broker to fence, None if it is not known."""
+        for key in [key for key in self._contact_ms if key[0] == broker_id]:
+            del self._contact_ms[key]
+        return delta.brokers.get(broker_id)
+
     def take_expired(self, delta: MetadataDelta) -> tuple[bool, BrokerState | None]:
         """Forget one session that has ended.
 
@@ -152,6 +159,15 @@ class ClusterControlManager:
     def last_contact_ms(self, broker: BrokerState) -> int | None:
         """Return the time of the broker's last heartbeat, None when its session has ended."""
         return self._contact_ms.get((broker.broker_id, broker.epoch))
+
+    def observers(self, brokers: Iterable[BrokerState]) -> Iterator[QuorumObserver]:
+        """Iterate over those of the brokers whose session lasts."""
+        passed_ms = self._clock.wall_clock_ms() - self._clock.now_ms()
+        for broker in brokers:
+            contact_ms = self.last_contact_ms(broker)
+            if contact_ms is not None:
+                version = self._heartbeats[broker.broker_id].metadata_version
+                yield QuorumObserver(broker.broker_id, version, contact_ms + passed_ms)
 
     def _has_valid_session(self, broker: BrokerState) -> bool:
         contact_ms = self.last_contact_ms(broker)

@@ -10,24 +10,20 @@ the ELRs of the topics concerned, because they were computed with another minimu
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NoReturn
 
 from broker_sim.config import (
-    BROKER_CONFIGS,
-    BROKER_WITHOUT_EFFECT,
-    CHANGE_WITHOUT_EFFECT,
     TOPIC_CONFIGS,
-    TOPIC_WITHOUT_EFFECT,
     BrokerConfig,
     ConfigDef,
     ConfigType,
-    UpdateMode,
-    effective_topic_config,
+    every_broker_config,
     to_text,
     topic_defaults,
 )
+from broker_sim.controller.configuration_validator import ConfigurationValidator
 from broker_sim.controller.requests import (
     AlterOp,
     ConfigAlteration,
@@ -35,17 +31,26 @@ from broker_sim.controller.requests import (
     ConfigResourceType,
     Outcome,
 )
-from broker_sim.errors import ApiError, ConfigError, ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import MetadataDelta, TopicState
 from broker_sim.metadata.topic_name import invalid_topic_name
-from broker_sim.runtime.event_log import get_logger
-
-log = get_logger(__name__)
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 
 _MAX_VALUE_LENGTH: Final = 32_767
+_NAMELESS: Final = {
+    ConfigResourceType.TOPIC: "Default topic resources are not allowed.",
+    ConfigResourceType.GROUP: "Default group resources are not allowed.",
+    ConfigResourceType.CLIENT_METRICS: "Subscription name can't be empty",
+}
+_LISTS: Final[Mapping[ConfigResourceType, Callable[[], Mapping[str, ConfigDef]]]] = {
+    ConfigResourceType.TOPIC: lambda: TOPIC_CONFIGS,
+    ConfigResourceType.BROKER: every_broker_config,
+    ConfigResourceType.GROUP: dict,
+    ConfigResourceType.CLIENT_METRICS: dict,
+}
+"""Where APPEND and SUBTRACT look for lists; Kafka finds none for groups and subscriptions."""
 
 
 class ConfigurationControlManager:
@@ -54,13 +59,21 @@ class ConfigurationControlManager:
     def __init__(self, static: BrokerConfig, *, elr_enabled: bool) -> None:
         self._static = static
         self._elr_enabled = elr_enabled
-        self._logged_without_effect: set[str] = set()
+        self._validator = ConfigurationValidator(static)
 
     def bootstrap(self, delta: MetadataDelta) -> None:
         """Write the configurations that a new cluster starts with."""
         if self._elr_enabled:
             value = str(self._static.min_insync_replicas)
             delta.set_broker_configs("", {MIN_INSYNC_REPLICAS: value})
+
+    def reset(self, delta: MetadataDelta) -> None:
+        """Remove all dynamic configurations but topics' that were set since the cluster was made."""
+        for name in list(delta.broker_configs):
+            delta.set_broker_configs(name, {})
+        for type_code, name in list(delta.resource_configs):
+            delta.set_resource_configs(type_code, name, {})
+        self.bootstrap(delta)
 
     def effective_min_isr(self, delta: MetadataDelta, topic: TopicState) -> int:
         """Return the topic's minimum of in-sync replicas, at most its number of replicas."""
@@ -72,7 +85,9 @@ class ConfigurationControlManager:
         """Return whether a replica that may lack records may lead the topic's partitions."""
         return bool(self._effective(delta, topic, UNCLEAN_LEADER_ELECTION))
 
-    def validate_topic_configs(self, configs: Mapping[str, str | None]) -> dict[str, str]:
+    def validate_topic_configs(
+        self, delta: MetadataDelta, configs: Mapping[str, str | None]
+    ) -> dict[str, str]:
         """Return the configurations of a new topic. Raises ApiError with INVALID_CONFIG."""
         missing = [name for name, value in configs.items() if value is None]
         if missing:
@@ -81,7 +96,7 @@ class ConfigurationControlManager:
                 f"Null value not supported for topic configs: {','.join(missing)}",
             )
         values = {name: value for name, value in configs.items() if value is not None}
-        self._check(ConfigResourceType.TOPIC, values)
+        self._validator.check(delta, ConfigResource(ConfigResourceType.TOPIC, ""), values)
         return values
 
     def incremental_alter(
@@ -135,7 +150,7 @@ class ConfigurationControlManager:
         for alteration in alterations:
             self._apply(wanted, resource, alteration)
         self._check_min_isr_rules(resource, alterations)
-        self._check(resource.type, wanted)
+        self._validator.check(delta, resource, wanted)
         self._write(delta, resource, current, wanted)
 
     def _effective(self, delta: MetadataDelta, topic: TopicState, name: str) -> object:
@@ -152,6 +167,8 @@ class ConfigurationControlManager:
     def _existing(delta: MetadataDelta, resource: ConfigResource) -> Mapping[str, str]:
         if resource.type is ConfigResourceType.BROKER:
             return delta.broker_configs.get(resource.name, {})
+        if resource.type is not ConfigResourceType.TOPIC:
+            return delta.resource_configs.get((resource.type, resource.name), {})
         topic = delta.topic(resource.name)
         return {} if topic is None else topic.configs
 
@@ -159,9 +176,9 @@ class ConfigurationControlManager:
         """Return the configurations set now. Raises ApiError when there is no such resource."""
         if resource.type is ConfigResourceType.BROKER:
             _check_broker_name(delta, resource.name)
-        else:
-            if not resource.name:
-                _refuse("Default topic resources are not allowed.")
+        elif not resource.name:
+            _refuse(_NAMELESS[resource.type])
+        elif resource.type is ConfigResourceType.TOPIC:
             wrong = invalid_topic_name(resource.name)
             if wrong is not None:
                 raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
@@ -181,7 +198,7 @@ class ConfigurationControlManager:
             return
         assert value is not None
         if op is not AlterOp.SET:
-            definition = _definitions(resource.type).get(name)
+            definition = _LISTS[resource.type]().get(name)
             if definition is None or definition.type is not ConfigType.LIST:
                 raise ApiError(
                     ErrorCode.INVALID_CONFIG,
@@ -198,8 +215,9 @@ class ConfigurationControlManager:
 
     def _default_text(self, definition: ConfigDef) -> str:
         """Return the default of a list, which APPEND and SUBTRACT start from."""
-        owner = topic_defaults(self._static) if definition.name in TOPIC_CONFIGS else self._static
-        return to_text(getattr(owner, definition.attribute)) or ""
+        if definition.name in TOPIC_CONFIGS:
+            return to_text(getattr(topic_defaults(self._static), definition.attribute)) or ""
+        return self._static.text_of(definition) or ""
 
     def _check_min_isr_rules(
         self, resource: ConfigResource, alterations: Iterable[ConfigAlteration]
@@ -220,38 +238,6 @@ class ConfigurationControlManager:
                     "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
                 )
 
-    def _check(self, resource_type: ConfigResourceType, configs: Mapping[str, str]) -> None:
-        """Raise ApiError for a value that is not allowed.
-
-        The code is INVALID_CONFIG for topics and INVALID_REQUEST for brokers.
-        """
-        try:
-            if resource_type is ConfigResourceType.TOPIC:
-                effective_topic_config(self._static, {}, configs)
-            else:
-                _check_dynamic(configs)
-                self._static.with_dynamic(configs)
-        except ConfigError as error:
-            topic = resource_type is ConfigResourceType.TOPIC
-            code = ErrorCode.INVALID_CONFIG if topic else ErrorCode.INVALID_REQUEST
-            raise ApiError(code, str(error)) from error
-        self._log_without_effect(resource_type, configs)
-
-    def _log_without_effect(
-        self, resource_type: ConfigResourceType, configs: Mapping[str, str]
-    ) -> None:
-        """Log each configuration that is set and changes nothing, once."""
-        is_topic = resource_type is ConfigResourceType.TOPIC
-        without_effect = (
-            TOPIC_WITHOUT_EFFECT.keys()
-            if is_topic
-            else BROKER_WITHOUT_EFFECT.keys() | CHANGE_WITHOUT_EFFECT
-        )
-        names = sorted((configs.keys() & without_effect) - self._logged_without_effect)
-        if names:
-            self._logged_without_effect.update(names)
-            log.warning("configuration_without_effect", names=names)
-
     def _write(
         self,
         delta: MetadataDelta,
@@ -265,9 +251,12 @@ class ConfigurationControlManager:
         if resource.type is ConfigResourceType.TOPIC:
             delta.set_topic_configs(resource.name, wanted)
             topics = [resource.name]
-        else:
+        elif resource.type is ConfigResourceType.BROKER:
             delta.set_broker_configs(resource.name, wanted)
             topics = list(delta.base.topics)
+        else:
+            delta.set_resource_configs(resource.type, resource.name, wanted)
+            return
         if self._elr_enabled and minimum_changes:
             for name in topics:
                 _clear_elrs(delta, name)
@@ -275,21 +264,6 @@ class ConfigurationControlManager:
 
 def _refuse(message: str) -> NoReturn:
     raise ApiError(ErrorCode.INVALID_REQUEST, message)
-
-
-def _check_dynamic(configs: Mapping[str, str]) -> None:
-    """Raise ConfigError when a broker configuration can only be set at the start."""
-    fixed = [
-        name
-        for name in configs
-        if name in BROKER_CONFIGS and BROKER_CONFIGS[name].update_mode is UpdateMode.READ_ONLY
-    ]
-    if fixed:
-        raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(sorted(fixed))}]")
-
-
-def _definitions(resource_type: ConfigResourceType) -> Mapping[str, ConfigDef]:
-    return TOPIC_CONFIGS if resource_type is ConfigResourceType.TOPIC else BROKER_CONFIGS
 
 
 def _check_broker_name(delta: MetadataDelta, name: str) -> None:

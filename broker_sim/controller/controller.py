@@ -7,15 +7,20 @@ through `publish`, and the image's version stands for the log's offset.
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from types import MappingProxyType
 from typing import Final
 
 from broker_sim.config import BrokerConfig
+from broker_sim.controller.change_events import log_changes
 from broker_sim.controller.cluster_control_manager import (
     BrokerControlState,
     ClusterControlManager,
 )
 from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
+from broker_sim.controller.feature_control_manager import (
+    DEFAULT_FEATURES,
+    ELR_FEATURE,
+    FeatureControlManager,
+)
 from broker_sim.controller.periodic_tasks import PeriodicTasks
 from broker_sim.controller.reassignment_control_manager import (
     ReassignmentControlManager,
@@ -30,6 +35,7 @@ from broker_sim.controller.requests import (
     CreateTopicResult,
     DeleteTopicResult,
     ElectionType,
+    FeatureUpdate,
     HeartbeatReply,
     NewPartitions,
     OngoingReassignment,
@@ -39,36 +45,21 @@ from broker_sim.controller.requests import (
     ProducerIdsBlock,
     Reassignment,
 )
-from broker_sim.controller.status import ControllerStatus, controller_status
+from broker_sim.controller.status import (
+    CONTROLLER_ID,
+    ControllerStatus,
+    QuorumStatus,
+    controller_status,
+)
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.protocol.release import find_release
 from purgatory import Clock
-
-ELR_FEATURE: Final = "eligible.leader.replicas.version"
-
-DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
-    {"metadata.version": 30, ELR_FEATURE: 1}
-)
-"""The features of a cluster formatted by Kafka 4.3, as far as the controller has them."""
-
 
 PRODUCER_IDS_BLOCK_SIZE: Final = 1_000
 
 _FENCE_CHECKS_PER_SESSION: Final = 8
-
-
-def initial_features(release: str | None) -> Mapping[str, int]:
-    """Return the features of a cluster that was formatted by that Kafka release; None: by 4.3.
-
-    Raises ConfigError for a release that is unknown.
-    """
-    if release is None:
-        return DEFAULT_FEATURES
-    finalized = find_release(release).finalized_features
-    return {name: finalized[name] for name in DEFAULT_FEATURES if name in finalized}
 
 
 class Controller:
@@ -97,6 +88,7 @@ class Controller:
         self._replication = ReplicationControlManager(self._configs, elr_enabled=elr_enabled)
         self._topics = TopicControlManager(config, self._configs, self._cluster, rng)
         self._reassignments = ReassignmentControlManager(self._configs, self._replication)
+        self._features = FeatureControlManager(CONTROLLER_ID)
         self._tasks = self._periodic_tasks(config)
         self._next_producer_id = 0
         delta = MetadataDelta(MetadataImage(0, cluster_id, features=features))
@@ -255,6 +247,20 @@ class Controller:
         self._replication.transfer_leadership(delta, topic_partition, leader)
         self._commit(delta)
 
+    def end_session(self, broker_id: int) -> None:
+        """End a dead broker's session as its timeout does; Kafka has no such request."""
+        delta = MetadataDelta(self.image)
+        self._fence(delta, self._cluster.end_session(delta, broker_id))
+        self._commit(delta)
+
+    def reset(self) -> None:
+        """Delete all topics and dynamic configurations; Kafka has no such request."""
+        delta = MetadataDelta(self.image)
+        for topic in delta.all_topics():
+            delta.remove_topic(topic.name)
+        self._configs.reset(delta)
+        self._commit(delta)
+
     def incremental_alter_configs(
         self,
         changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]],
@@ -300,6 +306,15 @@ class Controller:
         """Return the ongoing reassignments, with None of all topics."""
         return ongoing_reassignments(self.image, partitions)
 
+    def update_features(
+        self, updates: Sequence[FeatureUpdate], validate_only: bool = False
+    ) -> None:
+        """Change the finalized levels of features. Raises `ApiError`: all updates failed."""
+        delta = MetadataDelta(self.image)
+        self._features.update(delta, updates)
+        if not validate_only:
+            self._commit(delta)
+
     def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
         """Return the broker's next block of producer ids; no id is given twice.
 
@@ -312,21 +327,24 @@ class Controller:
         self._next_producer_id += block.size
         return block
 
+    def describe_quorum(self) -> QuorumStatus:
+        """Return how far the metadata has come, and each living broker with it."""
+        brokers = [broker for _, broker in sorted(self.image.brokers.items())]
+        return QuorumStatus(
+            self.image.version,
+            self._clock.wall_clock_ms(),
+            tuple(self._cluster.observers(brokers)),
+        )
+
     def describe(self) -> ControllerStatus:
         """Return counts over the cluster and the age of each broker's last heartbeat."""
         now_ms = self._clock.now_ms()
-        contacts_ms = {
-            broker.broker_id: self._cluster.last_contact_ms(broker)
-            for broker in self.image.brokers.values()
+        ages_ms = {
+            broker_id: now_ms - contact_ms
+            for broker_id, broker in sorted(self.image.brokers.items())
+            if (contact_ms := self._cluster.last_contact_ms(broker)) is not None
         }
-        return controller_status(
-            self.image,
-            {
-                broker_id: now_ms - contact_ms
-                for broker_id, contact_ms in sorted(contacts_ms.items())
-                if contact_ms is not None
-            },
-        )
+        return controller_status(self.image, ages_ms)
 
     def _next_state(
         self,
@@ -367,12 +385,16 @@ class Controller:
 
     def _maybe_fence_one_stale_broker(self, delta: MetadataDelta) -> bool:
         found, broker = self._cluster.take_expired(delta)
+        self._fence(delta, broker)
+        return found
+
+    def _fence(self, delta: MetadataDelta, broker: BrokerState | None) -> None:
         if broker is not None:
             self._replication.handle_broker_fenced(delta, broker)
             self._cluster.fenced(broker.broker_id)
-        return found
 
     def _commit(self, delta: MetadataDelta) -> None:
         if not delta.is_empty:
-            self.image = delta.apply()
+            before, self.image = self.image, delta.apply()
+            log_changes(before, self.image, self._clock)
             self._publish(self.image)

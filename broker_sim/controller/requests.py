@@ -2,8 +2,8 @@
 
 Plain values instead of wire messages, so that the controller knows no protocol; the handlers
 translate. Names follow the fields of CreateTopics, CreatePartitions, DeleteTopics,
-AlterPartition, ElectLeaders, IncrementalAlterConfigs, AlterPartitionReassignments and
-BrokerHeartbeat.
+AlterPartition, ElectLeaders, IncrementalAlterConfigs, AlterPartitionReassignments, UpdateFeatures
+and BrokerHeartbeat.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,8 @@ class ConfigResourceType(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class AlterOp(IntEnum):
@@ -35,6 +37,24 @@ class AlterOp(IntEnum):
     DELETE = 1
     APPEND = 2
     SUBTRACT = 3
+
+
+class UpgradeType(IntEnum):
+    """How a feature may change; mirrors `FeatureUpdate.UpgradeType`."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureUpdate:
+    """The level that a feature is to have."""
+
+    feature: str
+    level: int
+    upgrade_type: UpgradeType
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,32 @@ Mirrors `ControllerMetadataMetrics` (the same counts) and `TimeSinceLastHeartbea
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from broker_sim.metadata import MetadataImage
+
+CONTROLLER_ID: Final = 3000
+"""The controller's number towards clients: no broker's, and as in Kafka's own test clusters."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumObserver:
+    """A broker that reads the metadata; its last heartbeat says how far it had come and when."""
+
+    broker_id: int
+    log_end_offset: int
+    last_heartbeat_ms: int
+    """By the wall clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumStatus:
+    """The metadata's end, with the observers; the controller is the only voter."""
+
+    log_end_offset: int
+    now_ms: int
+    """By the wall clock."""
+    observers: tuple[QuorumObserver, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ class TopicControlManager:
     def _new_topic(self, delta: MetadataDelta, topic: CreatableTopic) -> TopicState:
         if delta.has_topic(topic.name):
             raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
-        configs = self._configs.validate_topic_configs(topic.configs)
+        configs = self._configs.validate_topic_configs(delta, topic.configs)
         if topic.assignments:
             partitions = _assigned_partitions(delta, topic)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.config import effective_topic_config
+from broker_sim.config import override_topic_config, topic_defaults
 
 if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig, TopicConfig
@@ -24,6 +24,8 @@ class MetadataCache:
         self._broker_id = broker_id
         self._config = config
         self.image = image
+        self._dynamic_configs: object = None
+        self._topic_defaults = topic_defaults(config)
 
     def is_known(self, topic_partition: TopicPartition) -> bool:
         """Whether the partition exists, on whichever brokers."""
@@ -44,6 +46,11 @@ class MetadataCache:
         """Whether the broker is registered and unfenced."""
         return self.image.alive_broker(broker_id) is not None
 
+    def rack_of(self, broker_id: int) -> str | None:
+        """Return the rack of a live broker; None without one, and for a broker that is not alive."""
+        broker = self.image.alive_broker(broker_id)
+        return None if broker is None else broker.rack
+
     def is_isr_eligible(self, broker_id: int, stored_epoch: int | None) -> bool:
         """Whether the broker may join an ISR: active, and in the epoch in which it fetched (KIP-841)."""
         broker = self.image.brokers.get(broker_id)
@@ -59,10 +66,17 @@ class MetadataCache:
         broker = self.image.brokers.get(broker_id)
         return broker is not None and not broker.fenced and -1 != broker_epoch < broker.epoch
 
-    def topic_config(self, topic: TopicState) -> TopicConfig:
-        """Return the configuration in force for the topic on this broker."""
+    def broker_config(self) -> BrokerConfig:
+        """Return the broker's configuration with the dynamic ones in force."""
         dynamic = {
             **self.image.dynamic_cluster_configs(),
             **self.image.dynamic_broker_configs(self._broker_id),
         }
-        return effective_topic_config(self._config, dynamic, topic.configs)
+        return self._config.with_dynamic(dynamic)
+
+    def topic_config(self, topic: TopicState) -> TopicConfig:
+        """Return the configuration in force for the topic on this broker."""
+        if self._dynamic_configs is not self.image.broker_configs:
+            self._dynamic_configs = self.image.broker_configs
+            self._topic_defaults = topic_defaults(self.broker_config())
+        return override_topic_config(self._topic_defaults, topic.configs)

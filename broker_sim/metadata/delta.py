@@ -22,7 +22,16 @@ class MetadataDelta:
     of them.
     """
 
-    __slots__ = ("_broker_configs", "_brokers", "_partitions", "_topic_names", "_topics", "base")
+    __slots__ = (
+        "_broker_configs",
+        "_brokers",
+        "_features",
+        "_partitions",
+        "_resource_configs",
+        "_topic_names",
+        "_topics",
+        "base",
+    )
 
     def __init__(self, base: MetadataImage) -> None:
         self.base = base
@@ -31,6 +40,8 @@ class MetadataDelta:
         self._topic_names: dict[bytes, str] | None = None
         self._partitions: dict[str, list[PartitionState]] = {}
         self._broker_configs: dict[str, Mapping[str, str]] | None = None
+        self._resource_configs: dict[tuple[int, str], Mapping[str, str]] | None = None
+        self._features: Mapping[str, int] | None = None
 
     @property
     def brokers(self) -> Mapping[int, BrokerState]:
@@ -41,6 +52,12 @@ class MetadataDelta:
     def broker_configs(self) -> Mapping[str, Mapping[str, str]]:
         """The dynamic broker configurations with the changes so far."""
         return self.base.broker_configs if self._broker_configs is None else self._broker_configs
+
+    @property
+    def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]:
+        """The configurations of groups and subscriptions with the changes so far."""
+        own = self._resource_configs
+        return self.base.resource_configs if own is None else own
 
     def has_topic(self, name: str) -> bool:
         """Return whether the topic exists after the changes so far."""
@@ -80,6 +97,10 @@ class MetadataDelta:
         if self._brokers is None:
             self._brokers = dict(self.base.brokers)
         self._brokers[broker.broker_id] = broker
+
+    def set_features(self, levels: Mapping[str, int]) -> None:
+        """Replace the finalized levels of all features."""
+        self._features = levels
 
     def set_topic(self, topic: TopicState) -> None:
         """Create the topic or replace all of it."""
@@ -122,10 +143,25 @@ class MetadataDelta:
         else:
             self._broker_configs.pop(entity, None)
 
+    def set_resource_configs(self, type_code: int, name: str, configs: Mapping[str, str]) -> None:
+        """Replace the configurations of a group or of a subscription to client metrics."""
+        if self._resource_configs is None:
+            self._resource_configs = dict(self.base.resource_configs)
+        if configs:
+            self._resource_configs[type_code, name] = dict(configs)
+        else:
+            self._resource_configs.pop((type_code, name), None)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was written."""
-        return self._brokers is None and self._topics is None and self._broker_configs is None
+        return (
+            self._brokers is None
+            and self._topics is None
+            and self._broker_configs is None
+            and self._resource_configs is None
+            and self._features is None
+        )
 
     def apply(self) -> MetadataImage:
         """Return the next image, with the next version; the base itself if nothing was written.
@@ -146,6 +182,8 @@ class MetadataDelta:
             topics=base.topics if self._topics is None else self._topics,
             topic_names=base.topic_names if self._topic_names is None else self._topic_names,
             broker_configs=self.broker_configs,
+            resource_configs=self.resource_configs,
+            features=base.features if self._features is None else self._features,
         )
 
     def _writable_topics(self) -> tuple[dict[str, TopicState], dict[bytes, str]]:

@@ -109,7 +109,8 @@ class MetadataImage:
     """All metadata of the cluster; `version` stands for Kafka's metadata offset.
 
     `broker_configs` are the dynamic broker configurations: under `""` those of the whole
-    cluster, under a broker's id as text those of one broker.
+    cluster, under a broker's id as text those of one broker. `resource_configs` are those of all else
+    that has some (groups, subscriptions to client metrics), by Kafka's code of its type and its name.
     """
 
     version: int
@@ -119,6 +120,7 @@ class MetadataImage:
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
+    resource_configs: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
         """Return the topic of that id, or None."""
@@ -146,6 +148,10 @@ class MetadataImage:
     def dynamic_cluster_configs(self) -> Mapping[str, str]:
         """Return the configurations set at run time for all brokers."""
         return self.broker_configs.get("", _NOTHING)
+
+    def configs_of_resource(self, type_code: int, name: str) -> Mapping[str, str]:
+        """Return what is set for one group (code 32) or subscription to client metrics (16)."""
+        return self.resource_configs.get((type_code, name), _NOTHING)
 
     def each_partition(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
         """Iterate over all partitions, topic by topic in the order of creation."""

@@ -1,0 +1,146 @@
+"""What a running broker refuses of `listeners`, the limits of connections and `metric.reporters`.
+
+Mirrors `SocketServerConfigs.listenerListToEndPoints`, `DynamicListenerConfig`,
+`ConnectionQuotas.validateReconfiguration` and `DynamicMetricsReporters`. The values have no effect.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from broker_sim.errors import ConfigError
+
+__all__ = [
+    "LISTENERS",
+    "METRIC_REPORTERS",
+    "OVERRIDES",
+    "check_connection_limits",
+    "check_listeners",
+    "check_metric_reporters",
+    "check_overrides",
+]
+
+LISTENERS: Final = "listeners"
+METRIC_REPORTERS: Final = "metric.reporters"
+OVERRIDES: Final = "max.connections.per.ip.overrides"
+
+_PER_IP: Final = "max.connections.per.ip"
+_REPORTER: Final = "org.apache.kafka.common.metrics.JmxReporter"
+"""The one class of this kind that Kafka itself has."""
+_ENDPOINT: Final = re.compile(
+    r"(.*)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]+)", re.ASCII
+)
+_HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*", re.ASCII)
+_INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INT_BITS: Final = 32
+
+
+def check_listeners(text: str, protocol_map: str, advertised: Sequence[str]) -> None:
+    """Raise ConfigError when a broker cannot listen so.
+
+    `protocol_map` is `listener.security.protocol.map`; `advertised` are the names of the listeners
+    that clients are told of.
+    """
+    parts = list(dict.fromkeys(part.strip() for part in text.split(","))) if text.strip() else []
+    if not parts:
+        raise ConfigError(
+            f"Configuration '{LISTENERS}' must not be empty. Valid values include: any non-empty value"
+        )
+    try:
+        names = _check_endpoints(parts, protocol_map)
+    except ConfigError as error:
+        shown = ", ".join(parts)
+        raise ConfigError(f"Error creating broker listeners from '[{shown}]': {error}") from error
+    if not set(advertised) <= set(names):
+        raise ConfigError(
+            "requirement failed: advertised.listeners listener names must be equal to or a subset of"
+            f" the ones defined in listeners. Found {','.join(advertised)}. The valid options based"
+            f" on the current configuration are {','.join(names)}"
+        )
+
+
+def _check_endpoints(parts: Sequence[str], protocol_map: str) -> list[str]:
+    """Return the names of the listeners, which differ in name and in port."""
+    known = {pair.rpartition(":")[0].strip().upper() for pair in protocol_map.split(",")}
+    known.add("CONTROLLER")
+    shown = f"listeners: [{', '.join(parts)}]"
+    names: list[str] = []
+    is_ipv6_by_port: dict[int, list[bool]] = {}
+    for part in parts:
+        endpoint = _ENDPOINT.fullmatch(part)
+        if endpoint is None:
+            raise ConfigError(f"Unable to parse {part} to a broker endpoint")
+        name = endpoint[1].upper()
+        if name not in known:
+            raise ConfigError(f"No security protocol defined for listener {name}")
+        names.append(name)
+        if int(endpoint[4]) != 0:
+            is_ipv6_by_port.setdefault(int(endpoint[4]), []).append(":" in (endpoint[2] or ""))
+    if len(set(names)) < len(names):
+        raise ConfigError(f"Each listener must have a different name, {shown}")
+    for port, is_ipv6 in is_ipv6_by_port.items():
+        if len(set(is_ipv6)) < len(is_ipv6):
+            raise ConfigError(
+                "If you have two listeners on the same port then one needs to be IPv4 and the other"
+                f" IPv6, {shown}, port: {port}"
+            )
+    return names
+
+
+def check_overrides(text: str) -> None:
+    """Raise ConfigError unless the text is a list of `host:number`; no host is looked up."""
+    hosts = []
+    numbers = []
+    for pair in _split_as_java(text.strip()):
+        host, colon, number = pair.rpartition(":")
+        if not colon:
+            raise ConfigError(
+                f"Error parsing configuration property '{OVERRIDES}': begin 0, end -1,"
+                f" length {len(pair)}"
+            )
+        hosts.append(host.strip())
+        numbers.append(number.strip())
+    for number in numbers:
+        limit = 1 << (_INT_BITS - 1)
+        if not _INT.fullmatch(number) or not -limit <= int(number) < limit:
+            raise ConfigError(f'For input string: "{number}"')
+    wrong = [host for host in hosts if not _HOST.fullmatch(host)]
+    if wrong:
+        raise ConfigError(f"{OVERRIDES} contains invalid addresses : {','.join(wrong)}")
+
+
+def check_connection_limits(set_now: Mapping[str, str], overrides: str) -> None:
+    """Raise ConfigError for a limit of 0 that `set_now` has; `overrides` are those in effect."""
+    if _is_zero(set_now.get(_PER_IP)) and not overrides.strip():
+        raise ConfigError(
+            f"requirement failed: {_PER_IP} can be set to zero only if {OVERRIDES} property is set."
+        )
+    for name in ("max.connections", "max.connection.creation.rate"):
+        if _is_zero(set_now.get(name)):
+            raise ConfigError(
+                "Invalid value org.apache.kafka.common.config.ConfigException:"
+                f" Invalid {name} 0 for configuration Invalid dynamic configuration"
+            )
+
+
+def _is_zero(text: str | None) -> bool:
+    return text is not None and int(text) == 0
+
+
+def check_metric_reporters(text: str) -> None:
+    """Raise ConfigError for a class that Kafka does not have; plugins are not known here."""
+    if all(part.strip() == _REPORTER for part in text.split(",")) or not text.strip():
+        return
+    raise ConfigError(
+        "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic config"
+        f" update of Set({METRIC_REPORTERS}) failed with class class"
+        " kafka.server.DynamicMetricsReporters for configuration Invalid dynamic configuration"
+    )
+
+
+def _split_as_java(text: str) -> list[str]:
+    """Return the parts between commas; empty ones at the end do not count, as in Java."""
+    parts = [part.strip() for part in text.split(",")] if text else []
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts

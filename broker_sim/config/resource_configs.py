@@ -1,0 +1,196 @@
+"""What may be set for a group and for a subscription to client metrics.
+
+Mirrors `GroupConfig` and `ClientMetricsConfigs` of Kafka 4.3. A group's values have limits among the
+broker's configurations: those of `consumer.session.timeout.ms` are
+`group.consumer.min.session.timeout.ms` and `group.consumer.max.session.timeout.ms`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from broker_sim.config.broker_config import BrokerConfig, every_broker_config
+from broker_sim.config.definition import (
+    BOOLEAN,
+    INT,
+    LIST,
+    STRING,
+    ConfigDef,
+    ConfigType,
+    ConfigValue,
+    OneOf,
+    UpdateMode,
+    Validator,
+    at_least,
+)
+from broker_sim.errors import ApiError, ConfigError, ErrorCode
+
+__all__ = [
+    "CLIENT_METRICS_CONFIGS",
+    "GROUP_CONFIGS",
+    "check_client_metrics_configs",
+    "check_group_configs",
+]
+
+_OFFSET_RESETS: Final = ("earliest", "latest")
+_DURATION: Final = re.compile(
+    r"by_duration:\+?P(?=.)(?:\d+D)?(?:T(?=.)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d{0,9})?S)?)?",
+    re.IGNORECASE | re.ASCII,
+)
+_MIN_INTERVAL_MS: Final = 100
+_MAX_INTERVAL_MS: Final = 3_600_000
+_MATCHED: Final = frozenset(
+    {
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+"""What a subscription may match clients by."""
+
+
+def _check_offset_reset(name: str, value: ConfigValue) -> None:
+    """Allow a word or a duration that is not negative; mirrors `ShareGroupAutoOffsetResetStrategy`."""
+    if value in _OFFSET_RESETS or _DURATION.fullmatch(str(value)):
+        return
+    raise ConfigError(
+        f"Invalid value {value} for configuration {name}: Invalid value `{value}` for configuration"
+        f" {name}. The value must be either 'earliest', 'latest' or of the format"
+        " 'by_duration:<PnDTnHnMn.nS>'."
+    )
+
+
+def _definitions(
+    definitions: Iterable[tuple[str, ConfigType, str | None, Validator | None]],
+) -> Mapping[str, ConfigDef]:
+    return MappingProxyType(
+        {
+            name: ConfigDef(
+                name=name,
+                attribute="",
+                type=config_type,
+                default=default,
+                doc="",
+                validator=validator,
+                update_mode=UpdateMode.CLUSTER_WIDE,
+                internal=False,
+            )
+            for name, config_type, default, validator in definitions
+        }
+    )
+
+
+GROUP_CONFIGS: Final = _definitions(
+    (
+        ("consumer.heartbeat.interval.ms", INT, None, at_least(1)),
+        ("consumer.session.timeout.ms", INT, None, at_least(1)),
+        ("consumer.assignment.interval.ms", INT, None, at_least(0)),
+        ("share.heartbeat.interval.ms", INT, None, at_least(1)),
+        ("share.session.timeout.ms", INT, None, at_least(1)),
+        ("share.record.lock.duration.ms", INT, None, at_least(1_000)),
+        ("share.delivery.count.limit", INT, None, at_least(2)),
+        ("share.partition.max.record.locks", INT, None, at_least(100)),
+        ("share.assignment.interval.ms", INT, None, at_least(0)),
+        ("share.auto.offset.reset", STRING, "latest", _check_offset_reset),
+        (
+            "share.isolation.level",
+            STRING,
+            "read_uncommitted",
+            OneOf(("read_committed", "read_uncommitted")),
+        ),
+        ("share.renew.acknowledge.enable", BOOLEAN, "true", None),
+        ("streams.heartbeat.interval.ms", INT, None, at_least(1)),
+        ("streams.session.timeout.ms", INT, None, at_least(1)),
+        ("streams.assignment.interval.ms", INT, None, at_least(0)),
+        ("streams.num.standby.replicas", INT, None, at_least(0)),
+        ("streams.initial.rebalance.delay.ms", INT, None, at_least(0)),
+    )
+)
+"""By name; one without a default has the broker configuration `group.` and its name for it."""
+
+CLIENT_METRICS_CONFIGS: Final = _definitions(
+    (
+        ("interval.ms", INT, "300000", None),
+        ("match", LIST, "", None),
+        ("metrics", LIST, "", None),
+    )
+)
+
+
+def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> None:
+    """Raise ConfigError when a group may not have exactly these configurations.
+
+    The limits are those of `static`, the configuration of the broker that decides.
+    """
+    for name in configs:
+        if name not in GROUP_CONFIGS:
+            raise ConfigError(f"Unknown group config name: {name}")
+    values = {name: GROUP_CONFIGS[name].parse(text) for name, text in configs.items()}
+    of_broker = every_broker_config()
+
+    def number(name: str) -> int | None:
+        definition = of_broker.get(name)
+        text = None if definition is None else static.text_of(definition)
+        return None if text is None else int(text)
+
+    for name in GROUP_CONFIGS:
+        value = values.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            continue
+        kind, _, rest = name.partition(".")
+        low = f"group.{kind}.min.{rest}"
+        high = f"group.{kind}.max.{rest.removeprefix('num.')}"
+        if (limit := number(low)) is not None and value < limit:
+            raise ConfigError(f"{name} must be greater than or equal to {low}")
+        if (limit := number(high)) is not None and value > limit:
+            raise ConfigError(f"{name} must be less than or equal to {high}")
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        session_ms = values.get(session, number(f"group.{session}"))
+        heartbeat_ms = values.get(heartbeat, number(f"group.{heartbeat}"))
+        assert isinstance(session_ms, int)
+        assert isinstance(heartbeat_ms, int)
+        if (session in values or heartbeat in values) and session_ms <= heartbeat_ms:
+            raise ConfigError(f"{session} must be greater than {heartbeat}")
+
+
+def check_client_metrics_configs(configs: Mapping[str, str]) -> None:
+    """Raise when a subscription may not have these configurations.
+
+    ApiError with INVALID_REQUEST for an unknown name or an interval out of range, else ConfigError.
+    """
+    for name in configs:
+        if name not in CLIENT_METRICS_CONFIGS:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}"
+            )
+    values = {name: CLIENT_METRICS_CONFIGS[name].parse(text) for name, text in configs.items()}
+    interval_ms = values.get("interval.ms", _MIN_INTERVAL_MS)
+    assert isinstance(interval_ms, int)
+    if not _MIN_INTERVAL_MS <= interval_ms <= _MAX_INTERVAL_MS:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Invalid value {interval_ms} for interval.ms, interval must be between"
+            f" {_MIN_INTERVAL_MS} and {_MAX_INTERVAL_MS} (1 hour)",
+        )
+    patterns = values.get("match", ())
+    assert isinstance(patterns, tuple)
+    for pattern in patterns:
+        if not _is_matching_pattern(pattern):
+            raise ConfigError(f"Illegal client matching pattern: {pattern}")
+
+
+def _is_matching_pattern(pattern: str) -> bool:
+    # As Java splits: empty parts at the end do not count.
+    parts = pattern.rstrip("=").split("=")
+    if len(parts) != len(("name", "value")) or parts[0].strip() not in _MATCHED:
+        return False
+    try:
+        re.compile(parts[1].strip())
+    except re.error:
+        return False
+    return True

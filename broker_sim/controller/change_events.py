@@ -1,0 +1,98 @@
+"""What the controller logs about a new image: brokers, topics, leaders and configurations.
+
+The leaders log the changes of ISRs, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.metadata import changes_between
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from broker_sim.metadata import (
+        BrokerState,
+        ImageChanges,
+        MetadataImage,
+        PartitionState,
+        TopicState,
+    )
+    from broker_sim.runtime.event_log import EventLogger
+    from purgatory import Clock
+
+__all__ = ["log_changes"]
+
+_log = get_logger(__name__)
+
+
+def log_changes(before: MetadataImage, after: MetadataImage, clock: Clock) -> None:
+    """Log what differs between two images; costs nothing where such events are not shown."""
+    if not _log.is_enabled_for_info:
+        return
+    log = _log.bind(clock, node="controller")
+    if before.brokers is not after.brokers:
+        for broker_id, broker in after.brokers.items():
+            _log_broker(log, before.brokers.get(broker_id), broker)
+    changes = changes_between(before, after)
+    _log_topics(log, before, after, changes)
+    for topic_partition, topic, state in changes.partitions:
+        old_topic = before.topics.get(topic_partition.topic)
+        if old_topic is not None and old_topic.topic_id == topic.topic_id:
+            old = old_topic.partition(topic_partition.partition)
+            if old is not None:
+                _log_leader(log, str(topic_partition), old, state)
+    for topic in changes.topics_with_new_configs:
+        log.info("topic_configured", topic=topic.name, configs=dict(topic.configs))
+    if changes.broker_configs_changed:
+        configs = {name or "all brokers": dict(v) for name, v in after.broker_configs.items()}
+        log.info("brokers_configured", configs=configs)
+
+
+def _log_broker(log: EventLogger, before: BrokerState | None, after: BrokerState) -> None:
+    if before is None or before.epoch != after.epoch:
+        address = f"{after.host}:{after.port}"
+        log.info("broker_registered", broker=after.broker_id, epoch=after.epoch, address=address)
+    elif before.fenced and not after.fenced:
+        log.info("broker_unfenced", broker=after.broker_id, epoch=after.epoch)
+    elif after.fenced and not before.fenced:
+        log.info("broker_fenced", broker=after.broker_id, epoch=after.epoch)
+    elif after.in_controlled_shutdown and not before.in_controlled_shutdown:
+        log.info("broker_shutting_down", broker=after.broker_id, epoch=after.epoch)
+
+
+def _log_topics(
+    log: EventLogger, before: MetadataImage, after: MetadataImage, changes: ImageChanges
+) -> None:
+    for topic in changes.deleted_topics:
+        log.info("topic_deleted", topic=topic.name, topic_id=topic.topic_id.hex())
+    changed = {topic.name: topic for _, topic, _ in changes.partitions}
+    for name, topic in changed.items():
+        old = before.topics.get(name)
+        if old is None or old.topic_id != topic.topic_id:
+            log.info("topic_created", topic=name, topic_id=topic.topic_id.hex(), **_size(topic))
+        elif len(old.partitions) < len(topic.partitions):
+            log.info("partitions_created", topic=name, **_size(after.topics[name]))
+
+
+def _size(topic: TopicState) -> dict[str, int]:
+    replication_factor = len(topic.partitions[0].replicas)
+    return {"partitions": len(topic.partitions), "replication_factor": replication_factor}
+
+
+def _log_leader(
+    log: EventLogger, partition: str, before: PartitionState, after: PartitionState
+) -> None:
+    if before.leader == after.leader:
+        return
+    if not after.has_leader:
+        log.info("partition_offline", partition=partition, previous_leader=before.leader)
+        return
+    log.info(
+        "leader_elected",
+        partition=partition,
+        leader=after.leader,
+        previous_leader=before.leader,
+        leader_epoch=after.leader_epoch,
+        unclean=after.leader not in (*before.isr, *before.elr),
+    )
