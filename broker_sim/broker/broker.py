@@ -6,26 +6,42 @@ own: clients `RequestDispatcher`, followers `ReplicaServer`, partitions `Metadat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import random
+from typing import TYPE_CHECKING, Final
 
+from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.broker.controller_link import ControllerLink
+from broker_sim.broker.coordinator_storage import ReplicatedStorage
 from broker_sim.broker.dispatch import RequestDispatcher
 from broker_sim.broker.leader_link import LeaderLink
-from broker_sim.broker.lifecycle import BrokerLifecycle
+from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
+from broker_sim.broker.marker_link import MarkerLink
 from broker_sim.broker.partition_store import LocalPartitionStore
 from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.replica_server import ReplicaServer
+from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
+from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
+from broker_sim.config import RACK_AWARE_SELECTOR
+from broker_sim.fetch_session import FetchManager
+from broker_sim.group.coordinator import GroupCoordinator
+from broker_sim.group.environment import GroupEnvironment
+from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions
 from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.replica import (
     AlterPartitionManager,
     FetcherManager,
     MetadataApplier,
     Purgatories,
+    RackAwareReplicaSelector,
     ReplicaManager,
+    TransactionalAppends,
 )
 from broker_sim.runtime.action_queue import ActionQueue
 from broker_sim.runtime.process import PeriodicTask
+from broker_sim.transaction.coordinator import TransactionCoordinator
+from broker_sim.transaction.environment import TransactionEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,11 +53,14 @@ if TYPE_CHECKING:
     from broker_sim.log import LogManager
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.network import SendResponse
-    from broker_sim.replica import IsrDecision, IsrProposal
+    from broker_sim.protocol import messages
+    from broker_sim.replica import IsrDecision, IsrProposal, ProducePartitionStatus
     from broker_sim.runtime.process import Process
     from purgatory import Clock
 
 __all__ = ["Broker"]
+
+ACKS_ALL: Final = -1
 
 
 class Broker:
@@ -70,10 +89,17 @@ class Broker:
             config,
         )
         self._logs = logs
-        self._on_image = environment.on_image
+        self._links = environment.links
+        self._on_change = environment.on_change
         self._actions = ActionQueue(process.report_error)
         self.replica_manager = ReplicaManager(
-            self.purgatories, self._actions, self.metadata.is_known
+            self.purgatories, self._actions, self.metadata.is_known, self._make_replica_selector()
+        )
+        self.fetch_manager = FetchManager(
+            process.clock,
+            config.max_incremental_fetch_session_cache_slots,
+            # The ids of a broker's earlier life must not come again.
+            lambda: random.Random(f"{environment.cluster_id} {broker_id} {self._broker_epoch()}"),
         )
         self.replica_server = ReplicaServer(self.replica_manager, self._actions)
         self.lifecycle = BrokerLifecycle(
@@ -85,6 +111,27 @@ class Broker:
         self.producer_ids = ProducerIds(
             broker_id, self.controller, self._broker_epoch, process.clock
         )
+        self.transactions = self._make_transactions(MarkerLink(broker_id, environment))
+        self.transactional_appends = TransactionalAppends(
+            self.replica_manager,
+            AddPartitionsToTxnManager(
+                broker_id,
+                environment,
+                process,
+                config,
+                lambda: self.image,
+                self.transactions.states,
+            ),
+            self._actions,
+            config,
+            logs.producers,
+            clock=process.clock,
+            call_later=process.call_later,
+        )
+        self.groups = self._make_groups()
+        self._txn_markers = TxnMarkerWriter(
+            self.replica_manager, self.groups, process.clock, config.request_timeout_ms
+        )
         self.alter_partition = AlterPartitionManager(process, self._send_isr_changes)
         self._applier = self._make_applier(environment)
         self._dispatcher = RequestDispatcher(
@@ -94,6 +141,56 @@ class Broker:
 
     def _broker_epoch(self) -> int:
         return self.lifecycle.broker_epoch
+
+    def _make_replica_selector(self) -> RackAwareReplicaSelector | None:
+        """Return what `replica.selector.class` names; None stands for the leader itself."""
+        if self.config.replica_selector_class != RACK_AWARE_SELECTOR:
+            return None
+        return RackAwareReplicaSelector(self.metadata)
+
+    def _make_storage(self, topic: str, read_bytes: int) -> ReplicatedStorage:
+        process = self.process
+        return ReplicatedStorage(
+            topic,
+            self.replica_manager,
+            lambda: process.call_soon(self._actions.try_complete_actions),
+            read_bytes,
+        )
+
+    def _make_groups(self) -> GroupCoordinator:
+        process = self.process
+        return GroupCoordinator(
+            GroupEnvironment(
+                broker_id=self.broker_id,
+                config=self.config,
+                clock=process.clock,
+                random=self.random,
+                call_later=process.call_later,
+                image=lambda: self.image,
+                storage=self._make_storage(
+                    GROUP_METADATA_TOPIC, self.config.offsets_load_buffer_size
+                ),
+                verify_transaction=TxnOffsetVerifier(self.transactional_appends),
+                rebalance=self.purgatories.make("Rebalance"),
+                heartbeat=self.purgatories.make("Heartbeat"),
+            )
+        )
+
+    def _make_transactions(self, markers: MarkerLink) -> TransactionCoordinator:
+        return TransactionCoordinator(
+            TransactionEnvironment(
+                broker_id=self.broker_id,
+                config=self.config,
+                clock=self.clock,
+                call_later=self.process.call_later,
+                image=lambda: self.image,
+                storage=self._make_storage(
+                    TRANSACTION_STATE_TOPIC, self.config.transaction_state_log_load_buffer_size
+                ),
+                next_producer_id=self.producer_ids.next_id,
+                markers=markers,
+            )
+        )
 
     def _make_applier(self, environment: BrokerEnvironment) -> MetadataApplier:
         fetchers = FetcherManager(
@@ -127,6 +224,14 @@ class Broker:
         """The newest metadata that this broker has heard of."""
         return self.metadata.image
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether the broker accepts connections: from when it is unfenced until it dies."""
+        return self.lifecycle.state in {
+            LifecycleState.RUNNING,
+            LifecycleState.PENDING_CONTROLLED_SHUTDOWN,
+        }
+
     # -- life -----------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -141,6 +246,14 @@ class Broker:
             (
                 config.producer_id_expiration_check_interval_ms,
                 self._logs.remove_expired_producers,
+            ),
+            (
+                config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+                self.transactions.abort_timed_out_transactions,
+            ),
+            (
+                config.transaction_remove_expired_transaction_cleanup_interval_ms,
+                self.transactions.states.remove_expired_ids,
             ),
         )
         # These two begin after `log.initial.task.delay.ms`, the others after one period.
@@ -159,8 +272,16 @@ class Broker:
             for period_ms, work in log_work
         ]
         self.lifecycle.start(
-            self.controller, lambda: self.image.version, self._logs.clean_shutdown_epoch
+            self.controller,
+            lambda: self.image.version,
+            self._logs.clean_shutdown_epoch,
+            on_unfenced=self._accept,
         )
+
+    def _accept(self) -> None:
+        """Accept the calls of other brokers, and let the owner of the sockets accept clients."""
+        self._links.listen(self.broker_id)
+        self._on_change()
 
     def shutdown(self, on_stopped: Callable[[], object]) -> None:
         """Stop in good order, as on SIGTERM, and call `on_stopped()`; mirrors `BrokerServer.shutdown`.
@@ -185,6 +306,8 @@ class Broker:
         self.process.kill()
         for task in self._tasks:
             task.cancel()
+        self.groups.shutdown()
+        self.transactions.shutdown()
         self.purgatories.shutdown()
 
     # -- metadata -------------------------------------------------------------------------------
@@ -197,18 +320,16 @@ class Broker:
             return
         changes = changes_between(before, image)
         metadata.image = image
+        if changes.broker_configs_changed:
+            self._logs.reconfigure(metadata.broker_config())
         if before.version < 0:
             self._logs.delete_strays(metadata.is_hosted)
         self._applier.apply(changes, image)
+        self.groups.on_image(changes, image)
+        self.transactions.on_image(changes, image)
         self._actions.try_complete_actions()
         self.lifecycle.on_image(image)
-        self._on_image()
-
-    @property
-    def has_caught_up(self) -> bool:
-        """Whether the broker's own registration has come back to it with the metadata."""
-        registered = self.image.brokers.get(self.broker_id)
-        return registered is not None and registered.epoch == self.lifecycle.broker_epoch
+        self._on_change()
 
     def _send_isr_changes(
         self,
@@ -230,6 +351,40 @@ class Broker:
     ) -> None:
         """Handle one request of a client; see `RequestDispatcher.dispatch`."""
         self._dispatcher.dispatch(frame, connection, send_response)
+
+    def add_partitions_to_txn(
+        self,
+        request: messages.AddPartitionsToTxnRequest,
+        respond: Callable[[messages.AddPartitionsToTxnResponse], object],
+    ) -> None:
+        """Serve the leader of a partition that a transaction writes to, as its coordinator."""
+        serve_transactions(request.transactions, self.transactions, self.image, respond)
+        self._actions.try_complete_actions()
+
+    def write_txn_markers(
+        self,
+        request: messages.WriteTxnMarkersRequest,
+        respond: Callable[[messages.WriteTxnMarkersResponse], object],
+    ) -> None:
+        """Append the markers of transactions to partitions led here, for a client or a coordinator."""
+        self._txn_markers.write(request, respond)
+        self._actions.try_complete_actions()
+
+    def append_acked(
+        self,
+        topic_partition: TopicPartition,
+        records: bytes,
+        timeout_ms: int,
+        on_done: Callable[[ProducePartitionStatus], None],
+    ) -> None:
+        """Append a batch to a partition led here, as for a producer with acks=all."""
+        self.replica_manager.append_records(
+            {topic_partition: records},
+            lambda statuses: on_done(statuses[topic_partition]),
+            timeout_ms=timeout_ms,
+            required_acks=ACKS_ALL,
+        )
+        self._actions.try_complete_actions()
 
     def append_own(self, topic_partition: TopicPartition, records: bytes) -> ErrorCode:
         """Append a batch to a partition led here, as for a producer with acks=1; returns its error."""

@@ -6,7 +6,7 @@ the encoder and the connection.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.context import RequestContext
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from broker_sim.runtime.action_queue import ActionQueue
 
 __all__ = ["RequestDispatcher"]
+
+DOCUMENT: Final = "docs/differences.md"
+"""Where users read what is not served, and why."""
 
 
 class RequestDispatcher:
@@ -79,6 +82,11 @@ class RequestDispatcher:
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[BytesLike]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
+        if self._api_table.get(header.api_key) is None:
+            raise ProtocolError(
+                f"{header.api_key.api_name} of client {header.client_id!r} is not served,"
+                f" see {DOCUMENT}"
+            )
         if header.api_key is not ApiKey.API_VERSIONS:
             raise ProtocolError(
                 f"{header.api_key.name} version {header.api_version} is not served; "

@@ -33,5 +33,5 @@ class BrokerEnvironment:
     make_purgatory: PurgatoryFactory
     api_table: ApiTable
     faults: FaultInjector
-    on_image: Callable[[], object]
-    """Called when a broker has taken in new metadata."""
+    on_change: Callable[[], object]
+    """Called when a broker has taken in new metadata, and when it begins to accept connections."""

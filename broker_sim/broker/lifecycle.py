@@ -1,8 +1,10 @@
 """Registration, heartbeats and controlled shutdown; mirrors `BrokerLifecycleManager` of Kafka 4.3.
 
 A broker registers, which leaves it fenced, and then sends heartbeats. The first one after it has
-caught up with the metadata unfences it. If no heartbeat reaches the controller for
-`broker.session.timeout.ms`, the controller fences it again.
+caught up with the metadata unfences it, and only then does it accept connections, of clients and of other
+brokers. It follows the metadata from the start: while the session of its last life lasts, it leads and
+follows the partitions that it did before, although nobody can reach it. If no heartbeat reaches the
+controller for `broker.session.timeout.ms`, the controller fences it again.
 
 One request to the controller is under way at a time. The next one follows
 
@@ -68,6 +70,7 @@ class BrokerLifecycle:
         self.broker_epoch = -1
         self.state = LifecycleState.NOT_RUNNING
         self._broker_id = broker_id
+        self._log = log.bind(process.clock, node=process.name)
         self._config = config
         self._process = process
         self._address = address
@@ -76,6 +79,7 @@ class BrokerLifecycle:
         self._next_at_once = False
         self._next_request: Handle | None = None
         self._has_shutdown_reply = False
+        self._on_unfenced: Callable[[], object] = lambda: None
         self._shutdown_timeout: Handle | None = None
         self._on_shutdown: Callable[[], object] | None = None
 
@@ -84,14 +88,16 @@ class BrokerLifecycle:
         controller: ControllerChannel,
         image_version: Callable[[], int],
         previous_broker_epoch: int = -1,
+        on_unfenced: Callable[[], object] = lambda: None,
     ) -> None:
-        """Register and begin to send heartbeats.
+        """Register and begin to send heartbeats; `on_unfenced()` is called the first time it is unfenced.
 
         `previous_broker_epoch` is that of the broker's last clean shutdown, -1 if there was none.
         """
         self._controller = controller
         self._image_version = image_version
         self._previous_broker_epoch = previous_broker_epoch
+        self._on_unfenced = on_unfenced
         self.state = LifecycleState.STARTING
         self._communicate()
 
@@ -125,11 +131,12 @@ class BrokerLifecycle:
         self._communicate()
 
     def _on_shutdown_timeout(self) -> None:
-        log.warning("controlled_shutdown_timed_out", broker=self._broker_id)
+        self._log.warning("controlled_shutdown_timed_out")
         self._shut_down()
 
     def _shut_down(self) -> None:
         self.state = LifecycleState.SHUTTING_DOWN
+        self._log.info("broker_shut_down", epoch=self.broker_epoch)
         for handle in (self._next_request, self._shutdown_timeout):
             if handle is not None:
                 handle.cancel()
@@ -181,6 +188,7 @@ class BrokerLifecycle:
         self._request_in_flight = False
         if isinstance(broker_epoch, ErrorCode):
             # The session of the broker's last life has not ended yet.
+            self._log.info("registration_refused", error=broker_epoch.name)
             self._communicate_later(self._config.broker_heartbeat_interval_ms)
             return
         self.broker_epoch = broker_epoch
@@ -206,15 +214,18 @@ class BrokerLifecycle:
     def _on_heartbeat_reply(self, reply: HeartbeatReply | ErrorCode) -> None:
         self._request_in_flight = False
         delay_ms = self._config.broker_heartbeat_interval_ms
-        if not isinstance(reply, ErrorCode):
-            if self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
-                if reply.should_shutdown:
-                    self._shut_down()
-                    return
-                # The other brokers have not caught up yet; most often they have soon.
-                if not self._has_shutdown_reply:
-                    self._has_shutdown_reply = True
-                    delay_ms = FIRST_SHUTDOWN_INTERVAL_MS
-            elif not reply.is_fenced:
-                self.state = LifecycleState.RUNNING
+        if isinstance(reply, ErrorCode):
+            self._log.info("heartbeat_refused", error=reply.name)
+        elif self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
+            if reply.should_shutdown:
+                self._shut_down()
+                return
+            # The other brokers have not caught up yet; most often they have soon.
+            if not self._has_shutdown_reply:
+                self._has_shutdown_reply = True
+                delay_ms = FIRST_SHUTDOWN_INTERVAL_MS
+        elif self.state is LifecycleState.STARTING and not reply.is_fenced:
+            self._log.info("broker_started", epoch=self.broker_epoch)
+            self.state = LifecycleState.RUNNING
+            self._on_unfenced()
         self._communicate_later(delay_ms)

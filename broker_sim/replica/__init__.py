@@ -25,6 +25,12 @@ from broker_sim.replica.metadata_applier import MetadataApplier, PartitionStore
 from broker_sim.replica.partition import Partition
 from broker_sim.replica.purgatories import Purgatories
 from broker_sim.replica.replica_manager import ReplicaManager
+from broker_sim.replica.replica_selector import RackAwareReplicaSelector
+from broker_sim.replica.transaction_verifier import (
+    TransactionSupportedOperation,
+    TransactionVerifier,
+)
+from broker_sim.replica.transactional_appends import TransactionalAppends, TransactionalProducer
 
 __all__ = [
     "AlterPartitionManager",
@@ -48,5 +54,10 @@ __all__ = [
     "PendingIsr",
     "ProducePartitionStatus",
     "Purgatories",
+    "RackAwareReplicaSelector",
     "ReplicaManager",
+    "TransactionSupportedOperation",
+    "TransactionVerifier",
+    "TransactionalAppends",
+    "TransactionalProducer",
 ]

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
+from broker_sim.replica.idle_fetch import idle_replica
 from broker_sim.replica.partition import Partition
 from broker_sim.runtime.delayed_request import DelayedRequest
 
@@ -63,11 +64,14 @@ class DelayedFetch(DelayedRequest):
     def _is_satisfied(self) -> bool:
         """Check the cases; a partition counts towards min bytes up to its own limit."""
         params = self._params
+        replica_id = params.replica_id
         accumulated_bytes = 0
         for topic_partition, fetch in self._infos:
             partition = self._partitions.get_partition_or_error(topic_partition)
             if not isinstance(partition, Partition):  # Cases B, C
                 return True
+            if replica_id >= 0 and idle_replica(partition, replica_id, fetch) is not None:
+                continue
             try:
                 log = partition.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
                 end_offset = partition.fetch_end_offset(params.isolation)

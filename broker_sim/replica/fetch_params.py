@@ -47,6 +47,7 @@ class FetchParams:
         "max_bytes",
         "max_wait_ms",
         "min_bytes",
+        "rack_id",
         "replica_epoch",
         "replica_id",
     )
@@ -62,6 +63,7 @@ class FetchParams:
         replica_epoch: int = -1,
         has_client_metadata: bool = True,
         client_id: str | None = None,
+        rack_id: str = "",
     ) -> None:
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
@@ -70,6 +72,7 @@ class FetchParams:
         self.replica_id = replica_id
         self.replica_epoch = replica_epoch
         self.client_id = client_id
+        self.rack_id = rack_id
         self.is_from_follower = replica_id >= 0
         # Before version 11 (KIP-392) a consumer's fetch carries no rack, and only the leader serves it.
         self.fetch_only_leader = self.is_from_follower or not has_client_metadata
@@ -118,6 +121,7 @@ class FetchPartitionData:
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
+        "preferred_read_replica",
         "records",
         "size_bytes",
     )
@@ -132,6 +136,7 @@ class FetchPartitionData:
         size_bytes: int = 0,
         *,
         diverging_epoch: tuple[int, int] | None = None,
+        preferred_read_replica: int = -1,
     ) -> None:
         self.error_code = error_code
         self.high_watermark = high_watermark
@@ -140,6 +145,8 @@ class FetchPartitionData:
         self.records = records
         self.size_bytes = size_bytes
         self.diverging_epoch = diverging_epoch
+        self.preferred_read_replica = preferred_read_replica
+        """The broker that the consumer should ask in place of this one; -1 without one."""
         self.aborted_transactions: Sequence[AbortedTxn] | None = None
         """Those that the read may have touched; None unless the fetch reads committed records."""
 

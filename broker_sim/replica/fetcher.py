@@ -61,13 +61,17 @@ class LeaderEndpoint(Protocol):
 
 
 class _FetchState:
-    """The position in one followed partition; `fetch` is replaced, never changed."""
+    """The position in one followed partition; `fetch` is replaced, never changed.
 
-    __slots__ = ("delayed_until_ms", "fetch", "partition")
+    `idle_data` is the last answer to `fetch`, which had nothing new.
+    """
+
+    __slots__ = ("delayed_until_ms", "fetch", "idle_data", "partition")
 
     def __init__(self, partition: Partition, fetch: FetchPartition) -> None:
         self.partition = partition
         self.fetch = fetch
+        self.idle_data: FetchPartitionData | None = None
         self.delayed_until_ms = 0
 
 
@@ -95,6 +99,7 @@ class ReplicaFetcher:
         self._broker_epoch = broker_epoch
         self._complete_delayed_fetches = complete_delayed_fetches
         self._clock = process.clock
+        self._log = log.bind(process.clock, node=process.name, leader=leader_id)
         self._params: FetchParams | None = None
         self._states: dict[TopicPartition, _FetchState] = {}
         self._request: object | None = None
@@ -230,6 +235,10 @@ class ReplicaFetcher:
             # Meanwhile the partition may have been removed, or added again in a newer epoch.
             if state is None or state.fetch is not fetch:
                 continue
+            if data is state.idle_data and state.partition.log.log_start_offset == (
+                fetch.log_start_offset
+            ):
+                continue  # the same answer once more
             if data.error_code:
                 self._handle_error(topic_partition, state, data.error_code, failed)
             elif data.diverging_epoch is not None:
@@ -259,10 +268,20 @@ class ReplicaFetcher:
             local_log.update_high_watermark(data.high_watermark)
             local_log.maybe_increment_log_start_offset(data.log_start_offset)
         except (ApiError, UnexpectedAppendOffsetError, OffsetsOutOfOrderError) as error:
-            log.warning("replica_append_failed", partition=str(topic_partition), error=str(error))
+            self._log.warning(
+                "replica_append_failed", partition=str(topic_partition), error=str(error)
+            )
             failed.append(topic_partition)
             return False
-        state.fetch = self._next_fetch(partition, local_log.log_end_offset)
+        fetch = state.fetch
+        if (
+            data.size_bytes
+            or local_log.log_start_offset != fetch.log_start_offset
+            or partition.leader_epoch != fetch.current_leader_epoch
+        ):
+            state.fetch = self._next_fetch(partition, local_log.log_end_offset)
+        else:
+            state.idle_data = data
         if data.size_bytes:
             # The next fetch names it last, so that a busy partition does not starve the others.
             self._states[topic_partition] = self._states.pop(topic_partition)
@@ -281,7 +300,9 @@ class ReplicaFetcher:
             target = min(epoch_end_offset, end_offset)
         else:
             target = min(epoch_end_offset, leader_end_offset, end_offset)
-        log.info("log_truncated", partition=str(state.partition.topic_partition), offset=target)
+        self._log.info(
+            "log_truncated", partition=str(state.partition.topic_partition), offset=target
+        )
         local_log.truncate_to(target)
         state.fetch = self._next_fetch(state.partition, target)
 
@@ -298,7 +319,9 @@ class ReplicaFetcher:
             # The leader is in a newer epoch, whose metadata will add the partition again.
             del self._states[topic_partition]
         else:
-            log.debug("replica_fetch_failed", partition=str(topic_partition), error=error_code.name)
+            self._log.debug(
+                "replica_fetch_failed", partition=str(topic_partition), error=error_code.name
+            )
             failed.append(topic_partition)
 
     def _delay(self, topic_partitions: Sequence[TopicPartition]) -> None:

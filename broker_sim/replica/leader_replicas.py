@@ -14,6 +14,7 @@ from broker_sim.replica.replica import Replica
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from broker_sim.replica.fetch_params import FetchPartition, FetchPartitionData
     from purgatory import Clock
 
 __all__ = ["LeaderReplicas", "MetadataView"]
@@ -107,6 +108,21 @@ class LeaderReplicas:
         """Raise NOT_LEADER_OR_FOLLOWER for a fetch of a follower's previous epoch (KIP-903)."""
         if self._metadata.is_stale_epoch(follower_id, broker_epoch):
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def admit(self, follower_id: int, broker_epoch: int) -> int:
+        """Return the time of a follower's fetch. Raises NOT_LEADER_OR_FOLLOWER as above."""
+        self.check_broker_epoch(follower_id, broker_epoch)
+        return self._clock.now_ms()
+
+    def note_idle(self, follower: Replica, fetch: FetchPartition, data: FetchPartitionData) -> None:
+        """Remember that the follower's fetch from the log's end found nothing.
+
+        Not while it could join the ISR: whether it may, the metadata says at each fetch anew.
+        """
+        isr_state = self.isr_state
+        if isr_state.is_inflight or follower.broker_id in isr_state.isr:
+            follower.idle_fetch, follower.idle_data = fetch, data
+            follower.idle_isr = isr_state
 
     def low_watermark(self, leader_start_offset: int) -> int:
         """Return the smallest log start offset of the live replicas."""

@@ -21,13 +21,13 @@ from broker_sim.replica.fetch_params import (
 )
 from broker_sim.replica.isr_state import CommittedIsr
 from broker_sim.replica.leader_replicas import LeaderReplicas, MetadataView
-from broker_sim.runtime.event_log import get_logger
+from broker_sim.replica.partition_events import PartitionEvents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.config import TopicConfig
-    from broker_sim.log import LogAppendInfo, PartitionLog
+    from broker_sim.log import LogAppendInfo, PartitionLog, VerificationGuard
     from broker_sim.metadata import PartitionState
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.isr_state import IsrState, PendingIsr
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from purgatory import Clock
 
 __all__ = ["Partition"]
-
-log = get_logger(__name__)
 
 ACKS_ALL = -1
 NO_EPOCH = -1
@@ -79,6 +77,7 @@ class Partition:
         self.partition_epoch = -1
         self.leader_epoch_start_offset: int | None = None
         self._clock = clock
+        self._events = PartitionEvents(topic_partition, broker_id, clock)
         self._submit_alter_partition = submit_alter_partition
         self._complete_delayed_requests = complete_delayed_requests
 
@@ -89,6 +88,7 @@ class Partition:
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_leader = not self.is_leader
+        isr_before = self.isr_state.isr
         self.replicas = state.replicas
         self.replica_states.assign(state.replicas, state.isr)
         if state.leader_epoch > self.leader_epoch:
@@ -97,6 +97,9 @@ class Partition:
             self.replica_states.start_epoch(start_offset, is_new_leader)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = start_offset
+            self._events.leader_started(state, self.log)
+        elif not is_new_leader:
+            self._events.isr_changed(isr_before, self.isr_state.isr, self.log)
         self.partition_epoch = state.partition_epoch
         self.leader_id = self.broker_id
         self.is_leader = True
@@ -116,6 +119,8 @@ class Partition:
         self.partition_epoch = state.partition_epoch
         self.replicas = state.replicas
         self.replica_states.clear()
+        if is_new_epoch:
+            self._events.follower_started(state, self.log)
         return is_new_epoch
 
     def reconfigure(self, config: TopicConfig) -> None:
@@ -141,7 +146,7 @@ class Partition:
         return self.log
 
     def fetch_end_offset(self, isolation: FetchIsolation) -> int:
-        """Return the offset up to which a fetch with this isolation may read."""
+        """Return where a fetch with this isolation ends."""
         if isolation is _LOG_END:
             return self.log.log_end_offset
         if isolation is _HIGH_WATERMARK:
@@ -185,34 +190,28 @@ class Partition:
                     diverging_epoch=diverging,
                 )
         leader_end_offset = local_log.log_end_offset
+        isolation = params.isolation
+        end = high_watermark if isolation is _HIGH_WATERMARK else self.fetch_end_offset(isolation)
         data = local_log.read(
             fetch.fetch_offset,
             max_bytes,
-            upper_bound_offset=self.fetch_end_offset(params.isolation),
+            upper_bound_offset=end,
             min_one_message=min_one_message,
         )
         if replica is not None and update_fetch_state:
             self._update_follower_fetch_state(
                 replica, fetch, leader_end_offset, params.replica_epoch
             )
+        result = FetchPartitionData(_NO_ERROR, high_watermark, last_stable_offset, log_start_offset)
         if data.first_entry_incomplete:
             # As in Kafka, no part of a batch where the next fetch may have all of it (KIP-74).
-            return FetchPartitionData(
-                _NO_ERROR, high_watermark, last_stable_offset, log_start_offset
-            )
-        result = FetchPartitionData(
-            _NO_ERROR,
-            high_watermark,
-            last_stable_offset,
-            log_start_offset,
-            data.records,
-            data.size_bytes,
-        )
-        if params.isolation is _TXN_COMMITTED:
-            upper_bound_offset = last_stable_offset if data.size_bytes else fetch.fetch_offset
-            result.aborted_transactions = local_log.collect_aborted_transactions(
-                fetch.fetch_offset, upper_bound_offset
-            )
+            return result
+        result.records, result.size_bytes = data.records, data.size_bytes
+        if isolation is _TXN_COMMITTED:
+            aborted = local_log.aborted_transactions(fetch.fetch_offset, data.size_bytes)
+            result.aborted_transactions = aborted
+        if replica is not None and update_fetch_state and fetch.fetch_offset == leader_end_offset:
+            self.replica_states.note_idle(replica, fetch, result)
         return result
 
     def diverging_epoch(self, fetch: FetchPartition) -> tuple[int, int] | None:
@@ -239,32 +238,37 @@ class Partition:
 
     # -- writing --------------------------------------------------------------------------------
 
+    def check_append(self, required_acks: int) -> None:
+        """Raise `ApiError` where this broker may not append: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS."""
+        if not self.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if required_acks == ACKS_ALL and len(self.isr_state.isr) < self.effective_min_isr:
+            isr, least = sorted(self.isr_state.isr), self.effective_min_isr
+            text = f"The ISR {isr} of {self.topic_partition} is smaller than {least}"
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
+
     def append_records_to_leader(
         self,
         records: bytes | memoryview,
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        transaction_version: int = 0,
+        verification_guard: VerificationGuard | None = None,
     ) -> tuple[LogAppendInfo, bool]:
         """Append as leader; return the result, and whether the high watermark moved with it.
 
-        Raises `ApiError`: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or the log's.
+        Raises `ApiError` as `check_append` and `PartitionLog.append_as_leader`.
         """
-        if not self.is_leader:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if required_acks == ACKS_ALL and len(self.isr_state.isr) < self.effective_min_isr:
-            raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The ISR {sorted(self.isr_state.isr)} of {self.topic_partition} is smaller than "
-                f"min.insync.replicas {self.effective_min_isr}",
-            )
-        info = self.log.append_as_leader(records, self.leader_epoch, origin=origin)
+        self.check_append(required_acks)
+        info = self.log.append_as_leader(
+            records, self.leader_epoch, origin, transaction_version, verification_guard
+        )
         return info, self._maybe_increment_leader_hw()
 
     def append_records_to_follower(self, records: Sequence[bytes | memoryview]) -> None:
         """Append records of the leader.
 
-        A first batch may begin before the end of an empty log: after records were deleted, the
-        leader's log may start in the middle of a batch.
+        The first one may be before the end of an empty log: the leader's start is inside its batch.
         """
         try:
             self.log.append_as_follower(records, self.leader_epoch)
@@ -282,9 +286,8 @@ class Partition:
             return (False, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.log.high_watermark < required_offset:
             return (False, _NO_ERROR)
-        if len(self.isr_state.maximal_isr) < self.effective_min_isr:
-            return (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-        return (True, _NO_ERROR)
+        is_enough = len(self.isr_state.maximal_isr) >= self.effective_min_isr
+        return (True, _NO_ERROR if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     def delete_records_on_leader(self, offset: int) -> tuple[int, int]:
         """Move the log start; return the requested offset and the low watermark.
@@ -368,13 +371,7 @@ class Partition:
         committed = self.isr_state.isr
         pending = self.replica_states.propose(isr, self.leader_epoch, self.partition_epoch)
         if pending is not None:
-            log.debug(
-                "isr_proposed",
-                partition=str(self.topic_partition),
-                broker=self.broker_id,
-                isr=sorted(committed),
-                proposed=sorted(isr),
-            )
+            self._events.isr_proposed(committed, isr)
             self._submit_alter_partition(self, pending)
 
     def complete_alter_partition(
@@ -387,7 +384,9 @@ class Partition:
             or partition_epoch < self.partition_epoch
         ):
             return
+        before = proposed.last_committed.isr
         self.replica_states.isr_state = CommittedIsr(isr)
+        self._events.isr_changed(before, isr, self.log)
         self.partition_epoch = partition_epoch
         if self._maybe_increment_leader_hw():
             self._complete_delayed_requests(self.topic_partition)

@@ -19,11 +19,14 @@ from broker_sim.replica.delayed_delete_records import (
 from broker_sim.replica.delayed_fetch import DelayedFetch
 from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionStatus
 from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
+from broker_sim.replica.idle_fetch import idle_replica
 from broker_sim.replica.partition import ACKS_ALL, Partition
+from broker_sim.replica.replica_selector import RackAwareReplicaSelector, redirected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from broker_sim.log import VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.purgatories import Purgatories
     from broker_sim.runtime.action_queue import ActionQueue
@@ -41,6 +44,7 @@ EXPECTED_APPEND_ERRORS = frozenset(
         ErrorCode.MESSAGE_TOO_LARGE,
         ErrorCode.RECORD_LIST_TOO_LARGE,
         ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
 """Errors that Kafka returns without the log start offset."""
@@ -54,11 +58,13 @@ class ReplicaManager:
         purgatories: Purgatories,
         action_queue: ActionQueue,
         is_known: Callable[[TopicPartition], bool],
+        replica_selector: RackAwareReplicaSelector | None = None,
     ) -> None:
         self.purgatories = purgatories
         self.partitions: dict[TopicPartition, Partition] = {}
         self._actions = action_queue
         self._is_known = is_known
+        self._replica_selector = replica_selector
 
     # -- look-up --------------------------------------------------------------------------------
 
@@ -97,6 +103,8 @@ class ReplicaManager:
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         client_id: str | None = None,
+        transaction_version: int = 0,
+        verification_guards: Mapping[TopicPartition, VerificationGuard] | None = None,
     ) -> None:
         """Append to the partitions that this broker leads; answer as `required_acks` (0, 1, -1) says.
 
@@ -106,8 +114,11 @@ class ReplicaManager:
         statuses: dict[TopicPartition, ProducePartitionStatus] = {}
         appended = 0
         for topic_partition, records in entries.items():
+            guard = (
+                None if verification_guards is None else verification_guards.get(topic_partition)
+            )
             status, hw_increased = self._append_to_local_log(
-                topic_partition, records, required_acks, origin
+                topic_partition, records, required_acks, origin, transaction_version, guard
             )
             statuses[topic_partition] = status
             if hw_increased is not None:
@@ -121,17 +132,79 @@ class ReplicaManager:
         else:
             response_callback(statuses)
 
+    def append_for_coordinator(
+        self,
+        topic_partition: TopicPartition,
+        records: bytes,
+        on_appended: Callable[[int], object],
+        on_done: Callable[[ErrorCode], object],
+        *,
+        timeout_ms: int,
+        transaction_version: int = 0,
+        verification_guard: VerificationGuard | None = None,
+    ) -> None:
+        """Append a coordinator's records as with acks=-1; mirrors `appendForGroup`.
+
+        `on_appended(last_offset)` is called before anyone can see the records, unless the append
+        failed; `on_done` once the in-sync replicas have them, with REQUEST_TIMED_OUT, or with the
+        error of the append.
+        """
+        status, hw_increased = self._append_to_local_log(
+            topic_partition,
+            records,
+            ACKS_ALL,
+            AppendOrigin.COORDINATOR,
+            transaction_version,
+            verification_guard,
+        )
+        if hw_increased is None:
+            on_done(status.error_code)
+            return
+        self._actions.add(partial(self._complete_after_append, topic_partition, hw_increased))
+        on_appended(status.required_offset - 1)
+        self.await_replicated(
+            topic_partition, status.required_offset, on_done, timeout_ms=timeout_ms
+        )
+
+    def await_replicated(
+        self,
+        topic_partition: TopicPartition,
+        end_offset: int,
+        on_done: Callable[[ErrorCode], object],
+        *,
+        timeout_ms: int,
+    ) -> None:
+        """Call `on_done` once the in-sync replicas have all before `end_offset`, or with an error.
+
+        As in Kafka's coordinators, what is below the high watermark is replicated, although the ISR
+        may have become too small right after.
+        """
+
+        def done(statuses: dict[TopicPartition, ProducePartitionStatus]) -> None:
+            error_code = statuses[topic_partition].error_code
+            if error_code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+                error_code = ErrorCode.NONE
+            on_done(error_code)
+
+        status = ProducePartitionStatus(ErrorCode.NONE, required_offset=end_offset)
+        operation = DelayedProduce(timeout_ms, {topic_partition: status}, self, done)
+        self.purgatories.produce.try_complete_else_watch(operation, [topic_partition])
+
     def _append_to_local_log(
         self,
         topic_partition: TopicPartition,
         records: bytes | memoryview,
         required_acks: int,
         origin: AppendOrigin,
+        transaction_version: int,
+        verification_guard: VerificationGuard | None,
     ) -> tuple[ProducePartitionStatus, bool | None]:
         """Return the result, and whether the high watermark moved; None for a failure."""
         try:
             partition = self.get_partition(topic_partition)
-            info, hw_increased = partition.append_records_to_leader(records, required_acks, origin)
+            info, hw_increased = partition.append_records_to_leader(
+                records, required_acks, origin, transaction_version, verification_guard
+            )
         except ApiError as error:
             return self._failed_append(topic_partition, error), None
         status = ProducePartitionStatus(
@@ -151,6 +224,8 @@ class ReplicaManager:
         partition = self.partitions.get(topic_partition)
         if error.error_code not in EXPECTED_APPEND_ERRORS and partition and partition.is_leader:
             status.log_start_offset = partition.log.log_start_offset
+        if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:
+            status.error_message = error.error_message
         if isinstance(error, RecordValidationError):
             status.error_message = str(error)
             status.record_errors = error.record_errors
@@ -177,7 +252,8 @@ class ReplicaManager:
     ) -> None:
         """Read for a consumer or a follower; the callback is called now or by a `DelayedFetch`.
 
-        Now, if there is no wait, no partition, an error, a diverging epoch, or enough bytes.
+        Now, if there is no wait, no partition, an error, a diverging epoch, another replica to read
+        from, or enough bytes.
         """
         results = self.read_from_log(params, infos, update_fetch_state=True)
         if params.is_from_follower:
@@ -187,7 +263,11 @@ class ReplicaManager:
         must_respond = False
         for _, data in results:
             bytes_readable += data.size_bytes
-            if data.error_code or data.diverging_epoch is not None:
+            if (
+                data.error_code
+                or data.diverging_epoch is not None
+                or data.preferred_read_replica >= 0
+            ):
                 must_respond = True
         if (
             must_respond
@@ -213,21 +293,42 @@ class ReplicaManager:
         update_fetch_state: bool,
     ) -> list[tuple[TopicPartition, FetchPartitionData]]:
         """Read the partitions in order, up to `max_bytes`; the first batch comes whole (KIP-74)."""
+        selector = self._replica_selector
+        replica_id = params.replica_id
+        fetch_time_ms = -1
         limit_bytes = params.max_bytes
         min_one_message = True
         results: list[tuple[TopicPartition, FetchPartitionData]] = []
         for topic_partition, fetch in infos:
             try:
                 partition = self.get_partition(topic_partition)
+                if replica_id >= 0:
+                    replica = idle_replica(partition, replica_id, fetch)
+                    if replica is not None and replica.idle_data is not None:
+                        if update_fetch_state:
+                            if fetch_time_ms < 0:
+                                states = partition.replica_states
+                                fetch_time_ms = states.admit(replica_id, params.replica_epoch)
+                            replica.fetched_again(fetch_time_ms, params.replica_epoch)
+                        results.append((topic_partition, replica.idle_data))
+                        continue
                 if fetch.topic_id not in (partition.topic_id, NO_TOPIC_ID):
                     raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)  # noqa: TRY301 - as any other
-                data = partition.fetch_records(
-                    params,
-                    fetch,
-                    max_bytes=min(fetch.max_bytes, limit_bytes),
-                    min_one_message=min_one_message,
-                    update_fetch_state=update_fetch_state,
-                )
+                if (
+                    selector is not None
+                    and (preferred := _preferred_read_replica(selector, partition, params, fetch))
+                    >= 0
+                ):
+                    log = partition.local_log(fetch.current_leader_epoch, require_leader=False)
+                    data = redirected(log, preferred)
+                else:
+                    data = partition.fetch_records(
+                        params,
+                        fetch,
+                        max_bytes=min(fetch.max_bytes, limit_bytes),
+                        min_one_message=min_one_message,
+                        update_fetch_state=update_fetch_state,
+                    )
             except ApiError as error:
                 data = FetchPartitionData.failed(error.error_code)
             if data.size_bytes:
@@ -275,3 +376,15 @@ class ReplicaManager:
         """Checkpoint the high watermarks; a broker that was killed continues from there."""
         for partition in self.partitions.values():
             partition.log.checkpoint_high_watermark()
+
+
+def _preferred_read_replica(
+    selector: RackAwareReplicaSelector,
+    partition: Partition,
+    params: FetchParams,
+    fetch: FetchPartition,
+) -> int:
+    """Return the broker that a consumer should ask for a partition led here, -1 for this one."""
+    if not partition.is_leader or params.is_from_follower:
+        return -1
+    return selector.select(partition, fetch.fetch_offset, params.rack_id)

@@ -1,0 +1,149 @@
+"""The partitions of an internal topic as its coordinator sees them.
+
+Mirrors `CoordinatorPartitionWriter`, and how `CoordinatorLoaderImpl` reads a partition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.record_batch import parse_header, split_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from broker_sim.log import VerificationGuard
+    from broker_sim.replica import Partition, ReplicaManager
+
+__all__ = ["ReplicatedStorage"]
+
+ACKS_ALL: Final = -1
+READ_BYTES: Final = 5_242_880
+"""Read at once; Kafka's default of `offsets.load.buffer.size`."""
+
+
+class ReplicatedStorage:
+    """The `CoordinatorStorage` of one topic, on the broker's replica manager.
+
+    What an append completes, such as parked fetches, runs by `complete_soon()`, after the running
+    handler or timer.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        replica_manager: ReplicaManager,
+        complete_soon: Callable[[], object],
+        read_bytes: int = READ_BYTES,
+    ) -> None:
+        self._topic = topic
+        self._keys: dict[int, TopicPartition] = {}
+        self._replica_manager = replica_manager
+        self._complete_soon = complete_soon
+        self._read_bytes = read_bytes
+
+    def append(
+        self,
+        partition: int,
+        batch: bytes,
+        timeout_ms: int,
+        on_appended: Callable[[int], object],
+        on_done: Callable[[ErrorCode], object],
+        verification_guard: VerificationGuard | None = None,
+    ) -> None:
+        """Append a batch; see `CoordinatorStorage.append`."""
+        self._replica_manager.append_for_coordinator(
+            TopicPartition(self._topic, partition),
+            batch,
+            on_appended,
+            on_done,
+            timeout_ms=timeout_ms,
+            verification_guard=verification_guard,
+        )
+        self._complete_soon()
+
+    def append_marker(
+        self,
+        partition: int,
+        batch: bytes,
+        transaction_version: int,
+        timeout_ms: int,
+        on_appended: Callable[[int], object],
+        on_done: Callable[[ErrorCode], object],
+    ) -> None:
+        """Append a transaction's marker; see `CoordinatorStorage.append_marker`."""
+        self._replica_manager.append_for_coordinator(
+            TopicPartition(self._topic, partition),
+            batch,
+            on_appended,
+            on_done,
+            timeout_ms=timeout_ms,
+            transaction_version=transaction_version,
+        )
+        self._complete_soon()
+
+    def check_append(self, partition: int) -> ErrorCode:
+        """Return the error that an append would fail with now; see `CoordinatorStorage.check_append`."""
+        try:
+            self._partition(partition).check_append(ACKS_ALL)
+        except ApiError as error:
+            return error.error_code
+        return ErrorCode.NONE
+
+    def log_end_offset(self, partition: int) -> int:
+        """Return the offset that the next record gets; 0 without the partition."""
+        try:
+            return self._partition(partition).log.log_end_offset
+        except ApiError:
+            return 0
+
+    def max_batch_bytes(self, partition: int) -> int:
+        """Return the topic's `max.message.bytes`; 0 without the partition."""
+        try:
+            return self._partition(partition).config.max_message_bytes
+        except ApiError:
+            return 0
+
+    def await_committed(
+        self,
+        partition: int,
+        end_offset: int,
+        timeout_ms: int,
+        on_done: Callable[[ErrorCode], object],
+    ) -> None:
+        """Wait for what was appended before; see `CoordinatorStorage.await_committed`."""
+        self._replica_manager.await_replicated(
+            TopicPartition(self._topic, partition),
+            end_offset,
+            on_done,
+            timeout_ms=timeout_ms,
+        )
+
+    def high_watermark(self, partition: int) -> int:
+        """Return the offset below which everything is committed; 0 without the partition."""
+        try:
+            return self._partition(partition).log.high_watermark
+        except ApiError:
+            return 0
+
+    def _partition(self, number: int) -> Partition:
+        """Return the hosted partition. Raises `ApiError`."""
+        key = self._keys.get(number)
+        if key is None:
+            key = self._keys[number] = TopicPartition(self._topic, number)
+        return self._replica_manager.get_partition(key)
+
+    def read(self, partition: int) -> Iterator[bytes]:
+        """Yield all batches of the partition's log, whole, from its start to its end."""
+        log = self._partition(partition).log
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            data = log.read(offset, self._read_bytes, min_one_message=True)
+            batches = split_batches(b"".join(data.records))
+            if not batches:
+                return
+            for batch in batches:
+                offset = parse_header(batch).last_offset + 1
+                yield bytes(batch)
