@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker_sim.controller import SUPPORTED_FEATURES, limited_features
 from broker_sim.handlers.cluster.alter_partition_reassignments import (
     handle_alter_partition_reassignments,
 )
-from broker_sim.handlers.cluster.api_versions import (
-    SUPPORTED_FEATURES,
-    build_api_versions,
-    handle_api_versions,
-    limited_features,
-)
+from broker_sim.handlers.cluster.api_versions import build_api_versions, handle_api_versions
 from broker_sim.handlers.cluster.describe_cluster import handle_describe_cluster
+from broker_sim.handlers.cluster.describe_quorum import handle_describe_quorum
 from broker_sim.handlers.cluster.elect_leaders import handle_elect_leaders
 from broker_sim.handlers.cluster.list_partition_reassignments import (
     handle_list_partition_reassignments,
 )
+from broker_sim.handlers.cluster.update_features import handle_update_features
 from broker_sim.handlers.configs.alter_configs import handle_alter_configs
 from broker_sim.handlers.configs.describe_configs import handle_describe_configs
 from broker_sim.handlers.configs.incremental_alter_configs import handle_incremental_alter_configs
@@ -30,12 +28,33 @@ from broker_sim.handlers.data.fetch import handle_fetch
 from broker_sim.handlers.data.list_offsets import handle_list_offsets
 from broker_sim.handlers.data.offset_for_leader_epoch import handle_offset_for_leader_epoch
 from broker_sim.handlers.data.produce import handle_produce
+from broker_sim.handlers.groups.consumer_group_describe import handle_consumer_group_describe
+from broker_sim.handlers.groups.consumer_group_heartbeat import handle_consumer_group_heartbeat
+from broker_sim.handlers.groups.delete_groups import handle_delete_groups
+from broker_sim.handlers.groups.describe_groups import handle_describe_groups
+from broker_sim.handlers.groups.find_coordinator import handle_find_coordinator
+from broker_sim.handlers.groups.heartbeat import handle_heartbeat
+from broker_sim.handlers.groups.join_group import handle_join_group
+from broker_sim.handlers.groups.leave_group import handle_leave_group
+from broker_sim.handlers.groups.list_groups import handle_list_groups
+from broker_sim.handlers.groups.offset_commit import handle_offset_commit
+from broker_sim.handlers.groups.offset_delete import handle_offset_delete
+from broker_sim.handlers.groups.offset_fetch import handle_offset_fetch
+from broker_sim.handlers.groups.sync_group import handle_sync_group
+from broker_sim.handlers.groups.txn_offset_commit import handle_txn_offset_commit
 from broker_sim.handlers.topics.create_partitions import handle_create_partitions
 from broker_sim.handlers.topics.create_topics import handle_create_topics
 from broker_sim.handlers.topics.delete_topics import handle_delete_topics
 from broker_sim.handlers.topics.describe_topic_partitions import handle_describe_topic_partitions
 from broker_sim.handlers.topics.metadata import handle_metadata
+from broker_sim.handlers.transactions.add_offsets_to_txn import handle_add_offsets_to_txn
+from broker_sim.handlers.transactions.add_partitions_to_txn import handle_add_partitions_to_txn
+from broker_sim.handlers.transactions.describe_producers import handle_describe_producers
+from broker_sim.handlers.transactions.describe_transactions import handle_describe_transactions
+from broker_sim.handlers.transactions.end_txn import handle_end_txn
 from broker_sim.handlers.transactions.init_producer_id import handle_init_producer_id
+from broker_sim.handlers.transactions.list_transactions import handle_list_transactions
+from broker_sim.handlers.transactions.write_txn_markers import handle_write_txn_markers
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.release import find_release
 
@@ -79,19 +98,42 @@ _SPECS = (
     ApiSpec(ApiKey.FETCH, 4, 18, handle_fetch),
     ApiSpec(ApiKey.LIST_OFFSETS, 1, 11, handle_list_offsets),
     ApiSpec(ApiKey.METADATA, 0, 13, handle_metadata),
+    ApiSpec(ApiKey.OFFSET_COMMIT, 2, 10, handle_offset_commit),
+    ApiSpec(ApiKey.OFFSET_FETCH, 1, 10, handle_offset_fetch),
+    ApiSpec(ApiKey.FIND_COORDINATOR, 0, 6, handle_find_coordinator),
+    ApiSpec(ApiKey.JOIN_GROUP, 0, 9, handle_join_group),
+    ApiSpec(ApiKey.HEARTBEAT, 0, 4, handle_heartbeat),
+    ApiSpec(ApiKey.LEAVE_GROUP, 0, 5, handle_leave_group),
+    ApiSpec(ApiKey.SYNC_GROUP, 0, 5, handle_sync_group),
+    ApiSpec(ApiKey.DESCRIBE_GROUPS, 0, 6, handle_describe_groups),
+    ApiSpec(ApiKey.LIST_GROUPS, 0, 5, handle_list_groups),
+    ApiSpec(ApiKey.DELETE_GROUPS, 0, 2, handle_delete_groups),
+    ApiSpec(ApiKey.OFFSET_DELETE, 0, 0, handle_offset_delete),
     ApiSpec(ApiKey.DELETE_RECORDS, 0, 2, handle_delete_records),
     ApiSpec(ApiKey.INIT_PRODUCER_ID, 0, 5, handle_init_producer_id),
     ApiSpec(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, handle_offset_for_leader_epoch),
+    ApiSpec(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, handle_add_partitions_to_txn),
+    ApiSpec(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, handle_add_offsets_to_txn),
+    ApiSpec(ApiKey.END_TXN, 0, 5, handle_end_txn),
+    ApiSpec(ApiKey.WRITE_TXN_MARKERS, 1, 2, handle_write_txn_markers),
+    ApiSpec(ApiKey.TXN_OFFSET_COMMIT, 0, 5, handle_txn_offset_commit),
     ApiSpec(ApiKey.CREATE_TOPICS, 2, 7, handle_create_topics),
     ApiSpec(ApiKey.DELETE_TOPICS, 1, 6, handle_delete_topics),
     ApiSpec(ApiKey.CREATE_PARTITIONS, 0, 3, handle_create_partitions),
     ApiSpec(ApiKey.ELECT_LEADERS, 0, 2, handle_elect_leaders),
     ApiSpec(ApiKey.DESCRIBE_CLUSTER, 0, 2, handle_describe_cluster),
+    ApiSpec(ApiKey.DESCRIBE_PRODUCERS, 0, 0, handle_describe_producers),
+    ApiSpec(ApiKey.DESCRIBE_QUORUM, 0, 2, handle_describe_quorum),
     ApiSpec(ApiKey.DESCRIBE_CONFIGS, 1, 4, handle_describe_configs),
     ApiSpec(ApiKey.ALTER_CONFIGS, 0, 2, handle_alter_configs),
     ApiSpec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, handle_incremental_alter_configs),
     ApiSpec(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, handle_alter_partition_reassignments),
     ApiSpec(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, handle_list_partition_reassignments),
+    ApiSpec(ApiKey.UPDATE_FEATURES, 0, 2, handle_update_features),
+    ApiSpec(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, handle_describe_transactions),
+    ApiSpec(ApiKey.LIST_TRANSACTIONS, 0, 2, handle_list_transactions),
+    ApiSpec(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, handle_consumer_group_heartbeat),
+    ApiSpec(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, handle_consumer_group_describe),
     ApiSpec(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, handle_describe_topic_partitions),
 )
 API_VERSIONS_RANGE = (0, 4)

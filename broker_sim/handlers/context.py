@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig
     from broker_sim.errors import ErrorCode
+    from broker_sim.fetch_session import FetchManager
+    from broker_sim.group.coordinator import GroupCoordinator
     from broker_sim.handlers.controller_channel import ControllerChannel
     from broker_sim.metadata import MetadataImage
+    from broker_sim.protocol import messages
     from broker_sim.protocol.api_keys import ApiKey
-    from broker_sim.replica import ReplicaManager
+    from broker_sim.replica import ReplicaManager, TransactionalAppends
+    from broker_sim.transaction.coordinator import TransactionCoordinator
     from purgatory import Clock
 
     Respond = Callable[[Any], None]
@@ -58,6 +62,10 @@ class RequestContext:
 class ClientConnection(Protocol):
     """The connection that a request came from."""
 
+    @property
+    def ip(self) -> str:
+        """The client's address."""
+
     def close(self, reason: str = "") -> None:
         """Close the connection; `reason` is logged if there is one."""
 
@@ -96,12 +104,35 @@ class BrokerServices(Protocol):
         """The partitions on this broker."""
 
     @property
+    def transactional_appends(self) -> TransactionalAppends:
+        """Appends that the coordinator of a transaction is asked about before."""
+
+    def write_txn_markers(
+        self,
+        request: messages.WriteTxnMarkersRequest,
+        respond: Callable[[messages.WriteTxnMarkersResponse], object],
+    ) -> None:
+        """Append the markers of transactions to partitions led here."""
+
+    @property
+    def fetch_manager(self) -> FetchManager:
+        """The fetch sessions of this broker."""
+
+    @property
     def controller(self) -> ControllerChannel:
         """The link to the controller."""
 
     @property
     def producer_ids(self) -> ProducerIdSource:
         """Ids for idempotent producers."""
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        """The groups and offsets that this broker coordinates."""
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transactional ids that this broker coordinates."""
 
     @property
     def image(self) -> MetadataImage:

@@ -11,45 +11,25 @@ lowest version is 0.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from broker_sim.controller import SUPPORTED_FEATURES
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from broker_sim.controller import SupportedFeature
     from broker_sim.handlers.context import Handler, RequestContext
-    from broker_sim.protocol.release import Release
 
-__all__ = ["SUPPORTED_FEATURES", "build_api_versions", "handle_api_versions", "limited_features"]
+__all__ = ["build_api_versions", "handle_api_versions"]
 
 SOFTWARE_VERSION = 3
 ZERO_FEATURES_VERSION = 4
 
 
-class SupportedFeature(NamedTuple):
-    """The levels of a feature that this broker supports."""
-
-    name: str
-    min_version: int
-    max_version: int
-
-
-SUPPORTED_FEATURES: tuple[SupportedFeature, ...] = (
-    SupportedFeature("metadata.version", 7, 30),
-    SupportedFeature("eligible.leader.replicas.version", 0, 1),
-)
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-
-
-def limited_features(release: Release) -> tuple[SupportedFeature, ...]:
-    """Return our features that the release has too, at the levels of the release."""
-    return tuple(
-        SupportedFeature(name, *release.features[name][:2])
-        for name, _, _ in SUPPORTED_FEATURES
-        if name in release.features
-    )
 
 
 def handle_api_versions(

@@ -3,10 +3,9 @@
 Behaviour:
 * sets exactly the given configurations of a resource and removes all its others
 * each resource changes completely or not at all
+* loggers are a type that it does not know
 
 Version notes: 2 is flexible.
-
-Left out: see `config_resources`.
 """
 
 from __future__ import annotations

@@ -8,15 +8,20 @@ Behaviour:
 Version notes: 1 has sources and synonyms (KIP-226), 3 types and documentation (KIP-569), 4 is
 flexible.
 
-Left out: loggers, client metrics and groups have no configurations; asking for them is an
-INVALID_REQUEST.
+Left out: the loggers are those of the simulator.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
 
-from broker_sim.config import BrokerConfigs
+from broker_sim.config import (
+    BrokerConfigs,
+    describe_client_metrics,
+    describe_group,
+    describe_loggers,
+)
 from broker_sim.controller import ConfigResourceType
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_name import invalid_topic_name
@@ -25,7 +30,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.config import ConfigEntry
+    from broker_sim.config import BrokerConfig, ConfigEntry
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
 __all__ = ["handle_describe_configs"]
@@ -82,13 +87,27 @@ def _describe(
 def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
     """Return the resource's configurations. Raises ApiError for one that does not exist."""
     image = broker.image
+    name = resource.resource_name
+    wanted = resource.configuration_keys or None
+    type_name = KNOWN_RESOURCE_TYPES[resource.resource_type]
+    if type_name == "CLIENT_METRICS":
+        if not name:
+            _refuse("Client metrics subscription name must not be empty")
+        own = image.configs_of_resource(ConfigResourceType.CLIENT_METRICS, name)
+        return describe_client_metrics(own, wanted)
+    if type_name == "BROKER_LOGGER":
+        _check_own_id(broker.broker_id, name, "Broker id must not be empty")
+        return describe_loggers(wanted)
     configs = BrokerConfigs(
         broker.config,
         image.dynamic_cluster_configs(),
         image.dynamic_broker_configs(broker.broker_id),
     )
-    name = resource.resource_name
-    wanted = resource.configuration_keys or None
+    if type_name == "GROUP":
+        if not name:
+            _refuse("Group name must not be empty")
+        own = image.configs_of_resource(ConfigResourceType.GROUP, name)
+        return describe_group(configs, own, wanted)
     if resource.resource_type == ConfigResourceType.TOPIC:
         wrong = invalid_topic_name(name)
         if wrong is not None:
@@ -97,29 +116,39 @@ def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
         if topic is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return configs.describe_topic(topic.configs, wanted)
-    if resource.resource_type != ConfigResourceType.BROKER:
-        type_name = KNOWN_RESOURCE_TYPES[resource.resource_type]
-        if type_name == "BROKER_LOGGER" and not name:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {type_name}")
     if not name:
         return configs.describe_cluster(wanted)
     _check_own_id(broker.broker_id, name)
-    return configs.describe_broker(wanted)
+    return replace(configs, static=_with_listeners(broker)).describe_broker(wanted)
 
 
-def _check_own_id(broker_id: int, name: str) -> None:
+def _with_listeners(broker: BrokerServices) -> BrokerConfig:
+    """Return the broker's configuration with what the cluster decides: where clients find it."""
+    me = broker.image.brokers.get(broker.broker_id)
+    if me is None:
+        return broker.config
+    host = f"[{me.host}]" if ":" in me.host else me.host
+    address = f"PLAINTEXT://{host}:{me.port}"
+    return broker.config.with_overrides(
+        {"listeners": address, "advertised.listeners": address, "process.roles": "broker"}
+    )
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise ApiError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _check_own_id(broker_id: int, name: str, no_name: str = "") -> None:
+    """Raise ApiError unless `name` is this broker's; `no_name` is what is said to an empty one."""
+    expected = f"{broker_id}" if no_name else f"{broker_id} or empty string,"
+    if no_name and not name:
+        _refuse(no_name)
     try:
         asked = int(name)
     except ValueError:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
-        ) from None
+        _refuse(f"Broker id must be an integer, but it is: {name}")
     if asked != broker_id:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {broker_id} or empty string, but received {name}",
-        )
+        _refuse(f"Unexpected broker id, expected {expected} but received {name}")
 
 
 def _config_result(
@@ -130,6 +159,7 @@ def _config_result(
         value=entry.value,
         read_only=entry.read_only,
         config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
         synonyms=[
             messages.DescribeConfigsResponse.DescribeConfigsSynonym(
                 synonym.name, synonym.value, synonym.source

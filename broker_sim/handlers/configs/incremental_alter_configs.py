@@ -5,19 +5,19 @@ Mirrors `KafkaApis.handleIncrementalAlterConfigsRequest`.
 Behaviour:
 * sets, deletes, appends to or subtracts from single configurations of a resource
 * each resource changes completely or not at all
+* loggers are those of the broker that is asked; their levels last as long as the process
 
 Version notes: 1 is flexible.
-
-Left out: see `config_resources`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.config import alter_loggers
 from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResourceType
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.handlers.support.config_resources import alter_configs_of
+from broker_sim.handlers.support.config_resources import alter_configs_of, check_own_id
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def handle_incremental_alter_configs(
         ),
         messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
         lambda responses: respond(messages.IncrementalAlterConfigsResponse(responses=responses)),
+        lambda resource: _alter_loggers(context.broker.broker_id, resource, request.validate_only),
     )
 
 
@@ -56,6 +57,41 @@ def _alterations(
         )
         for config in resource.configs
     ]
+
+
+def _alter_loggers(
+    broker_id: int,
+    resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
+    validate_only: bool,
+) -> None:
+    """Set and remove levels. Raises ApiError; mirrors `RuntimeLoggerManager`."""
+    names = [config.name for config in resource.configs]
+    if len(set(names)) < len(names):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    missing = [
+        config.name
+        for config in resource.configs
+        if config.value is None and config.config_operation != AlterOp.DELETE
+    ]
+    if missing:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(missing)}"
+        )
+    name = resource.resource_name
+    check_own_id(broker_id, name, "Unexpected node id. Expected {}, but received {}")
+    levels = []
+    for config in resource.configs:
+        try:
+            operation = AlterOp(config.config_operation)
+        except ValueError:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        if operation in {AlterOp.APPEND, AlterOp.SUBTRACT}:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"{operation.name} operation is not allowed for the BROKER_LOGGER resource",
+            )
+        levels.append((config.name, None if operation is AlterOp.DELETE else config.value))
+    alter_loggers(levels, validate_only=validate_only)
 
 
 def _alter_op(resource_type: ConfigResourceType, operation: int) -> AlterOp:

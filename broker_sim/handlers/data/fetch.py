@@ -4,65 +4,76 @@ Behaviour:
 * answers at once with an error or with enough data, else when data comes or at the timeout
 * a partition that does not exist is answered, but does not end the wait for the others
 * `fetch.max.bytes` limits what the request asks for
+* an incremental fetch (KIP-227) reads all partitions of its session and answers those with news; those
+  that had records are read last the next time
 
 Version notes: 7 brings fetch sessions, 9 leader epochs, 11 racks and fetching from followers
 (KIP-392), 12 the last fetched epoch (KIP-595), 13 topic ids (KIP-516), 15 the replica state,
 16 tells where the leader is (KIP-951), 18 a follower's high watermark.
-
-Left out: fetch sessions. A client that asks for one gets session id 0, which the protocol allows,
-and sends whole requests.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ErrorCode
-from broker_sim.handlers.support.leader_hint import LeaderHints
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    CachedPartition,
+    FetchSession,
+    PartitionKey,
+    next_epoch,
+)
+from broker_sim.handlers.data.fetch_response import (
+    TOPIC_ID_VERSION,
+    Refused,
+    add_refused,
+    add_results,
+    failed,
+)
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition, FetchPartitionData
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from broker_sim.handlers.context import RequestContext
+
+    Infos = list[tuple[TopicPartition, FetchPartition]]
+    Results = Sequence[tuple[TopicPartition, FetchPartitionData]]
 
 __all__ = ["handle_fetch"]
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-SESSION_VERSION = 7
+ISOLATION_LEVELS: Final = (READ_UNCOMMITTED, READ_COMMITTED)
+FULL_FETCHES: Final = (FINAL_EPOCH, INITIAL_EPOCH)
+"""The session epochs of requests that name all that they want."""
 RACK_VERSION = 11
-TOPIC_ID_VERSION = 13
 REPLICA_STATE_VERSION = 15
-LEADER_HINT_VERSION = 16
-FINAL_EPOCH = -1
-INITIAL_EPOCH = 0
 # Python 3.11 takes 0.1 us to look an enum's member up, and every fetch needs one of these.
 _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _LOG_END: Final = FetchIsolation.LOG_END
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
-HINTED_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-
-
-class _Refused(NamedTuple):
-    """A partition that is not read, with its topic as the request names it."""
-
-    topic_name: str
-    topic_id: bytes
-    partition: int
-    error_code: ErrorCode
+UNKNOWN_PARTITION: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+UNKNOWN_TOPIC_ID: Final = ErrorCode.UNKNOWN_TOPIC_ID
 
 
 class _Wanted:
-    """The partitions of one request."""
+    """The partitions that one request reads, in order, and those that are refused before."""
 
-    __slots__ = ("fetches", "has_injected_error", "refused")
+    __slots__ = ("cached", "has_injected_error", "infos", "refused", "session")
 
     def __init__(self) -> None:
-        self.fetches: dict[TopicPartition, FetchPartition] = {}
-        self.refused: list[_Refused] = []
+        self.infos: Infos = []
+        self.refused: dict[PartitionKey, Refused] = {}
         self.has_injected_error = False
+        self.session: FetchSession | None = None
+        """The session that an incremental fetch continues."""
+        self.cached: Sequence[CachedPartition] = ()
+        """What the session has of `infos`."""
 
 
 def handle_fetch(
@@ -71,48 +82,34 @@ def handle_fetch(
     respond: Callable[[messages.FetchResponse], None],
 ) -> None:
     """Read what is asked for, now or when there is enough."""
-    version = context.api_version
-    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        respond(_failed(request, version))
+    epoch = request.session_epoch
+    try:
+        if epoch in FULL_FETCHES:
+            if request.session_id != NO_SESSION:
+                context.broker.fetch_manager.close(request.session_id)
+            wanted = _sort_out(request, context)
+        else:
+            wanted = _continue(request, context)
+        params = _fetch_params(request, context, wanted) if wanted.infos else None
+    except ApiError as error:
+        respond(failed(request, context.api_version, error.error_code))
         return
-    if version >= SESSION_VERSION and request.session_epoch not in (FINAL_EPOCH, INITIAL_EPOCH):
-        respond(messages.FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
-        return
-    wanted = _sort_out(request, context)
-    if not wanted.fetches:
-        respond(_build_response(context, wanted, ()))
+    if params is None:
+        respond(_build_response(request, context, wanted, ()))
         return
     context.broker.replica_manager.fetch_messages(
-        # As an error of the log does, an injected one ends the wait.
-        _fetch_params(request, context, 0 if wanted.has_injected_error else request.max_wait_ms),
-        list(wanted.fetches.items()),
-        lambda results: respond(_build_response(context, wanted, results)),
+        params,
+        wanted.infos,
+        lambda results: respond(_build_response(request, context, wanted, results)),
     )
 
 
-def _failed(request: messages.FetchRequest, version: int) -> messages.FetchResponse:
-    """Answer an isolation level that does not exist; before topic ids partition by partition."""
-    response = messages.FetchResponse()
-    if version >= SESSION_VERSION:
-        response.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
-    if version >= TOPIC_ID_VERSION:
-        return response
-    for topic in request.topics:
-        partitions = [
-            _refused_data(partition.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
-            for partition in topic.partitions
-        ]
-        response.responses.append(
-            messages.FetchResponse.FetchableTopicResponse(topic.topic, partitions=partitions)
-        )
-    return response
-
-
 def _sort_out(request: messages.FetchRequest, context: RequestContext) -> _Wanted:
-    """Return what can be read, and what is refused before."""
+    """Return what can be read of the partitions in the request, and what is refused before."""
     faults, image = context.faults, context.broker.image
     by_id = context.api_version >= TOPIC_ID_VERSION
     wanted = _Wanted()
+    infos = wanted.infos
     for topic in request.topics:
         name = image.topic_names.get(topic.topic_id, "") if by_id else topic.topic
         state = image.topics.get(name)
@@ -124,13 +121,9 @@ def _sort_out(request: messages.FetchRequest, context: RequestContext) -> _Wante
                 error_code = injected
                 wanted.has_injected_error = True
             elif not 0 <= number < count:
-                error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if by_id and not name:
-                    error_code = ErrorCode.UNKNOWN_TOPIC_ID
-            if error_code is not None:
-                wanted.refused.append(_Refused(topic.topic, topic.topic_id, number, error_code))
-                continue
-            wanted.fetches[TopicPartition(name, number)] = FetchPartition(
+                error_code = UNKNOWN_TOPIC_ID if by_id and not name else UNKNOWN_PARTITION
+            # Written out, not `_fetch_partition`: a call for each partition would be felt.
+            fetch = FetchPartition(
                 fetch_offset=asked.fetch_offset,
                 max_bytes=asked.partition_max_bytes,
                 topic_id=topic.topic_id,
@@ -138,19 +131,116 @@ def _sort_out(request: messages.FetchRequest, context: RequestContext) -> _Wante
                 current_leader_epoch=asked.current_leader_epoch,
                 last_fetched_epoch=asked.last_fetched_epoch,
             )
+            if error_code is None:
+                infos.append((TopicPartition(name, number), fetch))
+            else:
+                key = topic.topic_id if by_id else name
+                wanted.refused[key, number] = Refused(name, fetch, error_code)
+    if len(infos) > 1:
+        # As in Kafka, of a partition that is named twice the last one counts, at the first one's place.
+        wanted.infos = list(dict(infos).items())
+    if len(wanted.refused) > 1:
+        _put_in_order(request, context, wanted)
     return wanted
 
 
+def _fetch_partition(
+    topic_id: bytes, asked: messages.FetchRequest.FetchPartition
+) -> FetchPartition:
+    return FetchPartition(
+        fetch_offset=asked.fetch_offset,
+        max_bytes=asked.partition_max_bytes,
+        topic_id=topic_id,
+        log_start_offset=asked.log_start_offset,
+        current_leader_epoch=asked.current_leader_epoch,
+        last_fetched_epoch=asked.last_fetched_epoch,
+    )
+
+
+def _continue(request: messages.FetchRequest, context: RequestContext) -> _Wanted:
+    """Return what can be read of the partitions in the session, after the changes of the request.
+
+    Raises ApiError as `FetchManager.resume`.
+    """
+    by_id = context.api_version >= TOPIC_ID_VERSION
+    manager, topic_names = context.broker.fetch_manager, context.broker.image.topic_names
+    session = manager.resume(request.session_id, request.session_epoch, uses_topic_ids=by_id)
+    for topic in request.topics:
+        key = topic.topic_id if by_id else topic.topic
+        for asked in topic.partitions:
+            fetch = _fetch_partition(topic.topic_id, asked)
+            if not session.change((key, asked.partition), fetch):
+                name = topic_names.get(topic.topic_id, "") if by_id else topic.topic
+                session.add(CachedPartition((key, asked.partition), name, fetch))
+    for forgotten in request.forgotten_topics_data:
+        key = forgotten.topic_id if by_id else forgotten.topic
+        for number in forgotten.partitions:
+            session.forget((key, number))
+    if not manager.advance(session):
+        return _sort_out(request, context)
+    return _sort_out_session(request, session, context)
+
+
+def _sort_out_session(
+    request: messages.FetchRequest, session: FetchSession, context: RequestContext
+) -> _Wanted:
+    """Return what can be read of the partitions in the session, and what is refused before."""
+    faults, image = context.faults, context.broker.image
+    topics = image.topics
+    wanted = _Wanted()
+    wanted.session = session
+    readable: list[CachedPartition] = []
+    wanted.cached = readable
+    for cached in session:
+        number = cached.key[1]
+        if not cached.topic:
+            # The topic may have become known to this broker since.
+            cached.topic = image.topic_names.get(cached.fetch.topic_id, "")
+        name = cached.topic
+        state = topics.get(name)
+        error_code = None
+        if faults is not None and (injected := faults.error_for(name, number)):
+            error_code = injected
+            wanted.has_injected_error = True
+        elif state is None or not 0 <= number < len(state.partitions):
+            error_code = UNKNOWN_PARTITION if name else UNKNOWN_TOPIC_ID
+        if error_code is None:
+            wanted.infos.append((TopicPartition(name, number), cached.fetch))
+            readable.append(cached)
+        else:
+            cached.update_response_data(FetchPartitionData.failed(error_code))
+            wanted.refused[cached.key] = Refused(name, cached.fetch, error_code)
+    if len(wanted.refused) > 1:
+        _put_in_order(request, context, wanted)
+    return wanted
+
+
+def _put_in_order(request: messages.FetchRequest, context: RequestContext, wanted: _Wanted) -> None:
+    """Put a consumer's unknown topic ids before what else is refused, as Kafka does."""
+    if _replica_id(request, context.api_version) >= 0:
+        return
+    wanted.refused = dict(
+        sorted(wanted.refused.items(), key=lambda item: item[1].error_code is not UNKNOWN_TOPIC_ID)
+    )
+
+
 def _fetch_params(
-    request: messages.FetchRequest, context: RequestContext, max_wait_ms: int
+    request: messages.FetchRequest, context: RequestContext, wanted: _Wanted
 ) -> FetchParams:
+    """Return what holds for all partitions.
+
+    Raises ApiError with UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
+    """
     version = context.api_version
+    if request.isolation_level not in ISOLATION_LEVELS:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if version >= REPLICA_STATE_VERSION:
         replica_id = request.replica_state.replica_id
         replica_epoch = request.replica_state.replica_epoch
     else:
         replica_id, replica_epoch = request.replica_id, -1
     max_bytes = min(request.max_bytes, context.broker.config.fetch_max_bytes)
+    knows_racks = version >= RACK_VERSION
     if replica_id >= 0:
         isolation = _LOG_END
     elif request.isolation_level == READ_COMMITTED:
@@ -158,76 +248,93 @@ def _fetch_params(
     else:
         isolation = _HIGH_WATERMARK
     return FetchParams(
-        max_wait_ms=max_wait_ms,
+        # As an error of the log does, an injected one ends the wait.
+        max_wait_ms=0 if wanted.has_injected_error else request.max_wait_ms,
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
         isolation=isolation,
         replica_id=replica_id,
         replica_epoch=replica_epoch,
-        has_client_metadata=version >= RACK_VERSION,
+        has_client_metadata=knows_racks,
         client_id=context.client_id,
+        rack_id=request.rack_id if knows_racks else "",
     )
+
+
+def _replica_id(request: messages.FetchRequest, version: int) -> int:
+    """Return the follower that fetches, -1 for a consumer."""
+    if version >= REPLICA_STATE_VERSION:
+        return request.replica_state.replica_id
+    return request.replica_id
 
 
 def _build_response(
+    request: messages.FetchRequest,
     context: RequestContext,
     wanted: _Wanted,
-    results: Sequence[tuple[TopicPartition, FetchPartitionData]],
+    results: Results,
 ) -> messages.FetchResponse:
-    """Answer for all partitions, with the leaders known now where this broker is not the leader."""
+    """Answer for all partitions; in a session only for those with news for the fetcher."""
     response = messages.FetchResponse()
-    hints: LeaderHints | None = None
-    topic: messages.FetchResponse.FetchableTopicResponse | None = None
-    topic_name: str | None = None
-    for topic_partition, data in results:
-        if topic is None or topic_partition.topic != topic_name:
-            topic_name = topic_partition.topic
-            # The id of the request: the topic may be gone by the time of the answer.
-            topic = messages.FetchResponse.FetchableTopicResponse(
-                topic=topic_name, topic_id=wanted.fetches[topic_partition].topic_id
-            )
-            response.responses.append(topic)
-        answer = _partition_data(topic_partition.partition, data)
-        if data.error_code in HINTED_ERRORS and context.api_version >= LEADER_HINT_VERSION:
-            hints = hints or LeaderHints(context.broker.image)
-            hints.add(topic_partition, answer.current_leader)
-        topic.partitions.append(answer)
-    for name, topic_id, number, error_code in wanted.refused:
-        response.responses.append(
-            messages.FetchResponse.FetchableTopicResponse(
-                topic=name, topic_id=topic_id, partitions=[_refused_data(number, error_code)]
-            )
-        )
-    if hints is not None:
-        for endpoint in hints.endpoints():
-            response.node_endpoints.append(messages.FetchResponse.NodeEndpoint(*endpoint))
+    session, infos = wanted.session, wanted.infos
+    if session is not None:
+        response.session_id = session.session_id
+        if session.epoch != next_epoch(request.session_epoch):
+            # Another request has continued the session meanwhile.
+            response.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+            return response
+        infos, results = _news(session, wanted, results)
+    elif request.session_epoch == INITIAL_EPOCH:
+        response.session_id = _new_session(request, context, wanted, results)
+    add_results(response, context, infos, results, in_session=session is not None)
+    if wanted.refused:
+        add_refused(response.responses, wanted.refused)
+    if response.node_endpoints and _replica_id(request, context.api_version) >= 0:
+        response.node_endpoints = []  # followers know where leaders are
     return response
 
 
-def _refused_data(partition: int, error_code: ErrorCode) -> messages.FetchResponse.PartitionData:
-    """Return the answer of a partition that was not looked for in the logs."""
-    answer = _partition_data(partition, FetchPartitionData.failed(error_code))
-    answer.aborted_transactions = []
-    return answer
+def _news(
+    session: FetchSession,
+    wanted: _Wanted,
+    results: Results,
+) -> tuple[Infos, Results]:
+    """Return those partitions of which the fetcher must be told, and their results."""
+    infos: Infos = []
+    news: list[tuple[TopicPartition, FetchPartitionData]] = []
+    for cached, info, result in zip(wanted.cached, wanted.infos, results, strict=True):
+        data = result[1]
+        if cached.update_response_data(data):
+            infos.append(info)
+            news.append(result)
+            if data.size_bytes:
+                session.move_to_end(cached.key)
+    return infos, news
 
 
-def _partition_data(index: int, data: FetchPartitionData) -> messages.FetchResponse.PartitionData:
-    answer = messages.FetchResponse.PartitionData(
-        partition_index=index,
-        error_code=data.error_code,
-        high_watermark=data.high_watermark,
-        last_stable_offset=data.last_stable_offset,
-        log_start_offset=data.log_start_offset,
-        records=data.records,
+def _new_session(
+    request: messages.FetchRequest,
+    context: RequestContext,
+    wanted: _Wanted,
+    results: Results,
+) -> int:
+    """Return the id of a session with what is answered now, 0 if there is no room for one."""
+    by_id = context.api_version >= TOPIC_ID_VERSION
+
+    def partitions() -> Iterator[CachedPartition]:
+        for (topic_partition, fetch), (_, data) in zip(wanted.infos, results, strict=True):
+            topic, number = topic_partition
+            cached = CachedPartition((fetch.topic_id if by_id else topic, number), topic, fetch)
+            cached.update_response_data(data)
+            yield cached
+        for key, (topic, fetch, error_code) in wanted.refused.items():
+            cached = CachedPartition(key, topic, fetch)
+            cached.update_response_data(FetchPartitionData.failed(error_code))
+            yield cached
+
+    return context.broker.fetch_manager.maybe_create_session(
+        len(results) + len(wanted.refused),
+        partitions,
+        privileged=_replica_id(request, context.api_version) >= 0,
+        uses_topic_ids=by_id,
     )
-    answer.aborted_transactions = None
-    if data.aborted_transactions is not None:
-        answer.aborted_transactions = [
-            messages.FetchResponse.AbortedTransaction(
-                producer_id=aborted.producer_id, first_offset=aborted.first_offset
-            )
-            for aborted in data.aborted_transactions
-        ]
-    if data.diverging_epoch is not None:
-        answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset = data.diverging_epoch
-    return answer

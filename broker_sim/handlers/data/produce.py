@@ -5,10 +5,10 @@ Behaviour:
 * acks=0 has no response; an error closes the connection, so that the client finds the new leader
 * records are checked before anything is appended, partition by partition
 
-Version notes: 10 tells where the leader is (KIP-951), 12 is implicit transaction verification
-(KIP-890), 13 names topics by id (KIP-516).
+* a batch of a transaction waits until the transaction's coordinator knows of the partition (KIP-890)
 
-Left out: transactions. A transactional batch is refused unless the request has a transactional id.
+Version notes: 10 tells where the leader is (KIP-951), 11 may answer TRANSACTION_ABORTABLE, from 12 on
+the leader adds partitions to transactions (both KIP-890), 13 names topics by id (KIP-516).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from broker_sim.metadata.topic_name import is_internal_topic
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import TRANSACTIONAL_FLAG, validate_produce_records
+from broker_sim.replica import TransactionSupportedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,12 @@ def handle_produce(
     respond: Callable[[messages.ProduceResponse | None], None],
 ) -> None:
     """Append to the partitions that are known and lead here; answer for all of them."""
-    entries, refused = _sort_out(request, context)
+    is_transactional = _has_transactional_records(request)
+    entries: dict[TopicPartition, memoryview] = {}
+    if is_transactional and request.transactional_id is None:
+        refused = _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    else:
+        entries, refused = _sort_out(request, context)
 
     def on_appended(statuses: dict[TopicPartition, ProducePartitionStatus]) -> None:
         if request.acks != 0:
@@ -72,7 +78,23 @@ def handle_produce(
         else:
             respond(None)
 
-    if entries:
+    if not entries:
+        on_appended({})
+    elif is_transactional and request.transactional_id is not None:
+        try:
+            context.broker.transactional_appends.append(
+                entries,
+                request.transactional_id,
+                TransactionSupportedOperation.of_produce(context.api_version),
+                on_appended,
+                timeout_ms=request.timeout_ms,
+                required_acks=request.acks,
+                client_id=context.client_id,
+            )
+        except ApiError as error:
+            refused = _refuse_all(request, error.error_code)
+            on_appended({})
+    else:
         context.broker.replica_manager.append_records(
             entries,
             on_appended,
@@ -80,8 +102,6 @@ def handle_produce(
             required_acks=request.acks,
             client_id=context.client_id,
         )
-    else:
-        on_appended({})
 
 
 def _has_transactional_records(request: messages.ProduceRequest) -> bool:
@@ -110,8 +130,6 @@ def _sort_out(
     request: messages.ProduceRequest, context: RequestContext
 ) -> tuple[dict[TopicPartition, memoryview], list[_Refused]]:
     """Return what can be appended, and what is refused before."""
-    if request.transactional_id is None and _has_transactional_records(request):
-        return {}, _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     image = context.broker.image
     by_id = context.api_version >= TOPIC_ID_VERSION
     entries: dict[TopicPartition, memoryview] = {}

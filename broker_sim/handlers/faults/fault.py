@@ -10,6 +10,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
 from broker_sim.protocol.api_keys import ApiKey, response_class
+from broker_sim.runtime.argument_names import names_checked
 
 if TYPE_CHECKING:
     from broker_sim.handlers.api_table import ApiSpec
@@ -34,7 +35,7 @@ class Fault:
 
     `api` is Kafka's name, in any case and with or without underscores: "Produce", "LIST_OFFSETS".
     `broker`, `topic` and `partition` narrow the fault down; None stands for all. `error` is the name
-    of an error code, which is answered in place of the work: nothing is appended, nothing is read.
+    of an error code in any case, which is answered in place of the work: nothing is appended, nothing is read.
     Where an API answers by topic or by partition, the others that the request names are served.
     `lose` breaks the connection, before the broker does anything ("request") or when it answers
     ("response"). `delay_ms` holds back the response, also one with the error. `count` is how many
@@ -52,6 +53,7 @@ class Fault:
     delay_ms: int
     count: int | None
 
+    @names_checked
     def __init__(
         self,
         *,
@@ -138,8 +140,9 @@ def _number(field: str, value: object, *, at_least: int) -> int | None:
 def _error_code(error: object) -> ErrorCode | None:
     if error is None or (isinstance(error, ErrorCode) and error):
         return error
-    if isinstance(error, str) and error in ErrorCode.__members__ and ErrorCode[error]:
-        return ErrorCode[error]
+    name = error.upper() if isinstance(error, str) else ""
+    if name in ErrorCode.__members__ and ErrorCode[name]:
+        return ErrorCode[name]
     raise ValueError(f"there is no error {error!r}; one is NOT_LEADER_OR_FOLLOWER")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.fetch_session import INITIAL_EPOCH
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.api_keys import ApiKey
 
@@ -51,10 +52,25 @@ def _fetch(request: messages.FetchRequest, context: RequestContext) -> Iterator[
         name = topic.topic or _name_of(topic.topic_id, context)
         for partition in topic.partitions:
             yield TopicPartition(name, partition.partition)
+    session = context.broker.fetch_manager.find(request.session_id)
+    if session is None or request.session_epoch <= INITIAL_EPOCH:
+        return
+    # An incremental fetch asks for all that is in its session, but for what it forgets.
+    forgotten = {
+        (topic.topic_id if session.uses_topic_ids else topic.topic, number)
+        for topic in request.forgotten_topics_data
+        for number in topic.partitions
+    }
+    for cached in session:
+        if cached.key not in forgotten:
+            yield TopicPartition(cached.topic, cached.key[1])
 
 
 def _by_index(
-    request: messages.ListOffsetsRequest | messages.DeleteRecordsRequest, _: RequestContext
+    request: messages.ListOffsetsRequest
+    | messages.DeleteRecordsRequest
+    | messages.OffsetDeleteRequest,
+    _: RequestContext,
 ) -> Iterator[TopicPartition]:
     for topic in request.topics:
         for partition in topic.partitions:
@@ -67,6 +83,28 @@ def _offset_for_leader_epoch(
     for topic in request.topics:
         for partition in topic.partitions:
             yield TopicPartition(topic.topic, partition.partition)
+
+
+def _offset_commit(
+    request: messages.OffsetCommitRequest, context: RequestContext
+) -> Iterator[TopicPartition]:
+    for topic in request.topics:
+        name = topic.name or _name_of(topic.topic_id, context)
+        for partition in topic.partitions:
+            yield TopicPartition(name, partition.partition_index)
+
+
+def _offset_fetch(
+    request: messages.OffsetFetchRequest, context: RequestContext
+) -> Iterator[TopicPartition]:
+    for topic in request.topics or ():
+        for index in topic.partition_indexes:
+            yield TopicPartition(topic.name, index)
+    for group in request.groups:
+        for named in group.topics or ():
+            name = named.name or _name_of(named.topic_id, context)
+            for index in named.partition_indexes:
+                yield TopicPartition(name, index)
 
 
 def _metadata(request: messages.MetadataRequest, context: RequestContext) -> Iterator[str]:
@@ -95,6 +133,9 @@ PARTITIONS: Mapping[ApiKey, Callable[[Any, RequestContext], Iterator[TopicPartit
     ApiKey.FETCH: _fetch,
     ApiKey.LIST_OFFSETS: _by_index,
     ApiKey.DELETE_RECORDS: _by_index,
+    ApiKey.OFFSET_COMMIT: _offset_commit,
+    ApiKey.OFFSET_FETCH: _offset_fetch,
+    ApiKey.OFFSET_DELETE: _by_index,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
 }
 """The APIs whose responses have an error for each partition."""

@@ -1,15 +1,14 @@
 """Changes of configurations on their way through a broker; mirrors `ConfigAdminManager`.
 
 A broker takes changes of its own configuration and of that of all brokers, but not of another
-broker's. The rest is checked by the controller; the answer has what was refused here and there.
-
-Left out: loggers, client metrics and groups have no configurations; they count as unknown types.
+broker's. The levels of its loggers it changes itself. The rest is checked by the controller; the answer
+has what was refused here and there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker_sim.controller import ConfigResource, ConfigResourceType, Outcome
 from broker_sim.errors import ApiError, ErrorCode
@@ -20,7 +19,10 @@ if TYPE_CHECKING:
     from broker_sim.controller import Controller
     from broker_sim.handlers.context import BrokerServices
 
-__all__ = ["alter_configs_of"]
+__all__ = ["BROKER_LOGGER", "alter_configs_of", "check_own_id"]
+
+BROKER_LOGGER: Final = 8
+"""The type of the resource that is never the controller's."""
 
 
 class AlterableResource(Protocol):
@@ -43,12 +45,14 @@ def alter_configs_of(
     verb: Callable[[Controller, Changes[Change]], Sequence[tuple[ConfigResource, Outcome]]],
     result_type: Callable[[ErrorCode, str | None, int, str], Result],
     on_results: Callable[[list[Result]], None],
+    alter_loggers: Callable[[Resource], None] | None = None,
 ) -> None:
     """Let the controller apply `verb` to the resources that may be changed from this broker.
 
     `change_of` returns the change of a resource of a known type, or raises ApiError; `result_type`
     makes a result of error code, error message, type and name. `on_results` gets one result for
-    each resource, in order, when the controller has answered.
+    each resource, in order, when the controller has answered. `alter_loggers` changes the loggers of
+    this broker or raises ApiError; without it they are a type that is not known.
     """
     named = Counter(_key(resource) for resource in resources)
     outcomes: dict[tuple[int, str], Outcome] = {}
@@ -56,6 +60,10 @@ def alter_configs_of(
     for resource in resources:
         try:
             _check_named_once(named[_key(resource)])
+            if resource.resource_type == BROKER_LOGGER and alter_loggers is not None:
+                alter_loggers(resource)
+                outcomes[_key(resource)] = Outcome()
+                continue
             target = _target(broker.broker_id, resource)
             changes.append((target, change_of(target.type, resource)))
         except ApiError as error:
@@ -93,11 +101,15 @@ def _target(broker_id: int, resource: AlterableResource) -> ConfigResource:
         ) from None
     name = resource.resource_name
     if resource_type is ConfigResourceType.BROKER and name:
-        _check_own_id(broker_id, name)
+        check_own_id(broker_id, name, "Unexpected broker id, expected {}, but received {}")
     return ConfigResource(resource_type, name)
 
 
-def _check_own_id(broker_id: int, name: str) -> None:
+def check_own_id(broker_id: int, name: str, otherwise: str) -> None:
+    """Raise ApiError with INVALID_REQUEST unless `name` is this broker's id.
+
+    `otherwise` is what is said to another id, with places for both.
+    """
     try:
         asked = int(name)
     except ValueError:
@@ -105,7 +117,4 @@ def _check_own_id(broker_id: int, name: str) -> None:
             ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
         ) from None
     if asked != broker_id:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {broker_id}, but received {name}",
-        )
+        raise ApiError(ErrorCode.INVALID_REQUEST, otherwise.format(broker_id, name))

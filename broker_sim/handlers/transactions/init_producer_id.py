@@ -1,20 +1,25 @@
-"""InitProducerId (key 22), versions 0-5; mirrors `TransactionCoordinator.handleInitProducerId`.
+"""InitProducerId (key 22), versions 0-5; mirrors `KafkaApis.handleInitProducerIdRequest`.
 
 Behaviour:
 * an idempotent producer (KIP-98) gets the next id of the block that the controller gave this broker
 * COORDINATOR_LOAD_IN_PROGRESS tells the client to ask again while the next block is on its way
+* a transactional producer gets the next epoch of its transactional id's producer id, which fences the
+  producers before it; a transaction that is open is aborted first (CONCURRENT_TRANSACTIONS)
 
-Version notes: 2 is flexible, 3 can name the producer's id and epoch (KIP-360), 4 has PRODUCER_FENCED.
+Version notes: 2 is flexible, 3 can name the producer's id and epoch (KIP-360), 4 has PRODUCER_FENCED
+instead of INVALID_PRODUCER_EPOCH.
 
-Left out: transactions. A request with a transactional id is answered with NOT_COORDINATOR.
+Left out: version 6 (two-phase commit, KIP-939), which Kafka 4.3 does not advertise either.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.transactions.fenced import error_of_version
 from broker_sim.protocol import messages
+from broker_sim.transaction.coordinator import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_init_producer_id"]
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+PRODUCER_FENCED_VERSION: Final = 4
 
 
 def handle_init_producer_id(
@@ -32,21 +38,33 @@ def handle_init_producer_id(
     context: RequestContext,
     respond: Callable[[messages.InitProducerIdResponse], None],
 ) -> None:
-    """Answer with a new producer id, or say why not."""
-    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-        respond(_failed(ErrorCode.INVALID_REQUEST))
-    elif request.transactional_id is not None:
-        known = bool(request.transactional_id)
-        respond(_failed(ErrorCode.NOT_COORDINATOR if known else ErrorCode.INVALID_REQUEST))
-    else:
+    """Answer with a producer id and epoch, or say why not."""
+
+    def answer(error_code: ErrorCode, producer_id: int, producer_epoch: int) -> None:
+        error_code = error_of_version(error_code, context, PRODUCER_FENCED_VERSION)
+        respond(
+            messages.InitProducerIdResponse(
+                error_code=error_code, producer_id=producer_id, producer_epoch=producer_epoch
+            )
+        )
+
+    def refuse(error_code: ErrorCode) -> None:
+        answer(error_code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
+    names_id = request.producer_id != NO_PRODUCER_ID
+    if names_id != (request.producer_epoch != NO_PRODUCER_EPOCH):
+        refuse(ErrorCode.INVALID_REQUEST)
+    elif request.transactional_id is None:
         producer_id = context.broker.producer_ids.next_id()
         if producer_id is None:
-            respond(_failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+            refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         else:
-            respond(messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
-
-
-def _failed(error_code: ErrorCode) -> messages.InitProducerIdResponse:
-    return messages.InitProducerIdResponse(
-        error_code=error_code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
-    )
+            answer(ErrorCode.NONE, producer_id, 0)
+    else:
+        expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+        context.broker.transactions.init_producer_id(
+            request.transactional_id,
+            request.transaction_timeout_ms,
+            expected if names_id else None,
+            answer,
+        )

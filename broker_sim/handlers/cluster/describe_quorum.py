@@ -1,0 +1,107 @@
+"""DescribeQuorum (key 55), versions 0-2 (KIP-595); mirrors `KafkaRaftClient.handleDescribeQuorumRequest`.
+
+Behaviour:
+* describes the one partition of the metadata; any other request, also one that names it beside
+  another partition, is UNKNOWN_TOPIC_OR_PARTITION for every partition
+* the controller is the only voter and leads in epoch 1, because it never fails
+* the brokers whose session lasts observe; a broker's last heartbeat stands for its last fetch, and
+  says how far its metadata had come
+
+Version notes: 1 adds timestamps (KIP-836), 2 error messages and the voters' addresses (KIP-853).
+
+Left out: the controller's address, as clients cannot reach it; when a broker that lags behind was
+last caught up, which is -1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.controller import CONTROLLER_ID
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.controller import QuorumStatus
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_describe_quorum"]
+
+LEADER_EPOCH = 1
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_PARTITION = 0
+NOT_KNOWN_MS = -1
+WITH_NODES = 2
+Response = messages.DescribeQuorumResponse
+
+
+def handle_describe_quorum(
+    request: messages.DescribeQuorumRequest,
+    context: RequestContext,
+    respond: Callable[[messages.DescribeQuorumResponse], None],
+) -> None:
+    """Describe the quorum of the metadata."""
+    wanted = [(topic.topic_name, [p.partition_index for p in topic.partitions])
+              for topic in request.topics]  # fmt: skip
+    if wanted != [(METADATA_TOPIC, [METADATA_PARTITION])]:
+        respond(_unknown_partitions(wanted))
+        return
+    context.broker.controller.call(
+        lambda controller: controller.describe_quorum(),
+        lambda status: respond(_described(status, context.api_version)),
+    )
+
+
+def _unknown_partitions(wanted: list[tuple[str, list[int]]]) -> messages.DescribeQuorumResponse:
+    return Response(
+        topics=[
+            Response.TopicData(
+                topic,
+                [
+                    Response.PartitionData(
+                        partition,
+                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        "This server does not host this topic-partition.",
+                    )
+                    for partition in partitions
+                ],
+            )
+            for topic, partitions in wanted
+        ]
+    )
+
+
+def _described(status: QuorumStatus, version: int) -> messages.DescribeQuorumResponse:
+    end = status.log_end_offset
+    replica = Response.ReplicaState
+    observers = [
+        replica(
+            replica_id=observer.broker_id,
+            log_end_offset=observer.log_end_offset,
+            last_fetch_timestamp=observer.last_heartbeat_ms,
+            last_caught_up_timestamp=(
+                observer.last_heartbeat_ms if observer.log_end_offset == end else NOT_KNOWN_MS
+            ),
+        )
+        for observer in status.observers
+    ]
+    voter = replica(
+        replica_id=CONTROLLER_ID,
+        log_end_offset=end,
+        last_fetch_timestamp=status.now_ms,
+        last_caught_up_timestamp=status.now_ms,
+    )
+    partition = Response.PartitionData(
+        partition_index=METADATA_PARTITION,
+        leader_id=CONTROLLER_ID,
+        leader_epoch=LEADER_EPOCH,
+        high_watermark=end,
+        current_voters=[voter],
+        observers=observers,
+    )
+    return Response(
+        topics=[Response.TopicData(METADATA_TOPIC, [partition])],
+        nodes=[Response.Node(node_id=CONTROLLER_ID)] if version >= WITH_NODES else [],
+    )

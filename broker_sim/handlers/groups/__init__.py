@@ -1,0 +1,1 @@
+"""APIs of consumer groups, of both protocols, and of their committed offsets."""

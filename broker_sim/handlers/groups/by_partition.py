@@ -1,0 +1,41 @@
+"""Group ids by their partition of `__consumer_offsets`, in the order in which Kafka answers for them.
+
+Kafka collects them in a `HashMap<TopicPartition, List<String>>`, and the order of its buckets is
+visible to clients.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.coordinator.hashing import java_hash_code
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker_sim.group.coordinator import GroupCoordinator
+
+__all__ = ["groups_by_partition"]
+
+_MASK: Final = 0xFFFFFFFF
+_FIRST_BUCKETS: Final = 16
+_LOAD_FACTOR: Final = 0.75
+
+
+def groups_by_partition(group_ids: Iterable[str], coordinator: GroupCoordinator) -> list[list[str]]:
+    """Return the ids of each partition together."""
+    partitions: dict[int, list[str]] = {}
+    for group_id in group_ids:
+        partitions.setdefault(coordinator.partition_for(group_id), []).append(group_id)
+    buckets = _FIRST_BUCKETS
+    while len(partitions) > buckets * _LOAD_FACTOR:
+        buckets *= 2
+    order = sorted(partitions, key=lambda partition: _spread_hash(partition) % buckets)
+    return [partitions[partition] for partition in order]
+
+
+def _spread_hash(partition: int) -> int:
+    """Return `HashMap.hash` of the partition's `TopicPartition.hashCode`."""
+    value = (31 * (31 + partition) + java_hash_code(GROUP_METADATA_TOPIC)) & _MASK
+    return value ^ value >> 16

@@ -1,0 +1,51 @@
+"""ConsumerGroupHeartbeat (key 68), versions 0-1; mirrors `KafkaApis.handleConsumerGroupHeartbeatRequest`.
+
+Behaviour:
+* a member joins with epoch 0, stays with the epoch that it was told, leaves with -1, and as a static
+  member that will be back with -2
+* the coordinator computes who gets what, see `broker_sim.group.consumer.member_updates`
+* answered once what it has changed is committed
+
+Version notes: in 0 the coordinator may make the member's id; 1 subscribes to regular expressions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer.requests import check_heartbeat
+from broker_sim.group.consumer.settings import offered_assignors
+from broker_sim.handlers.groups.group_client import group_client
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_consumer_group_heartbeat"]
+
+PROTOCOL: Final = "consumer"
+
+
+def handle_consumer_group_heartbeat(
+    request: messages.ConsumerGroupHeartbeatRequest,
+    context: RequestContext,
+    respond: Callable[[messages.ConsumerGroupHeartbeatResponse], None],
+) -> None:
+    """Serve a member of a group of the consumer protocol."""
+    config = context.broker.config
+    if PROTOCOL not in config.group_coordinator_rebalance_protocols:
+        respond(messages.ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+        return
+    try:
+        check_heartbeat(request, context.api_version, offered_assignors(config))
+        shard = context.broker.groups.shard(request.group_id)
+        shard.consumer.heartbeat(request, group_client(context), respond)
+    except ApiError as error:
+        respond(
+            messages.ConsumerGroupHeartbeatResponse(
+                error_code=error.error_code, error_message=error.error_message
+            )
+        )

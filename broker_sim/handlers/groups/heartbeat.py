@@ -1,0 +1,41 @@
+"""Heartbeat (key 12), versions 0-4; mirrors `KafkaApis.handleHeartbeatRequest`.
+
+Behaviour:
+* keeps the member's session alive and tells it of a rebalance (REBALANCE_IN_PROGRESS)
+* answered once all that was written for the partition's groups is committed
+* NONE while the coordinator is loading: it cannot know better yet
+
+Version notes: 3 knows static members; 4 is flexible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_heartbeat"]
+
+
+def handle_heartbeat(
+    request: messages.HeartbeatRequest,
+    context: RequestContext,
+    respond: Callable[[messages.HeartbeatResponse], None],
+) -> None:
+    """Keep a member alive."""
+    try:
+        shard = context.broker.groups.shard(request.group_id)
+        result = shard.classic.heartbeat(request)
+    except ApiError as error:
+        is_loading = error.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        respond(messages.HeartbeatResponse(error_code=0 if is_loading else error.error_code))
+        return
+    shard.write(
+        [], lambda failure: respond(messages.HeartbeatResponse(error_code=failure or result))
+    )

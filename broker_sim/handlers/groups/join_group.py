@@ -1,0 +1,70 @@
+"""JoinGroup (key 11), versions 0-9; mirrors `KafkaApis.handleJoinGroupRequest`.
+
+Behaviour:
+* checked first: the group id is not empty, the session timeout is in the bounds of
+  `group.min.session.timeout.ms` and `group.max.session.timeout.ms`
+* a member without an id is given one and has to come again with it (MEMBER_ID_REQUIRED), see
+  `broker_sim.group.classic.join`
+* the answer is parked until the next generation of the group begins, see
+  `broker_sim.group.classic.rebalance`
+
+Version notes: 0 has no rebalance timeout, so the session timeout stands for it; before 4 a member joins
+without an id; 5 knows static members (KIP-345); 6 is flexible; 7 names the protocol type, and may have
+none; 8 tells why (KIP-800); 9 lets a static leader skip the assignment (KIP-814).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.groups.group_client import group_client
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_join_group"]
+
+REBALANCE_TIMEOUT_VERSION: Final = 1
+NO_PROTOCOL_VERSION: Final = 7
+
+
+def handle_join_group(
+    request: messages.JoinGroupRequest,
+    context: RequestContext,
+    respond: Callable[[messages.JoinGroupResponse], None],
+) -> None:
+    """Let a member into a group."""
+
+    def answer(response: messages.JoinGroupResponse) -> None:
+        if context.api_version < NO_PROTOCOL_VERSION:
+            response.protocol_name = response.protocol_name or ""
+        else:
+            response.protocol_name = response.protocol_name or None
+        respond(response)
+
+    if context.api_version < REBALANCE_TIMEOUT_VERSION:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+    error_code = _check(request, context.broker.config)
+    if error_code:
+        answer(messages.JoinGroupResponse(error_code=error_code, member_id=request.member_id))
+        return
+    try:
+        shard = context.broker.groups.shard(request.group_id)
+    except ApiError as error:
+        answer(messages.JoinGroupResponse(error_code=error.error_code))
+        return
+    shard.classic.join(request, group_client(context), answer)
+
+
+def _check(request: messages.JoinGroupRequest, config: BrokerConfig) -> ErrorCode:
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    lowest_ms, highest_ms = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
+    if not lowest_ms <= request.session_timeout_ms <= highest_ms:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
+    return ErrorCode.NONE

@@ -1,0 +1,69 @@
+"""OffsetDelete (key 47), version 0; mirrors `KafkaApis.handleOffsetDeleteRequest`.
+
+Behaviour:
+* partitions that do not exist fail by themselves; the group is checked even where no others are left
+* offsets of topics that a member is subscribed to stay: GROUP_SUBSCRIBED_TO_TOPIC
+* the answer waits until the in-sync replicas have the deletion
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.offset_metadata import delete_records
+from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_offset_delete"]
+
+Topic = messages.OffsetDeleteResponse.OffsetDeleteResponseTopic
+Partition = messages.OffsetDeleteResponse.OffsetDeleteResponsePartition
+
+
+def handle_offset_delete(
+    request: messages.OffsetDeleteRequest,
+    context: RequestContext,
+    respond: Callable[[messages.OffsetDeleteResponse], None],
+) -> None:
+    """Delete the offsets of the partitions that exist."""
+    topics: dict[str, Topic] = {}
+
+    def add(name: str, partition: int, error_code: ErrorCode) -> None:
+        topic = topics.setdefault(name, Topic(name=name))
+        topic.partitions.append(Partition(partition, error_code))
+
+    image = context.broker.image
+    valid: list[tuple[str, int]] = []
+    for asked in request.topics:
+        topic = image.topics.get(asked.name)
+        for partition in asked.partitions:
+            index = partition.partition_index
+            error_code = injected_error(context, asked.name, index)
+            if not error_code and (topic is None or topic.partition(index) is None):
+                error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if error_code:
+                add(asked.name, index, error_code)
+            else:
+                valid.append((asked.name, index))
+    try:
+        shard = context.broker.groups.shard(request.group_id)
+        records, errors = delete_records(shard, request.group_id, valid)
+    except ApiError as error:
+        respond(messages.OffsetDeleteResponse(error_code=error.error_code))
+        return
+
+    def done(error_code: ErrorCode) -> None:
+        if error_code:
+            respond(messages.OffsetDeleteResponse(error_code=error_code))
+            return
+        for (name, index), error in zip(valid, errors, strict=True):
+            add(name, index, error)
+        respond(messages.OffsetDeleteResponse(topics=list(topics.values())))
+
+    shard.write(records, done)

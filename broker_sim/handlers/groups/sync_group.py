@@ -1,0 +1,43 @@
+"""SyncGroup (key 14), versions 0-5; mirrors `KafkaApis.handleSyncGroupRequest`.
+
+Behaviour:
+* the leader brings the assignments of all members, and they are written to `__consumer_offsets`
+* everybody gets an own assignment once that is committed; until then the answers are parked, see
+  `broker_sim.group.classic.rebalance`
+
+Version notes: 3 knows static members; 4 is flexible; 5 must name the protocol and its type, else
+INCONSISTENT_GROUP_PROTOCOL comes before all other errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_sync_group"]
+
+PROTOCOL_VERSION: Final = 5
+
+
+def handle_sync_group(
+    request: messages.SyncGroupRequest,
+    context: RequestContext,
+    respond: Callable[[messages.SyncGroupResponse], None],
+) -> None:
+    """Answer with the member's assignment."""
+    if context.api_version >= PROTOCOL_VERSION and (
+        request.protocol_type is None or request.protocol_name is None
+    ):
+        respond(messages.SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        return
+    try:
+        context.broker.groups.shard(request.group_id).classic.sync(request, respond)
+    except ApiError as error:
+        respond(messages.SyncGroupResponse(error_code=error.error_code))

@@ -1,0 +1,50 @@
+"""AddOffsetsToTxn (key 25), versions 0-4; mirrors `KafkaApis.handleAddOffsetsToTxnRequest`.
+
+Behaviour: adds the partition of `__consumer_offsets` that the group is in to the transaction.
+
+Version notes: 2 has PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH, 3 is flexible, 4 has
+TRANSACTION_ABORTABLE (KIP-890).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.handlers.transactions.fenced import error_of_version
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol import messages
+from broker_sim.transaction.coordinator import ProducerIdAndEpoch
+from broker_sim.transaction.state import TransactionVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.errors import ErrorCode
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_add_offsets_to_txn"]
+
+PRODUCER_FENCED_VERSION: Final = 2
+
+
+def handle_add_offsets_to_txn(
+    request: messages.AddOffsetsToTxnRequest,
+    context: RequestContext,
+    respond: Callable[[messages.AddOffsetsToTxnResponse], None],
+) -> None:
+    """Add the group's partition to the producer's transaction."""
+
+    def answer(error_code: ErrorCode) -> None:
+        error_code = error_of_version(error_code, context, PRODUCER_FENCED_VERSION)
+        respond(messages.AddOffsetsToTxnResponse(error_code=error_code))
+
+    broker = context.broker
+    partition = broker.groups.partition_for(request.group_id)
+    broker.transactions.add_partitions(
+        request.transactional_id,
+        ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+        [TopicPartition(GROUP_METADATA_TOPIC, partition)],
+        TransactionVersion.TV_0,
+        answer,
+    )

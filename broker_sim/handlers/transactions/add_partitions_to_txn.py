@@ -1,0 +1,132 @@
+"""AddPartitionsToTxn (key 24), versions 0-5; mirrors `KafkaApis.handleAddPartitionsToTxnRequest`.
+
+Behaviour:
+* clients send versions 0-3, for one transaction; brokers 4 and 5, for many, to add or only to verify
+* where a partition does not exist, OPERATION_NOT_ATTEMPTED is told for the others of its transaction
+* the answer comes when all transactions are done
+
+Version notes: 2 has PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH, 3 is flexible, 4 is batched
+(KIP-890), 5 is for transactions with an epoch of their own.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.transactions.fenced import error_of_version
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol import messages
+from broker_sim.transaction.coordinator import ProducerIdAndEpoch
+from broker_sim.transaction.state import TransactionVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from broker_sim.handlers.context import RequestContext
+    from broker_sim.metadata import MetadataImage
+    from broker_sim.transaction.coordinator import TransactionCoordinator
+
+    Transaction = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+    OnErrors = Callable[[Mapping[TopicPartition, ErrorCode]], object]
+
+__all__ = ["handle_add_partitions_to_txn", "serve_transactions"]
+
+PRODUCER_FENCED_VERSION: Final = 2
+BATCHED_VERSION: Final = 4
+
+TransactionResult = messages.AddPartitionsToTxnResponse.AddPartitionsToTxnResult
+TopicResult = messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+PartitionResult = messages.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
+
+
+def handle_add_partitions_to_txn(
+    request: messages.AddPartitionsToTxnRequest,
+    context: RequestContext,
+    respond: Callable[[messages.AddPartitionsToTxnResponse], None],
+) -> None:
+    """Add partitions to transactions, or verify that they are part of them."""
+    broker = context.broker
+    if context.api_version >= BATCHED_VERSION:
+        serve_transactions(request.transactions, broker.transactions, broker.image, respond)
+        return
+    transaction = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
+        request.v3_and_below_transactional_id,
+        request.v3_and_below_producer_id,
+        request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+    def answer(errors: Mapping[TopicPartition, ErrorCode]) -> None:
+        told = {
+            partition: error_of_version(error_code, context, PRODUCER_FENCED_VERSION)
+            for partition, error_code in errors.items()
+        }
+        topics = _by_topic(told)
+        respond(messages.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics))
+
+    _serve(transaction, TransactionVersion.TV_0, broker.transactions, broker.image, answer)
+
+
+def serve_transactions(
+    transactions: Sequence[Transaction],
+    coordinator: TransactionCoordinator,
+    image: MetadataImage,
+    respond: Callable[[messages.AddPartitionsToTxnResponse], object],
+) -> None:
+    """Serve what another broker asks, by a request or by a link; without transactions at once."""
+    results: list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnResult] = []
+
+    def done(transactional_id: str, errors: Mapping[TopicPartition, ErrorCode]) -> None:
+        results.append(TransactionResult(transactional_id, _by_topic(errors)))
+        if len(results) == len(transactions):
+            respond(messages.AddPartitionsToTxnResponse(results_by_transaction=results))
+
+    if not transactions:
+        respond(messages.AddPartitionsToTxnResponse())
+    for transaction in transactions:
+        on_errors = partial(done, transaction.transactional_id)
+        _serve(transaction, TransactionVersion.TV_2, coordinator, image, on_errors)
+
+
+def _serve(
+    transaction: Transaction,
+    version: TransactionVersion,
+    coordinator: TransactionCoordinator,
+    image: MetadataImage,
+    on_errors: OnErrors,
+) -> None:
+    partitions = [
+        TopicPartition(topic.name, partition)
+        for topic in transaction.topics
+        for partition in topic.partitions
+    ]
+    unknown = [partition for partition in partitions if image.partition(partition) is None]
+    if unknown:
+        errors = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        errors.update(dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        on_errors(errors)
+        return
+    producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+    if transaction.verify_only:
+        on_errors(coordinator.verify_partitions(transaction.transactional_id, producer, partitions))
+        return
+    coordinator.add_partitions(
+        transaction.transactional_id,
+        producer,
+        partitions,
+        version,
+        lambda error_code: on_errors(dict.fromkeys(partitions, error_code)),
+    )
+
+
+def _by_topic(
+    errors: Mapping[TopicPartition, ErrorCode],
+) -> list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
+    topics: dict[
+        str, list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult]
+    ] = {}
+    for (topic, partition), error_code in errors.items():
+        topics.setdefault(topic, []).append(PartitionResult(partition, error_code))
+    return [TopicResult(*entry) for entry in topics.items()]

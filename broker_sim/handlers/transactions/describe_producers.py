@@ -1,0 +1,83 @@
+"""DescribeProducers (key 61), version 0 (KIP-664); mirrors `KafkaApis.handleDescribeProducersRequest`.
+
+Behaviour:
+* every replica answers, from its own log: a follower may know less than the leader
+* a producer with an open transaction has its first offset, by which hanging transactions are found
+
+Deliberate difference: the producers come in the order in which they first wrote, not in that of Java's
+hash table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.injected_error import raise_injected_error
+from broker_sim.metadata.topic_name import invalid_topic_name
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_describe_producers"]
+
+NO_OFFSET: Final = -1
+UNKNOWN_TOPIC: Final = "This server does not host this topic-partition."
+
+Partition = messages.DescribeProducersResponse.PartitionResponse
+
+
+def handle_describe_producers(
+    request: messages.DescribeProducersRequest,
+    context: RequestContext,
+    respond: Callable[[messages.DescribeProducersResponse], None],
+) -> None:
+    """List what each partition's log knows of producers."""
+    response = messages.DescribeProducersResponse()
+    for topic in request.topics:
+        problem = invalid_topic_name(topic.name)
+        error_code = ErrorCode.NONE
+        if problem is not None:
+            error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+        elif topic.name not in context.broker.image.topics:
+            error_code, problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC
+        response.topics.append(
+            messages.DescribeProducersResponse.TopicResponse(
+                topic.name,
+                [
+                    Partition(number, error_code, problem)
+                    if error_code
+                    else _describe(context, TopicPartition(topic.name, number))
+                    for number in topic.partition_indexes
+                ],
+            )
+        )
+    respond(response)
+
+
+def _describe(context: RequestContext, key: TopicPartition) -> Partition:
+    try:
+        raise_injected_error(context, key.topic, key.partition)
+        partition = context.broker.replica_manager.get_partition(key)
+    except ApiError as error:
+        return Partition(key.partition, error.error_code)
+    return Partition(
+        key.partition,
+        active_producers=[
+            messages.DescribeProducersResponse.ProducerState(
+                producer_id=entry.producer_id,
+                producer_epoch=entry.producer_epoch,
+                last_sequence=entry.last_sequence,
+                last_timestamp=entry.last_timestamp,
+                coordinator_epoch=entry.coordinator_epoch,
+                current_txn_start_offset=NO_OFFSET
+                if entry.current_txn_first_offset is None
+                else entry.current_txn_first_offset,
+            )
+            for entry in partition.log.producer_state.active_producers.values()
+        ],
+    )

@@ -1,0 +1,66 @@
+"""DescribeTransactions (key 65), version 0; mirrors `TransactionCoordinator.handleDescribeTransactions`.
+
+Behaviour: each id is told alone; TRANSACTIONAL_ID_NOT_FOUND for one that the coordinator does not know.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker_sim.handlers.context import RequestContext
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.transaction.coordinator import TransactionCoordinator
+
+__all__ = ["handle_describe_transactions"]
+
+State = messages.DescribeTransactionsResponse.TransactionState
+TopicData = messages.DescribeTransactionsResponse.TopicData
+
+
+def handle_describe_transactions(
+    request: messages.DescribeTransactionsRequest,
+    context: RequestContext,
+    respond: Callable[[messages.DescribeTransactionsResponse], None],
+) -> None:
+    """Describe the transactional ids that were asked for."""
+    states = [_describe(name, context.broker.transactions) for name in request.transactional_ids]
+    respond(messages.DescribeTransactionsResponse(transaction_states=states))
+
+
+def _describe(
+    transactional_id: str, coordinator: TransactionCoordinator
+) -> messages.DescribeTransactionsResponse.TransactionState:
+    if not transactional_id:
+        return State(ErrorCode.INVALID_REQUEST)
+    try:
+        partition = coordinator.states.partition_of(transactional_id)
+    except ApiError as error:
+        return State(error.error_code, transactional_id)
+    metadata = partition.transactions.get(transactional_id)
+    if metadata is None:
+        return State(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id)
+    values = metadata.values
+    return State(
+        transactional_id=transactional_id,
+        transaction_state=values.state.state_name,
+        transaction_timeout_ms=values.timeout_ms,
+        transaction_start_time_ms=values.start_ms,
+        producer_id=values.producer_id,
+        producer_epoch=values.producer_epoch,
+        topics=_topics(values.partitions),
+    )
+
+
+def _topics(
+    partitions: Iterable[TopicPartition],
+) -> list[messages.DescribeTransactionsResponse.TopicData]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return [TopicData(*entry) for entry in topics.items()]

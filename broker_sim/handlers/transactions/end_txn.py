@@ -1,0 +1,55 @@
+"""EndTxn (key 26), versions 0-5; mirrors `KafkaApis.handleEndTxnRequest`.
+
+Behaviour:
+* the answer comes when the end is decided, that is written and replicated; the markers follow
+* a commit or abort that is repeated succeeds again
+
+Version notes: 2 has PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH, 3 is flexible, 4 has
+TRANSACTION_ABORTABLE (KIP-890), 5 raises the producer's epoch and answers with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.handlers.transactions.fenced import error_of_version
+from broker_sim.protocol import messages
+from broker_sim.transaction.end_transaction import EndOfTransaction
+from broker_sim.transaction.state import TransactionVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.errors import ErrorCode
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_end_txn"]
+
+PRODUCER_FENCED_VERSION: Final = 2
+EPOCH_BUMP_VERSION: Final = 5
+
+
+def handle_end_txn(
+    request: messages.EndTxnRequest,
+    context: RequestContext,
+    respond: Callable[[messages.EndTxnResponse], None],
+) -> None:
+    """Commit or abort a transaction."""
+
+    def answer(error_code: ErrorCode, producer_id: int, producer_epoch: int) -> None:
+        error_code = error_of_version(error_code, context, PRODUCER_FENCED_VERSION)
+        respond(
+            messages.EndTxnResponse(
+                error_code=error_code, producer_id=producer_id, producer_epoch=producer_epoch
+            )
+        )
+
+    bumps_epoch = context.api_version >= EPOCH_BUMP_VERSION
+    end = EndOfTransaction(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        request.committed,
+        TransactionVersion.TV_2 if bumps_epoch else TransactionVersion.TV_0,
+    )
+    context.broker.transactions.end_transaction(end, answer)

@@ -1,0 +1,86 @@
+"""ListTransactions (key 66), versions 0-2; mirrors `TransactionStateManager.listTransactionStates`.
+
+Behaviour:
+* lists the transactional ids that this broker coordinates and that pass all filters
+* states that there are not are told, and match nothing
+* COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded
+
+Version notes: 1 filters by the duration of the transaction (KIP-994), 2 by a pattern that the whole id
+matches (KIP-1152); an invalid one is answered with INVALID_REGULAR_EXPRESSION.
+
+Deliberate difference: patterns are those of Python, in Kafka of RE2, which knows no look-ahead, no
+look-behind and no back-reference.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from broker_sim.coordinator.patterns import compile_pattern
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
+from broker_sim.transaction.state import state_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext
+    from broker_sim.transaction.metadata import TransactionMetadata
+
+__all__ = ["handle_list_transactions"]
+
+State = messages.ListTransactionsResponse.TransactionState
+
+
+def handle_list_transactions(
+    request: messages.ListTransactionsRequest,
+    context: RequestContext,
+    respond: Callable[[messages.ListTransactionsResponse], None],
+) -> None:
+    """List the transactional ids of this broker."""
+    states = context.broker.transactions.states
+    if states.partitions.is_loading:
+        respond(
+            messages.ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        )
+        return
+    try:
+        matches = _filter(request, context.broker.clock.wall_clock_ms())
+    except re.error:
+        respond(messages.ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION))
+        return
+    respond(
+        messages.ListTransactionsResponse(
+            unknown_state_filters=[
+                name for name in dict.fromkeys(request.state_filters) if state_named(name) is None
+            ],
+            transaction_states=[
+                State(metadata.transactional_id, metadata.producer_id, metadata.state.state_name)
+                for metadata in states.each()
+                if matches(metadata)
+            ],
+        )
+    )
+
+
+def _filter(
+    request: messages.ListTransactionsRequest, now_ms: int
+) -> Callable[[TransactionMetadata], bool]:
+    """Return what tells whether an id is listed. Raises `re.error` for an invalid pattern."""
+    states = {state_named(name) for name in request.state_filters}
+    producer_ids = set(request.producer_id_filters)
+    pattern = request.transactional_id_pattern
+    compiled = compile_pattern(pattern) if pattern else None
+
+    def matches(metadata: TransactionMetadata) -> bool:
+        if producer_ids and metadata.producer_id not in producer_ids:
+            return False
+        if states and metadata.state not in states:
+            return False
+        duration_ms = now_ms - metadata.values.start_ms
+        if 0 <= request.duration_filter >= duration_ms:
+            return False
+        return compiled is None or compiled.fullmatch(metadata.transactional_id) is not None
+
+    return matches
