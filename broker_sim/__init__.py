@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from broker_sim.cluster.async_cluster import AsyncCluster
     from broker_sim.cluster.cluster import Cluster
+    from broker_sim.cluster.records import TopicRecord, TopicRecords
     from broker_sim.cluster.status import (
         BrokerStatus,
         ClusterStatus,
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
         WrongStateError,
     )
     from broker_sim.handlers.faults import Fault, InjectedFault
+    from broker_sim.purgatory import ParkedOperation
     from broker_sim.trace import Trace
-    from purgatory import ParkedOperation
 
     compiled: bool
     """Whether the hot modules are native. Both builds behave the same; only the speed differs."""
@@ -59,6 +60,8 @@ __all__ = [
     "PurgatoryStatus",
     "ReplicaStatus",
     "SimulationError",
+    "TopicRecord",
+    "TopicRecords",
     "TopicStatus",
     "Trace",
     "UnknownBrokerError",
@@ -71,6 +74,7 @@ __all__ = [
 _MODULES = {
     "broker_sim.cluster.async_cluster": ("AsyncCluster",),
     "broker_sim.cluster.cluster": ("Cluster",),
+    "broker_sim.cluster.records": ("TopicRecord", "TopicRecords"),
     "broker_sim.cluster.status": (
         "BrokerStatus",
         "ClusterStatus",
@@ -95,7 +99,7 @@ _MODULES = {
     ),
     "broker_sim.handlers.faults": ("Fault", "InjectedFault"),
     "broker_sim.trace": ("Trace",),
-    "purgatory": ("ParkedOperation",),
+    "broker_sim.purgatory": ("ParkedOperation",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -168,7 +168,7 @@ class UnknownBrokerError(LookupError):
     """There is no broker with that id; the text names those that there are."""
 
     def __init__(self, broker_id: int, known: Iterable[int]) -> None:
-        super().__init__(f"there is no broker {broker_id}; there are {_listed(known)}")
+        super().__init__(f"there is no broker {broker_id!r}; there are {_listed(known)}")
 
 
 class UnknownPartitionError(LookupError):

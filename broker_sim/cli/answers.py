@@ -18,6 +18,9 @@ def print_answer(verb: str, given: Mapping[str, Any], answer: Any) -> None:
         from broker_sim.cli import tables  # noqa: PLC0415 - brings rich along
 
         (tables.print_status if verb == "status" else tables.print_purgatory)(answer)
+    elif verb == "records":
+        for record in answer["records"]:
+            click.echo(_record_line(record))
     elif isinstance(answer, str):
         click.echo(answer.rstrip())
     else:
@@ -32,6 +35,19 @@ def _sentence(verb: str, given: Mapping[str, Any], answer: Any) -> str:
     return f"{word}: done" if make is None else make(given, answer)
 
 
+def _record_line(record: Mapping[str, Any]) -> str:
+    place = f"{record['topic']}-{record['partition']} {record['offset']}"
+    texts = [
+        "null"
+        if field is None
+        else field
+        if isinstance(field, str)
+        else f"base64 {field['base64']}"
+        for field in (record["key"], record["value"])
+    ]
+    return "\t".join((place, *texts))
+
+
 def _link_sentence(given: Mapping[str, Any], _: Any) -> str:
     delay_ms = given.get("delay_ms")
     slower = f"slower by {delay_ms} ms" if delay_ms else "healthy"
@@ -44,4 +60,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any], Any], str]] = {
     "inject": lambda _, fault: f"fault {fault['id']} hits {fault['api']}",
     "heal": lambda _, status: f"{len(status['faults'])} faults left",
     "create_topic": lambda _, topic: f"topic {topic['name']} exists",
+    "produce": lambda _, record: (
+        f"{record['topic']}-{record['partition']} has it at offset {record['offset']}"
+    ),
 }

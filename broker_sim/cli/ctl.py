@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from broker_sim.cli.answers import print_answer
-from broker_sim.cli.parameters import parse_configs
+from broker_sim.cli.parameters import control_client, control_options, parse_configs
 from broker_sim.cluster.verbs import Verbs
-from broker_sim.control.client import ControlClient, ControlError
+from broker_sim.control.client import ControlError
 from broker_sim.control.verb import verbs_of
 
 if TYPE_CHECKING:
@@ -48,24 +48,22 @@ FAULT_OPTIONS = (
 """The fields of a `Fault`. Written out, because importing it takes longer than the command."""
 
 
+_TYPES: dict[str, type] = {"int": int, "float": float, "str": str, "str | bytes": str}
+"""How a parameter is read, by its annotation."""
+
+
 class _Ctl:
     """What the subcommands share: the connection, and the form of what they print."""
 
-    def __init__(self, url: str, as_json: bool) -> None:
+    def __init__(self, url: str | None, token: str | None, as_json: bool) -> None:
         self._url = url
+        self._token = token
         self._as_json = as_json
 
     def ask(self, verb: Verb[..., Any], values: Mapping[str, Any]) -> Any:
         """Send the verb with its arguments by name; returns what the cluster answers."""
-        address = verb.address
-        path, left = address.path, dict(values)
-        for name in verb.parameters:
-            if f"{{{name}}}" in path:
-                value = left.pop(name, None)
-                path = path.replace(f"/{{{name}}}", "" if value is None else f"/{value}")
-        body = {address.fields.get(name, name): value for name, value in left.items()}
         try:
-            return ControlClient(self._url).request(address.method, path, body)
+            return control_client(self._url, self._token).request(*verb.request(values))
         except ControlError as error:
             raise click.ClickException(str(error)) from error
 
@@ -78,19 +76,12 @@ class _Ctl:
 
 
 @click.group("ctl")
-@click.option(
-    "--control",
-    "url",
-    envvar="BROKER_SIM_CONTROL",
-    required=True,
-    metavar="URL",
-    help='What `broker-sim run` has printed as "control"; or set BROKER_SIM_CONTROL.',
-)
+@control_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables.")
 @click.pass_context
-def command(ctx: click.Context, url: str, *, as_json: bool) -> None:
+def command(ctx: click.Context, url: str | None, token: str | None, *, as_json: bool) -> None:
     """Control and inspect a running cluster."""
-    ctx.obj = _Ctl(url, as_json)
+    ctx.obj = _Ctl(url, token, as_json)
 
 
 class _VerbCommand(click.Command):
@@ -98,7 +89,7 @@ class _VerbCommand(click.Command):
 
     def __init__(self, verb: Verb[..., Any]) -> None:
         self._verb = verb
-        self._repeated, parameters = _parameters(verb)
+        self._repeated, self._nullable, parameters = _parameters(verb)
         super().__init__(
             verb.word,
             params=parameters,
@@ -107,16 +98,36 @@ class _VerbCommand(click.Command):
         )
 
     def _run(self, ctl: _Ctl, /, **values: Any) -> None:
-        given = {name: value for name, value in values.items() if value is not None}
+        nulls = self._take_nulls(values)
+        given = {name: value for name, value in values.items() if value is not None} | nulls
         several = () if self._repeated is None else given.pop(self._repeated)
         for value in several or [None]:
             turn = given if value is None else {**given, str(self._repeated): value}
             ctl.show(ctl.ask(self._verb, turn), partial(print_answer, self._verb.name, turn))
 
+    def _take_nulls(self, values: dict[str, Any]) -> dict[str, None]:
+        """Return the arguments that are null; each nullable one must be given as value or as null."""
+        nulls: dict[str, None] = {}
+        for name in self._nullable:
+            if values.pop(_null_of(name)):
+                nulls[name] = None
+            if (values[name] is None) is not (name in nulls):
+                option = _null_of(name).replace("_", "-")
+                raise click.UsageError(f"give either {name.upper()} or --{option}")
+        return nulls
 
-def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[click.Parameter]]:
-    """Return the parameters, and which of them may be given several times."""
+
+def _null_of(name: str) -> str:
+    """Return the name of the flag that stands for null as the value of a required parameter."""
+    return f"null_{name}"
+
+
+def _parameters(
+    verb: Verb[..., Any],
+) -> tuple[str | None, list[str], list[click.Parameter]]:
+    """Return which parameter may be given several times, which may be null, and all of them."""
     repeated: str | None = None
+    nullable: list[str] = []
     parameters: list[click.Parameter] = []
     for name, parameter in verb.parameters.items():
         kind = verb.annotation(name).removesuffix(" | None")
@@ -124,7 +135,7 @@ def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[click.Parameter]
         option = f"--{name.replace('_', '-')}"
         if kind == "Fault":
             parameters += [click.Argument(["api"]), *FAULT_OPTIONS]
-        elif name == "broker_id" or f"{{{name}}}" in verb.address.path:
+        elif kind == "int" and f"{{{name}}}" in verb.address.path:
             repeated = name
             metavar = "BROKER..." if name == "broker_id" else f"[{name.upper()}...]"
             parameters.append(
@@ -142,14 +153,19 @@ def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[click.Parameter]
                     metavar="KEY=VALUE",
                 )
             )
-        elif kind in {"int", "str"}:
-            click_type = int if kind == "int" else str
-            parameters.append(
-                click.Argument([name], type=click_type)
-                if required
-                else click.Option([option], type=click_type)
-            )
-    return repeated, parameters
+        elif kind in _TYPES:
+            click_type = _TYPES[kind]
+            may_be_null = verb.annotation(name).endswith(" | None")
+            if not required:
+                parameters.append(click.Option([option], type=click_type))
+                continue
+            parameters.append(click.Argument([name], type=click_type, required=not may_be_null))
+            if may_be_null:
+                nullable.append(name)
+                flag = f"--null-{name.replace('_', '-')}"
+                what = f"Null in place of {name.upper()}, as in a tombstone."
+                parameters.append(click.Option([flag, _null_of(name)], is_flag=True, help=what))
+    return repeated, nullable, parameters
 
 
 def _as_configs(

@@ -1,33 +1,70 @@
-"""Where the cluster's log events go: one line each on stderr, from a level on."""
+"""Where the log of a command goes: one line for each record on stderr, from a level on."""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.event_log import configure_at_first_event
+from broker_sim.runtime.event_log import EVENT_ATTRIBUTE
 
-__all__ = ["LEVELS", "configure_logs"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["FORMATS", "LEVELS", "logs_on_stderr"]
 
 LEVELS = ("debug", "info", "warning", "error")
+FORMATS = ("console", "json")
 
 
-def configure_logs(level: str) -> None:
-    """Send events of `level` and above to stderr; in colour if that is a terminal."""
-    # For the log records of asyncio and aiohttp.
-    logging.basicConfig(level=level.upper(), stream=sys.stderr, format="%(levelname)s %(message)s")
-    configure_at_first_event(lambda: _configure_structlog(level))
+@contextmanager
+def logs_on_stderr(level: str, log_format: str = "console") -> Iterator[None]:
+    """Send records of `level` and above to stderr meanwhile, those of asyncio and aiohttp too."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_StructlogFormatter(as_json=log_format == "json"))
+    root = logging.getLogger()
+    previous = root.level
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        root.setLevel(previous)
+        root.removeHandler(handler)
 
 
-def _configure_structlog(level: str) -> None:
-    import structlog  # noqa: PLC0415 - see event_log
+class _StructlogFormatter(logging.Formatter):
+    """Formats records by structlog's renderers, imported with the first record: they are slow."""
 
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper("iso"),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    def __init__(self, *, as_json: bool) -> None:
+        super().__init__()
+        self._as_json = as_json
+
+    @cached_property
+    def _render(self) -> Callable[..., Any]:
+        import structlog  # noqa: PLC0415 - see above
+
+        if self._as_json:
+            return structlog.processors.JSONRenderer(default=str)
+        return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), sort_keys=False)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line; a traceback follows on the console, and is a value in JSON."""
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        event = {
+            "timestamp": moment.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            **getattr(record, EVENT_ATTRIBUTE, {"event": record.getMessage()}),
+        }
+        if record.exc_info:
+            event["exception"] = self.formatException(record.exc_info)
+        try:
+            return str(self._render(None, record.levelname.lower(), event))
+        except (ImportError, OSError, AttributeError):
+            # No file can be opened, so structlog cannot be imported now: a line without its looks.
+            return json.dumps(event, default=str)

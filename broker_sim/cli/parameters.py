@@ -1,26 +1,63 @@
-"""The text forms of what options take: `KEY=VALUE` and `NAME:PARTITIONS:RF:KEY=VALUE`."""
+"""What options have in common: the text forms of what they take, and where the cluster is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from broker_sim.cluster.topic_text import parse_topic
+from broker_sim.control.client import TOKEN_VARIABLE, ControlClient
+from broker_sim.runtime.memory import parse_memory_limit
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["TopicText", "parse_configs", "parse_topics"]
+    from broker_sim.cluster.topic_text import TopicText
 
-BROKER_DEFAULT = -1
+__all__ = [
+    "control_client",
+    "control_options",
+    "parse_configs",
+    "parse_memory",
+    "parse_topics",
+]
+
+CONTROL_VARIABLE = "BROKER_SIM_CONTROL"
+Command = TypeVar("Command", bound="Callable[..., object]")
 
 
-class TopicText(NamedTuple):
-    """A topic as asked for; -1 stands for the brokers' default."""
+def control_options(command: Command) -> Command:
+    """Add the options that say where the control port is: parameters `url` and `token`."""
+    for option in (
+        click.option(
+            "--token",
+            envvar=TOKEN_VARIABLE,
+            metavar="TOKEN",
+            help=f"What `broker-sim run` was given as --control-token; or set {TOKEN_VARIABLE}.",
+        ),
+        # Not a required option: click would want it for `ctl SUBCOMMAND --help` too.
+        click.option(
+            "--control",
+            "url",
+            envvar=CONTROL_VARIABLE,
+            metavar="URL",
+            help=f'What `broker-sim run` has printed as "control"; or set {CONTROL_VARIABLE}.',
+        ),
+    ):
+        command = option(command)
+    return command
 
-    name: str
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, str]
+
+def control_client(url: str | None, token: str | None) -> ControlClient:
+    """Return a client of the control port. Raises UsageError without an address, else ControlError."""
+    if not url:
+        raise click.UsageError(
+            f"which cluster? Give --control URL or set {CONTROL_VARIABLE}: `broker-sim run` prints "
+            'the address as "control"',
+            click.get_current_context(),
+        )
+    return ControlClient(url, token)
 
 
 def parse_topics(
@@ -30,14 +67,9 @@ def parse_topics(
     topics = []
     for text in texts:
         try:
-            topics.append(_parse_topic(text))
-        except ValueError:
-            raise click.BadParameter(
-                f"{text!r} is not NAME:PARTITIONS:RF:KEY=VALUE, for example "
-                "orders:3:3:min.insync.replicas=2",
-                ctx,
-                param,
-            ) from None
+            topics.append(parse_topic(text))
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx, param) from None
     return topics
 
 
@@ -56,29 +88,11 @@ def parse_configs(
     return configs
 
 
-def _parse_topic(text: str) -> TopicText:
-    name, *rest = text.split(":")
-    numbers = [BROKER_DEFAULT, BROKER_DEFAULT]
-    for index in range(2):
-        if not rest or "=" in rest[0]:
-            break
-        number = rest.pop(0)
-        if number:
-            numbers[index] = int(number)
-    return TopicText(name, numbers[0], numbers[1], _parse_topic_configs(rest))
-
-
-def _parse_topic_configs(texts: Sequence[str]) -> dict[str, str]:
-    """Return the configurations; a text without `=` belongs to the value before it."""
-    configs: dict[str, str] = {}
-    key = ""
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if equals and name:
-            key = name
-            configs[key] = value
-        elif key:
-            configs[key] += f":{text}"
-        else:
-            raise ValueError(text)
-    return configs
+def parse_memory(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Return the bytes of a size such as `512MB`. A callback of click's options."""
+    if text is None:
+        return None
+    try:
+        return parse_memory_limit(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None

@@ -13,28 +13,38 @@ import os
 import random
 import signal
 import sys
+import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from broker_sim.cli.logs import LEVELS, configure_logs
-from broker_sim.cli.parameters import TopicText, parse_configs, parse_topics
+from broker_sim import compiled
+from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
+from broker_sim.cli.parameters import parse_configs, parse_memory, parse_topics
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.cluster import new_event_loop
 from broker_sim.cluster.trace_topic import TraceTopic
+from broker_sim.control.client import TOKEN_VARIABLE
 from broker_sim.control.server import ControlServer
 from broker_sim.errors import ApiError, ConfigError
 from broker_sim.protocol.release import releases
+from broker_sim.runtime.sockets import LIMIT_ADVICE, OPEN_FILES_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from broker_sim.cluster.topic_text import TopicText
     from broker_sim.trace import Trace
 
 __all__ = ["command"]
 
 LAST_PORT = 65535
+STDIN = 0
+STDIN_BYTES = 4096
+GC_THRESHOLDS = (20_000, 10, 100)
+"""A full collection stops a broker with hundreds of topics for 40 ms, and answers at a timeout wait for
+it. The objects of the start are never collected, and later ones hardly ever form cycles, so it may be rare."""
 
 
 class _Options(NamedTuple):
@@ -48,16 +58,24 @@ class _Options(NamedTuple):
     configs: Mapping[str, str]
     control_host: str
     control_port: int
+    control_names: Sequence[str]
+    control_token: str | None
     trace_path: str | None
     trace_topic: str | None
     as_version: str
     seed: int | None
+    memory_limit: int | None
+    until_stdin_closes: bool
 
 
 @click.command("run")
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where the brokers listen.")
-@click.option("--advertised-host", help="The host that clients are told, if it is not --host.")
+@click.option(
+    "--advertised-host",
+    envvar="BROKER_SIM_ADVERTISED_HOST",
+    help="The host that clients are told, if it is not --host; or set BROKER_SIM_ADVERTISED_HOST.",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, LAST_PORT),
@@ -106,6 +124,19 @@ class _Options(NamedTuple):
     help="Who can reach it can kill brokers: leave it on loopback, except in a container.",
 )
 @click.option(
+    "--control-name",
+    "control_names",
+    multiple=True,
+    metavar="HOST",
+    help="Another name by which the control port may be called; loopback and --control-host always may.",
+)
+@click.option(
+    "--control-token",
+    envvar=TOKEN_VARIABLE,
+    metavar="TOKEN",
+    help=f"What requests to the control port must bring; or set {TOKEN_VARIABLE}.",
+)
+@click.option(
     "--as-version",
     type=click.Choice(tuple(releases())),
     default=tuple(releases())[-1],
@@ -113,24 +144,61 @@ class _Options(NamedTuple):
     help="The Kafka release whose API versions are advertised and served.",
 )
 @click.option("--seed", type=int, help="Makes ids and random choices the same every time.")
-@click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True)
-def command(*, log_level: str, **options: Any) -> None:
+@click.option(
+    "--memory-limit",
+    callback=parse_memory,
+    metavar="SIZE",
+    help="How much all logs may keep in memory, such as 512MB or 2GB; half of the machine's unless "
+    "given. Records beyond it are refused.",
+)
+@click.option(
+    "--until-stdin-closes",
+    is_flag=True,
+    help="Stop at the end of stdin too: a program that starts this with a pipe leaves nothing behind, "
+    "however it ends.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="warning",
+    show_default=True,
+    help="info says what Kafka's own log would: brokers, leaders, ISRs, topics.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="console",
+    show_default=True,
+    help="How the lines on stderr look.",
+)
+def command(*, log_level: str, log_format: str, **options: Any) -> None:
     """Start a cluster and serve until SIGINT or SIGTERM.
 
-    Prints {"bootstrap_servers", "control", "pid"} as one line of JSON when it is ready.
+    Prints {"bootstrap_servers", "control", "build", "pid", "memory_limit_bytes"} as one line of JSON
+    when it is ready; build is native or pure.
     """
     if options["port"] + options["brokers"] > LAST_PORT + 1:
         raise click.UsageError(f"--port {options['port']} leaves no ports for all brokers")
-    configure_logs(log_level)
+    if sys.stdout is None:
+        raise click.ClickException(
+            "stdout is closed, and the ready line goes there; redirect it: broker-sim run >ready.json"
+        )
     try:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        with (
+            logs_on_stderr(log_level, log_format),
+            asyncio.Runner(loop_factory=new_event_loop) as runner,
+        ):
             runner.run(_run(_Options(**options)))
     except (ConfigError, ApiError) as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         reason = error.strerror or str(error)
-        if error.filename is not None:
+        if isinstance(error, BrokenPipeError):
+            reason = "nobody reads stdout, where the ready line goes; redirect it into a file"
+        elif error.filename is not None:
             reason = f"cannot write {error.filename}: {reason}"
+        if error.errno in OPEN_FILES_ERRORS and LIMIT_ADVICE not in reason:
+            reason = f"{reason}; {LIMIT_ADVICE}, or take fewer brokers"
         raise click.ClickException(reason) from error
 
 
@@ -139,12 +207,19 @@ async def _run(options: _Options) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
+    if options.until_stdin_closes:
+        _watch_stdin(loop, stopped)
     async with contextlib.AsyncExitStack() as stack:
         trace_topic = TraceTopic(options.trace_topic) if options.trace_topic else None
         trace = _open_trace(options.trace_path, trace_topic, options.seed)
         if trace is not None:
             stack.enter_context(trace)
-        control = ControlServer(options.control_port, options.control_host)
+        control = ControlServer(
+            options.control_port,
+            options.control_host,
+            names=options.control_names,
+            token=options.control_token,
+        )
         cluster = AsyncCluster(
             options.brokers,
             configs=options.configs,
@@ -155,6 +230,7 @@ async def _run(options: _Options) -> None:
             trace=trace,
             control=control,
             as_version=options.as_version,
+            memory_limit=options.memory_limit,
         )
         await stack.enter_async_context(cluster)
         for topic in options.topics:
@@ -163,10 +239,26 @@ async def _run(options: _Options) -> None:
             trace_topic.open(cluster.nodes)
         _print_ready(cluster)
         gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
         # Not with the first event: the import would disturb what a user measures then.
-        await asyncio.to_thread(import_module, "structlog")
+        # At the limit of open files it fails, and the next event tries again.
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(import_module, "structlog")
         await stopped.wait()
+
+
+def _watch_stdin(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
+    """Set `stopped` at the end of stdin, whatever stdin is: event loops refuse regular files."""
+
+    def read_to_the_end() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(STDIN, STDIN_BYTES):
+                pass
+        with contextlib.suppress(RuntimeError):  # the loop is closed: it has stopped already
+            loop.call_soon_threadsafe(stopped.set)
+
+    threading.Thread(target=read_to_the_end, name="stdin", daemon=True).start()
 
 
 def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) -> Trace | None:
@@ -187,7 +279,9 @@ def _print_ready(cluster: AsyncCluster) -> None:
     ready = {
         "bootstrap_servers": cluster.bootstrap_servers,
         "control": cluster.control_url,
+        "build": "native" if compiled else "pure",
         "pid": os.getpid(),
+        "memory_limit_bytes": cluster.nodes.memory.limit_bytes,
     }
     sys.stdout.write(f"{json.dumps(ready)}\n")
     sys.stdout.flush()

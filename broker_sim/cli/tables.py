@@ -11,19 +11,36 @@ from rich.table import Table
 __all__ = ["print_purgatory", "print_status"]
 
 NO_LEADER = -1
+KILOBYTE = 1024
+TEN = 10
 STATE_STYLES = {"running": "green", "paused": "yellow", "dead": "red"}
 
 
+LONG = ("address", "api", "effect", "end offsets", "ISR", "keys", "operation", "topic", "where")
+"""Columns that are folded into several lines where the terminal is narrow; the others are not."""
+
+
 def _table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", no_wrap=True)
+        table.add_column(
+            column,
+            justify="right" if column in right else "left",
+            no_wrap=column not in LONG,
+            overflow="fold",
+        )
     return table
 
 
 def print_status(status: dict[str, Any]) -> None:
-    """Print brokers, partitions, and links with faults."""
+    """Print the memory, brokers, partitions, faults, and links with faults."""
     console = Console()
+    memory = status["memory"]
+    console.print(
+        f"memory: {_size(memory['used_bytes'])} of at most {_size(memory['limit_bytes'])}\n"
+    )
     brokers = _table("brokers", "id", "address", "state", "fenced", "clients cut off")
     for broker in status["brokers"]:
         state = broker["state"]
@@ -47,12 +64,45 @@ def print_status(status: dict[str, Any]) -> None:
         console.print(links)
 
 
+def _size(size_bytes: int) -> str:
+    """Return a size as `--memory-limit` reads it, rounded."""
+    size, units = float(size_bytes), ["bytes", "KB", "MB", "GB", "TB"]
+    while size >= KILOBYTE and len(units) > 1:
+        size /= KILOBYTE
+        units.pop(0)
+    digits = 1 if size % 1 and size < TEN else 0
+    return f"{size:.{digits}f} {units[0]}"
+
+
 def _faults(faults: list[dict[str, Any]]) -> Table:
-    columns = ("id", "api", "broker", "topic", "partition", "error", "lose", "delay_ms", "count")
-    table = _table("injected faults", *columns)
+    table = _table("injected faults", "id", "api", "where", "effect", "count", "hits")
     for fault in faults:
-        table.add_row(*("" if fault[column] is None else str(fault[column]) for column in columns))
+        table.add_row(
+            str(fault["id"]),
+            fault["api"],
+            _fault_place(fault),
+            _fault_effect(fault),
+            "" if fault["count"] is None else str(fault["count"]),
+            str(fault["hits"]),
+        )
     return table
+
+
+def _fault_place(fault: dict[str, Any]) -> str:
+    place = [] if fault["broker"] is None else [f"broker {fault['broker']}"]
+    if fault["topic"] is not None:
+        number = "" if fault["partition"] is None else f"-{fault['partition']}"
+        place.append(f"{fault['topic']}{number}")
+    return ", ".join(place) or "everywhere"
+
+
+def _fault_effect(fault: dict[str, Any]) -> str:
+    effects = [fault["error"]] if fault["error"] else []
+    if fault["lose"]:
+        effects.append(f"lose {fault['lose']}")
+    if fault["delay_ms"]:
+        effects.append(f"delay {fault['delay_ms']} ms")
+    return ", ".join(effects)
 
 
 def _partitions(topics: list[dict[str, Any]]) -> Table:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 from rich.live import Live
 
+from broker_sim.cli.parameters import control_client, control_options
 from broker_sim.cli.top_view import render
-from broker_sim.control.client import ControlClient, ControlError
+from broker_sim.control.client import ControlError
 from purgatory import SystemClock
 
 if TYPE_CHECKING:
@@ -26,14 +27,7 @@ MS_PER_SECOND = 1_000
 
 
 @click.command("top")
-@click.option(
-    "--control",
-    "url",
-    envvar="BROKER_SIM_CONTROL",
-    required=True,
-    metavar="URL",
-    help='What `broker-sim run` has printed as "control"; or set BROKER_SIM_CONTROL.',
-)
+@control_options
 @click.option(
     "--interval",
     "interval_s",
@@ -47,10 +41,10 @@ MS_PER_SECOND = 1_000
     type=click.IntRange(min=1),
     help="End after this many updates; by default at ctrl-C.",
 )
-def command(url: str, interval_s: float, count: int | None) -> None:
+def command(url: str | None, token: str | None, interval_s: float, count: int | None) -> None:
     """Watch what is parked, completed and expired, the wheels, and the hottest keys."""
     try:
-        client = ControlClient(url)
+        client = control_client(url, token)
         with contextlib.suppress(KeyboardInterrupt):
             watch(
                 lambda: client.get("/purgatory"),

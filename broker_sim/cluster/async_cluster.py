@@ -9,18 +9,29 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
+from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Self
 
+from broker_sim.cluster.arguments import (
+    broker_configs_by_id,
+    check_control,
+    check_hosts,
+    check_ports,
+    check_trace,
+)
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
-from broker_sim.cluster.verbs import Verbs
-from broker_sim.config import BrokerConfig
+from broker_sim.cluster.topic_text import parse_topic
+from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.control.verb import AsyncFace
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.protocol.release import find_release
+from broker_sim.runtime.argument_names import names_checked
+from broker_sim.runtime.memory import parse_memory_limit
 from broker_sim.runtime.purgatories import PurgatoryFactory
 from broker_sim.runtime.scheduler import LoopScheduler
+from broker_sim.runtime.sockets import address_text, bare_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,54 +43,62 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncCluster"]
 
-WAIT_LIMIT_S = 60
-"""More than a killed broker needs to come back: its old session ends after 9 s unless configured."""
-
 
 class AsyncCluster(Verbs, AsyncFace):
     """Brokers 1 to `brokers` on one event loop, to be used with `async with`.
 
-    `configs` are Kafka's broker configurations by name for all brokers, `broker_configs` those of
-    single ones. Brokers listen on `host` and on `ports`, one for each (any free ones unless given);
-    clients are told `advertised_host` where it is not `host`. `seed` makes ids and random choices
-    the same every time. `trace` gets the life of every delayed operation; close it after the
-    cluster. `control` serves the control port: True on any free port, a number on that port, or by a
-    `ControlServer` that exists already. `as_version` is the Kafka release, such as "3.7", whose API
-    versions are advertised; None is the newest one.
+    `topics` are created when the cluster is opened; each is `NAME:PARTITIONS:RF:KEY=VALUE`, where all
+    but the name may be left out. `configs` are Kafka's broker configurations by name for all brokers,
+    `broker_configs` those of single ones; values are texts, numbers or booleans. Brokers listen on
+    `host` and on `ports`, one for each (any free ones unless given); clients are told
+    `advertised_host` where it is not `host`. `seed` makes ids and random choices the same every time.
+    `trace` gets the life of every delayed operation: the path of a file, which ends with the cluster,
+    or a `Trace`, which its owner closes after it. `control` serves the control port: True on any free
+    port, a number on that port, or by a `ControlServer` that exists already; with `control_token` only
+    requests that bring the token are answered. `as_version` is the Kafka release, such as "3.7", whose
+    API versions are advertised; None is the newest one. `memory_limit` bounds what the logs of all
+    brokers keep in memory, in bytes or as "512MB"; None is half of the machine's. At the bound clients'
+    records are refused with KAFKA_STORAGE_ERROR.
 
-    Raises ConfigError for a bad configuration, ValueError for other bad arguments, and OSError for a
-    port in use when the cluster is opened. Thread rule: use it on its event loop's thread only.
+    Raises ConfigError, which is a ValueError, TypeError and UnknownBrokerError for bad arguments; when
+    the cluster is opened, OSError for a port in use or a trace that cannot be written, and ApiError for
+    a topic that Kafka refuses. Thread rule: use it on its event loop's thread only.
     """
 
+    @names_checked
     def __init__(
         self,
         brokers: int = 3,
         *,
+        topics: Sequence[str] = (),
         configs: Mapping[str, GivenValue] | None = None,
         broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None,
         host: str = "127.0.0.1",
         advertised_host: str | None = None,
         ports: Sequence[int] | None = None,
         seed: int | None = None,
-        trace: Trace | None = None,
+        trace: Trace | str | Path | None = None,
         control: bool | int | ControlServer = False,
+        control_token: str | None = None,
         as_version: str | None = None,
+        memory_limit: int | str | None = None,
     ) -> None:
-        if brokers < 1:
-            raise ValueError(f"a cluster needs at least one broker, not {brokers}")
-        if ports is not None and len(ports) != brokers:
-            raise ValueError(f"{brokers} brokers need {brokers} ports, not {len(ports)}")
-        self._host = host
-        self._advertised_host = advertised_host or host
-        self._configs = {
-            broker_id: BrokerConfig.from_mapping(
-                {**(configs or {}), **(broker_configs or {}).get(broker_id, {})}
-            )
-            for broker_id in range(1, brokers + 1)
-        }
+        self._configs = broker_configs_by_id(brokers, configs, broker_configs)
+        check_hosts(host, advertised_host)
+        check_ports(brokers, ports)
+        host, advertised_host = bare_host(host), bare_host(advertised_host or host)
+        if isinstance(topics, str):
+            raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
+        self._topics = [parse_topic(topic) for topic in topics]
+        self._advertised_host = advertised_host
         self._rng = random.Random(seed)
         self._as_version = None if as_version is None else find_release(as_version).name
+        check_control(control, control_token)
+        self._memory_limit_bytes = (
+            None if memory_limit is None else parse_memory_limit(memory_limit)
+        )
         self._wanted_control = control
+        self._control_token = control_token
         self._control: ControlServer | None = None
         self._nodes: Nodes | None = None
         self._was_opened = False
@@ -88,7 +107,13 @@ class AsyncCluster(Verbs, AsyncFace):
         self.listeners = Listeners(
             host, dict(enumerate(ports or [0] * brokers, 1)), self._changed.set
         )
-        self.observers: list[ObserverFactory] = [] if trace is None else [trace]
+        check_trace(trace)
+        self._trace_path = trace if isinstance(trace, str | Path) else None
+        self._trace_run_id = random.Random(seed).randbytes(8).hex()
+        self._own_trace: Trace | None = None
+        self.observers: list[ObserverFactory] = (
+            [] if trace is None or isinstance(trace, str | Path) else [trace]
+        )
         """What observes the purgatories; add to it before `open`."""
         self.latency_ms: Callable[[int, int], int] | None = None
         """How long a message takes from one node to another; set it before `open`."""
@@ -115,6 +140,11 @@ class AsyncCluster(Verbs, AsyncFace):
         return self
 
     async def _open(self) -> None:
+        if self._trace_path is not None:
+            from broker_sim.trace import Trace  # noqa: PLC0415 - rarely used
+
+            self._own_trace = Trace(self._trace_path, run_id=self._trace_run_id)
+            self.observers.append(self._own_trace)
         for broker_id in self._configs:
             self.listeners.bind(broker_id)
         self._nodes = Nodes(
@@ -128,19 +158,27 @@ class AsyncCluster(Verbs, AsyncFace):
             rng=self._rng,
             make_purgatory=PurgatoryFactory(scheduler, self.observers),
             latency_ms=self.latency_ms,
-            on_image=self._on_image,
+            on_change=self._on_change,
             as_version=self._as_version,
+            memory_limit_bytes=self._memory_limit_bytes,
         )
         for broker_id in self._configs:
             self.listeners.serve(self._nodes.start(broker_id))
-        await self._until(lambda: self._is_ready, "the brokers to start")
+        await self._until_ready("the brokers to start")
+        await self._create_own_topics()
         if self._wanted_control is not False:
-            self._control = _control_server(self._wanted_control)
+            self._control = _control_server(self._wanted_control, self._control_token)
             self._control.serve(self)
 
-    @property
-    def _is_ready(self) -> bool:
-        return self.nodes.is_ready and all(map(self.listeners.is_accepting, self._configs))
+    async def _until_ready(self, what: str) -> None:
+        await self._until(
+            lambda: self.nodes.is_ready and all(map(self.listeners.is_accepting, self._configs)),
+            what,
+        )
+
+    async def _create_own_topics(self) -> None:
+        for topic in self._topics:
+            await self.create_topic(*topic)
 
     async def close(self) -> None:
         """Stop all brokers and close their ports; does nothing the second time."""
@@ -151,6 +189,9 @@ class AsyncCluster(Verbs, AsyncFace):
         if nodes is not None:
             nodes.shutdown()
         self.listeners.close_all()
+        trace, self._own_trace = self._own_trace, None
+        if trace is not None:
+            trace.close()
         await asyncio.sleep(0)
 
     async def __aenter__(self) -> Self:
@@ -159,8 +200,8 @@ class AsyncCluster(Verbs, AsyncFace):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _on_image(self) -> None:
-        self.listeners.on_image()
+    def _on_change(self) -> None:
+        self.listeners.open_serving()
         self._changed.set()
 
     async def _stop(self, broker_id: int) -> None:
@@ -169,15 +210,17 @@ class AsyncCluster(Verbs, AsyncFace):
         await stopped.wait()
         self.listeners.close(broker_id)
 
-    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+    async def _until(
+        self, condition: Callable[[], bool], what: str, limit_s: float = WAIT_LIMIT_S
+    ) -> None:
         try:
-            async with asyncio.timeout(WAIT_LIMIT_S):
+            async with asyncio.timeout(limit_s):
                 while not condition():
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
             raise ClusterTimeoutError(
-                f"waited {WAIT_LIMIT_S} s for {what}; look at the cluster's status"
+                f"waited {limit_s:g} s for {what}; look at the cluster's status"
             ) from None
 
     # -- addresses --------------------------------------------------------------------------------
@@ -186,13 +229,15 @@ class AsyncCluster(Verbs, AsyncFace):
     def nodes(self) -> Nodes:
         """The nodes; raises WrongStateError before `open` and after `close`."""
         if self._nodes is None:
-            raise WrongStateError("the cluster does not run; use it as a context manager")
+            raise WrongStateError(
+                "the cluster does not run; use it as a context manager, or call open() first"
+            )
         return self._nodes
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port` of every broker, with commas between them."""
-        return ",".join(f"{self._advertised_host}:{port}" for port in self.listeners.ports.values())
+        """`host:port` of every broker, with commas between them. WrongStateError before `open`."""
+        return ",".join(address_text(*node.address) for node in self.nodes.nodes.values())
 
     @property
     def control_url(self) -> str | None:
@@ -204,9 +249,9 @@ class AsyncCluster(Verbs, AsyncFace):
         return self.nodes.node(broker_id).address
 
 
-def _control_server(wanted: bool | int | ControlServer) -> ControlServer:
+def _control_server(wanted: bool | int | ControlServer, token: str | None) -> ControlServer:
     from broker_sim.control.server import ControlServer  # noqa: PLC0415 - rarely used
 
     if isinstance(wanted, ControlServer):
         return wanted
-    return ControlServer(0 if wanted is True else wanted)
+    return ControlServer(0 if wanted is True else wanted, token=token)

@@ -38,10 +38,8 @@ def same_parameters(
 class Cluster(Verbs, BlockingFace):
     """An `AsyncCluster` in a thread of its own; takes the same arguments, has the same verbs.
 
-        with Cluster(brokers=3) as cluster:
-            producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
-
-    A verb that waits returns when the wait is over. Thread rule: any thread may call anything.
+    `with Cluster(brokers=3) as cluster:` opens and closes it; clients connect to
+    `cluster.bootstrap_servers`. A verb that waits returns when the wait is over. Thread rule: any thread may call anything.
     """
 
     @same_parameters(AsyncCluster.__init__)
@@ -101,7 +99,9 @@ class Cluster(Verbs, BlockingFace):
         """Run the coroutine on the cluster's thread; an interrupt of the wait cancels it."""
         if self._loop is None:
             coroutine.close()
-            raise WrongStateError("the cluster does not run; use it as a context manager")
+            raise WrongStateError(
+                "the cluster does not run; use it as a context manager, or call open() first"
+            )
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -113,7 +113,7 @@ class Cluster(Verbs, BlockingFace):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port` of every broker, with commas between them."""
+        """`host:port` of every broker, with commas between them. WrongStateError before `open`."""
         return self._cluster.bootstrap_servers
 
     @property

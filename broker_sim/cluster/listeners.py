@@ -1,6 +1,7 @@
-"""The brokers' listening sockets: bound at the start, opened when a broker has metadata.
+"""The brokers' listening sockets: bound at the start, opened when a broker is unfenced.
 
-A broker refuses clients until it has caught up with the metadata, as Kafka's does.
+Until then connections are refused, as Kafka does: its acceptors are the last that `BrokerServer.startup`
+starts.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Listeners:
         self._host = host
         self._on_accepting = on_accepting
         self._servers: dict[int, SocketServer] = {}
-        self._without_metadata: dict[int, Broker] = {}
+        self._starting: dict[int, Broker] = {}
         self._openings: dict[int, asyncio.Task[None]] = {}
         self.ports = dict(ports)
 
@@ -42,15 +43,15 @@ class Listeners:
         self.ports[broker_id] = server.port
 
     def serve(self, broker: Broker) -> None:
-        """Accept the broker's clients as soon as it has metadata; returns at once."""
-        self._without_metadata[broker.broker_id] = broker
+        """Accept the broker's clients as soon as it is unfenced; returns at once."""
+        self._starting[broker.broker_id] = broker
 
-    def on_image(self) -> None:
-        """Open the sockets of brokers that have caught up; call it after new metadata."""
-        caught_up = [each for each in self._without_metadata.values() if each.has_caught_up]
-        for broker in caught_up:
+    def open_serving(self) -> None:
+        """Open the sockets of the brokers that accept connections by now."""
+        serving = [each for each in self._starting.values() if each.is_serving]
+        for broker in serving:
             broker_id = broker.broker_id
-            del self._without_metadata[broker_id]
+            del self._starting[broker_id]
             self._openings[broker_id] = asyncio.get_running_loop().create_task(self._open(broker))
 
     async def _open(self, broker: Broker) -> None:
@@ -78,7 +79,7 @@ class Listeners:
         opening = self._openings.pop(broker_id, None)
         if opening is not None:
             opening.cancel()
-        self._without_metadata.pop(broker_id, None)
+        self._starting.pop(broker_id, None)
         server = self._servers.pop(broker_id, None)
         if server is not None:
             server.close()

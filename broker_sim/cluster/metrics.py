@@ -6,9 +6,11 @@ endpoint of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import MissingExtraError
+from broker_sim.group.group import CLASSIC, CONSUMER
 from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
@@ -24,7 +26,12 @@ __all__ = ["metrics_text"]
 
 PURGATORY = "kafka_server_delayedoperationpurgatory"
 REPLICA_MANAGER = "kafka_server_replicamanager"
+FETCH_SESSIONS = "kafka_server_fetchsessioncache"
 CONTROLLER = "kafka_controller_kafkacontroller"
+GROUP_METADATA = "kafka_coordinator_group_groupmetadatamanager"
+GROUP_COORDINATOR = "kafka_server_group_coordinator_metrics"
+
+CLASSIC_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 
 
 def metrics_text(nodes: Nodes) -> str:
@@ -41,11 +48,25 @@ def metrics_text(nodes: Nodes) -> str:
         def collect(self) -> Iterator[Metric]:
             yield from _purgatory_families(nodes)
             yield from _replica_families(nodes)
+            yield from _fetch_session_families(nodes)
+            yield from _group_families(nodes)
             yield from _controller_families(nodes)
+            yield from _memory_families(nodes)
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(NodesCollector())
     return generate_latest(registry).decode()
+
+
+def _memory_families(nodes: Nodes) -> Iterator[Metric]:
+    figures = {
+        "used": ("What the logs of all brokers keep in memory.", nodes.memory.used_bytes),
+        "limit": ("Where clients' records are refused.", nodes.memory.limit_bytes),
+    }
+    for name, (text, value) in figures.items():
+        family = _gauge(f"broker_sim_memory_{name}_bytes", text)
+        family.add_metric((), value)
+        yield family
 
 
 def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
@@ -118,6 +139,30 @@ def _isr_families(nodes: Nodes) -> Iterator[Metric]:
     yield from families.values()
 
 
+def _fetch_session_families(nodes: Nodes) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    sessions = _gauge(f"{FETCH_SESSIONS}_numincrementalfetchsessions", "Fetch sessions.", "broker")
+    partitions = _gauge(
+        f"{FETCH_SESSIONS}_numincrementalfetchpartitionscached",
+        "Partitions of all fetch sessions.",
+        "broker",
+    )
+    evictions = CounterMetricFamily(
+        f"{FETCH_SESSIONS}_incrementalfetchsessionevictions",
+        "Fetch sessions that made room for others.",
+        labels=("broker",),
+    )
+    for broker_id, broker in nodes.brokers.items():
+        cache = broker.fetch_manager.cache
+        sessions.add_metric((str(broker_id),), cache.session_count)
+        partitions.add_metric((str(broker_id),), cache.partition_count)
+        evictions.add_metric((str(broker_id),), cache.evictions)
+    yield sessions
+    yield partitions
+    yield evictions
+
+
 def _replica_figures(broker: Broker) -> dict[str, int]:
     led = broker.replica_manager.leader_partitions()
     return {
@@ -127,6 +172,44 @@ def _replica_figures(broker: Broker) -> dict[str, int]:
         "underminisrpartitioncount": sum(p.is_under_min_isr for p in led),
         "atminisrpartitioncount": sum(len(p.isr_state.isr) == p.effective_min_isr for p in led),
     }
+
+
+def _group_families(nodes: Nodes) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    offsets = _gauge(f"{GROUP_METADATA}_numoffsets", "Committed offsets.", "broker")
+    kinds = _gauge(f"{GROUP_COORDINATOR}_group_count", "Groups of a kind.", "protocol", "broker")
+    states = {
+        state: _gauge(
+            f"{GROUP_METADATA}_numgroups{state.lower()}",
+            f"Classic groups in the state {state}.",
+            "broker",
+        )
+        for state in CLASSIC_STATES
+    }
+    counters = {
+        name: CounterMetricFamily(f"{GROUP_COORDINATOR}_{name}", text, labels=("broker",))
+        for name, text in {
+            "offset_commit_count": "Offsets committed.",
+            "offset_deletion_count": "Offsets deleted on request.",
+            "offset_expiration_count": "Offsets expired.",
+        }.items()
+    }
+    for broker_id, broker in nodes.brokers.items():
+        label = str(broker_id)
+        shards = broker.groups.shards()
+        groups = [group for shard in shards for group in shard.groups.values()]
+        offsets.add_metric((label,), sum(shard.offsets.count() for shard in shards))
+        for kind in (CLASSIC, CONSUMER):
+            kinds.add_metric((kind, label), sum(group.group_type == kind for group in groups))
+        in_state = Counter(group.state_name for group in groups if group.group_type == CLASSIC)
+        for state, family in states.items():
+            family.add_metric((label,), in_state[state])
+        counted = broker.groups.environment.counters
+        counts = (counted.offset_commits, counted.offset_deletions, counted.offset_expirations)
+        for counter, count in zip(counters.values(), counts, strict=True):
+            counter.add_metric((label,), count)
+    yield from (offsets, kinds, *states.values(), *counters.values())
 
 
 def _controller_families(nodes: Nodes) -> Iterator[Metric]:

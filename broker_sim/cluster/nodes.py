@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
-from broker_sim.config import BROKER_WITHOUT_EFFECT
+from broker_sim.config import BROKER_CONFIGS, BROKER_WITHOUT_EFFECT
 from broker_sim.controller import Controller, initial_features
-from broker_sim.errors import ApiError, ConfigError, UnknownBrokerError, WrongStateError
+from broker_sim.errors import (
+    ApiError,
+    ConfigError,
+    UnknownBrokerError,
+    UnknownPartitionError,
+    WrongStateError,
+)
 from broker_sim.handlers import ApiTable
 from broker_sim.handlers.faults import FaultInjector
-from broker_sim.log import LogManager
+from broker_sim.log import LogManager, MemoryAccount, ProducerStateManagerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
+from broker_sim.runtime.memory import default_memory_limit, return_freed_memory
 from broker_sim.runtime.process import Handle, Process, ProcessState
+from broker_sim.runtime.wall_clock import MachineClock
 
 if TYPE_CHECKING:
     import random
@@ -29,22 +37,26 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import Scheduler
     from broker_sim.runtime.purgatories import PurgatoryFactory
+    from purgatory import Clock
 
 __all__ = ["Node", "Nodes"]
 
 log = get_logger(__name__)
 
 NO_NODE_ID = -1
+MEMORY_RETURN_MS = 1_000
+"""Freed memory is given back at most so often."""
 
 
 class Node:
-    """What stays of a broker when its process ends: address, configuration and logs."""
+    """What stays of a broker when its process ends: address, configuration, clock and logs."""
 
     __slots__ = (
         "address",
         "broker",
         "broker_id",
         "clients_cut_off",
+        "clock",
         "config",
         "logs",
         "on_stopped",
@@ -52,11 +64,21 @@ class Node:
     )
 
     def __init__(
-        self, broker_id: int, config: BrokerConfig, logs: LogManager, address: tuple[str, int]
+        self,
+        broker_id: int,
+        config: BrokerConfig,
+        clock: Clock,
+        address: tuple[str, int],
+        memory: MemoryAccount,
     ) -> None:
         self.broker_id = broker_id
         self.config = config
-        self.logs = logs
+        self.clock = MachineClock(clock)
+        """Its wall clock gives the times of the logs; everything else goes by the monotonic time."""
+        producers = ProducerStateManagerConfig(
+            config.producer_id_expiration_ms, config.transaction_partition_verification_enable
+        )
+        self.logs = LogManager(self.clock, producers, memory)
         self.address = address
         self.process: Process | None = None
         self.broker: Broker | None = None
@@ -83,26 +105,31 @@ class Nodes:
         rng: random.Random,
         make_purgatory: PurgatoryFactory,
         latency_ms: Callable[[int, int], int] | None = None,
-        on_image: Callable[[], object] = lambda: None,
+        on_change: Callable[[], object] = lambda: None,
         as_version: str | None = None,
+        memory_limit_bytes: int | None = None,
     ) -> None:
         self.scheduler = scheduler
+        self.memory = MemoryAccount(
+            memory_limit_bytes or default_memory_limit(),
+            scheduler.clock,
+            reclaim=self._reclaim_memory,
+            on_freed=self._return_memory_soon,
+        )
+        self._memory_return: Handle | None = None
+        self._log = log.bind(scheduler.clock)
         self.cluster_id = cluster_id
         self.links = Links(scheduler, latency_ms)
         self.faults = FaultInjector()
         self.brokers: dict[int, Broker] = {}
         self.nodes = {
-            broker_id: Node(
-                broker_id,
-                config,
-                LogManager(scheduler.clock, config.producer_id_expiration_ms),
-                addresses[broker_id],
-            )
+            broker_id: Node(broker_id, config, scheduler.clock, addresses[broker_id], self.memory)
             for broker_id, config in _numbered(configs).items()
         }
-        _log_configs_without_effect(configs.values())
+        self._log_configs_without_effect(configs.values())
         self._controller_process = Process("controller", scheduler)
         self.links.attach(CONTROLLER_ID, self._controller_process)
+        self.links.listen(CONTROLLER_ID)
         first_config = next(iter(configs.values()))
         self.controller = Controller(
             scheduler.clock,
@@ -121,7 +148,7 @@ class Nodes:
             make_purgatory=make_purgatory,
             faults=self.faults,
             api_table=ApiTable(as_version),
-            on_image=on_image,
+            on_change=on_change,
         )
         self._tick_handle: Handle | None = None
 
@@ -136,6 +163,21 @@ class Nodes:
     def _schedule_tick(self) -> None:
         delay_ms = max(1, self.controller.next_deadline_ms() - self.scheduler.clock.now_ms())
         self._tick_handle = self._controller_process.call_later(delay_ms, self._tick)
+
+    def _reclaim_memory(self) -> None:
+        """Let running brokers free what they may; the logs of the others are left as they are."""
+        for node in self.nodes.values():
+            if node.state is ProcessState.RUNNING:
+                node.logs.reclaim()
+
+    def _return_memory_soon(self) -> None:
+        """Give freed memory back to the machine, when what uses it still has let go of it."""
+        if self._memory_return is None:
+            self._memory_return = self.scheduler.call_later(MEMORY_RETURN_MS, self._return_memory)
+
+    def _return_memory(self) -> None:
+        self._memory_return = None
+        return_freed_memory()
 
     def node(self, broker_id: int) -> Node:
         """Return the node, or raise `UnknownBrokerError` naming those that there are."""
@@ -179,6 +221,8 @@ class Nodes:
         )
         self.brokers[broker_id] = node.broker
         node.broker.start()
+        # Like its process in Kafka, it reads the metadata log at once, whether it is registered or not.
+        self.links.send(CONTROLLER_ID, broker_id, node.broker.apply_image, self.controller.image)
         return node.broker
 
     def pause(self, broker_id: int) -> None:
@@ -186,12 +230,14 @@ class Nodes:
         process = self.running(broker_id).process
         assert process is not None
         process.pause()
+        self._log.info("broker_paused", broker=broker_id)
 
     def resume(self, broker_id: int) -> None:
         """Let a paused broker continue (SIGCONT)."""
         node = self.node(broker_id)
         if node.process is None or node.state is not ProcessState.PAUSED:
             raise WrongStateError(f"broker {broker_id} is {node.state.value}, not paused")
+        self._log.info("broker_resumed", broker=broker_id)
         node.process.resume()
 
     def stop(self, broker_id: int, on_stopped: Callable[[], object] = lambda: None) -> None:
@@ -214,6 +260,7 @@ class Nodes:
         if node.broker is None or node.state is ProcessState.DEAD:
             raise WrongStateError(f"broker {broker_id} is dead already")
         node.broker.die()
+        self._log.info("broker_killed", broker=broker_id)
         self._remove(node)
 
     def _remove(self, node: Node) -> None:
@@ -233,6 +280,7 @@ class Nodes:
             if other != broker_id:
                 self.links.set_fault(broker_id, other, LinkFault(drop=drop))
                 self.links.set_fault(other, broker_id, LinkFault(drop=drop))
+        self._log.info("broker_isolated" if drop else "broker_rejoined", broker=broker_id)
 
     def set_link(self, source: int, target: int, *, drop: bool, delay_ms: int) -> None:
         """Cut or slow the link from one broker to another, or make it healthy again.
@@ -246,6 +294,7 @@ class Nodes:
         if delay_ms < 0:
             raise ValueError(f"'delay_ms' must be at least 0, not {delay_ms}")
         self.links.set_fault(source, target, LinkFault(drop, delay_ms))
+        self._log.info("link_set", source=source, target=target, drop=drop, delay_ms=delay_ms)
 
     def create_topic(self, wanted: CreatableTopic) -> int:
         """Create a topic at the controller; returns the metadata version that has it.
@@ -255,6 +304,17 @@ class Nodes:
         (result,) = self.controller.create_topics([wanted], validate_only=False)
         if not result.outcome.ok:
             raise ApiError(result.outcome.error_code, result.outcome.error_message or "")
+        return self.controller.image.version
+
+    def delete_topic(self, name: str) -> int:
+        """Delete a topic at the controller; returns the metadata version without it.
+
+        Raises UnknownPartitionError, and ApiError when `delete.topic.enable` is false.
+        """
+        topics = self.controller.image.topics
+        if name not in topics:
+            raise UnknownPartitionError(name, None, topics)
+        self.controller.delete_topics([name])
         return self.controller.image.version
 
     def transfer_leadership(self, topic: str, partition: int, to: int) -> int:
@@ -287,18 +347,27 @@ class Nodes:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all live brokers are unfenced in the metadata of all live brokers."""
+        """Whether all live brokers serve, and are unfenced in the metadata of all live brokers."""
         return all(
-            all(broker.metadata.is_alive(other) for other in self.brokers)
+            broker.is_serving and all(broker.metadata.is_alive(other) for other in self.brokers)
             for broker in self.brokers.values()
         )
 
+    def _log_configs_without_effect(self, configs: Iterable[BrokerConfig]) -> None:
+        names = {name for config in configs for name in config.originals}
+        has_effect = BROKER_CONFIGS.keys() - BROKER_WITHOUT_EFFECT.keys()
+        if without_effect := sorted(names - has_effect):
+            self._log.warning("configuration_without_effect", names=without_effect)
+
     def shutdown(self) -> None:
         """Kill all brokers and the controller."""
-        for broker_id in list(self.brokers):
-            self.kill(broker_id)
+        for broker in list(self.brokers.values()):
+            broker.die()
+            self._remove(self.nodes[broker.broker_id])
         if self._tick_handle is not None:
             self._tick_handle.cancel()
+        if self._memory_return is not None:
+            self._memory_return.cancel()
         self._controller_process.kill()
 
 
@@ -314,9 +383,3 @@ def _numbered(configs: Mapping[int, BrokerConfig]) -> dict[int, BrokerConfig]:
         number = str(broker_id)
         numbered[broker_id] = config.with_overrides({"node.id": number, "broker.id": number})
     return numbered
-
-
-def _log_configs_without_effect(configs: Iterable[BrokerConfig]) -> None:
-    names = {name for config in configs for name in config.originals}
-    if without_effect := sorted(names & BROKER_WITHOUT_EFFECT.keys()):
-        log.warning("configuration_without_effect", names=without_effect)

@@ -38,7 +38,8 @@ class SimulatedCluster(AsyncCluster):
         self._loop = loop
         self._check_invariants = check_invariants
         self.latency_ms = latency_ms
-        self.observers.append(OperationWatches(loop.trace))
+        self.operations = OperationWatches(loop.trace)
+        self.observers.append(self.operations)
 
     async def open(self) -> Self:
         """Start all brokers; returns when every one of them accepts clients."""

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError
 from broker_sim.metadata import NO_LEADER
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.runtime.sockets import address_text
 
 if TYPE_CHECKING:
     from broker_sim.cluster.nodes import Nodes
     from purgatory import ParkedOperation
 
-__all__ = ["BrokerStatus", "ClusterStatus", "FaultStatus", "LinkStatus", "PartitionStatus",
+__all__ = ["BrokerStatus", "ClusterStatus", "FaultStatus", "LinkStatus", "MemoryStatus", "PartitionStatus",
            "PurgatoriesStatus", "PurgatoryStatus", "ReplicaStatus", "TopicStatus",
            "cluster_status", "purgatories_status"]  # fmt: skip
 
@@ -141,10 +142,21 @@ class FaultStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """What the logs of all brokers keep in memory."""
+
+    used_bytes: int
+    """Batches that several replicas have count once."""
+    limit_bytes: int
+    """Where clients' records are refused."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterStatus:
     """The whole cluster."""
 
     cluster_id: str
+    memory: MemoryStatus
     brokers: tuple[BrokerStatus, ...]
     links: tuple[LinkStatus, ...]
     faults: tuple[FaultStatus, ...]
@@ -191,6 +203,7 @@ class ClusterStatus:
         """Return plain values."""
         return {
             "cluster_id": self.cluster_id,
+            "memory": asdict(self.memory),
             "brokers": [broker.to_json() for broker in self.brokers],
             "links": [link.to_json() for link in self.links],
             "faults": [fault.to_json() for fault in self.faults],
@@ -204,11 +217,13 @@ class PurgatoryStatus:
 
     broker: int
     name: str
-    """`Produce`, `Fetch`, `DeleteRecords` or `ElectLeader`."""
+    """`Produce`, `Fetch`, `DeleteRecords`, `ElectLeader`, `Rebalance` or `Heartbeat`."""
     watched: int
     num_delayed: int
     completed: int
     expired: int
+    purged: int
+    """Completed entries that purges removed from the watch lists."""
     parked: tuple[ParkedOperation, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -220,6 +235,7 @@ class PurgatoryStatus:
             "num_delayed": self.num_delayed,
             "completed": self.completed,
             "expired": self.expired,
+            "purged": self.purged,
             "parked": parked,
         }
 
@@ -251,6 +267,7 @@ def cluster_status(nodes: Nodes) -> ClusterStatus:
     """Return brokers with their state, faults, and partitions with their replicas."""
     return ClusterStatus(
         cluster_id=nodes.cluster_id,
+        memory=MemoryStatus(nodes.memory.used_bytes, nodes.memory.limit_bytes),
         brokers=tuple(_broker_status(nodes, broker_id) for broker_id in nodes.nodes),
         links=tuple(
             LinkStatus(source, target, fault.drop, fault.delay_ms)
@@ -266,7 +283,7 @@ def _broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
     registered = nodes.controller.image.brokers.get(broker_id)
     return BrokerStatus(
         id=broker_id,
-        address=f"{node.address[0]}:{node.address[1]}",
+        address=address_text(*node.address),
         state=node.state.value,
         clients_cut_off=node.clients_cut_off,
         fenced=registered is None or registered.fenced,
@@ -318,6 +335,7 @@ def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:
             statistics.num_delayed,
             statistics.completed,
             statistics.expired,
+            statistics.purged,
             tuple(purgatory.parked()),
         )
         for broker_id, broker in nodes.brokers.items()

@@ -12,22 +12,29 @@ for what a Kafka controller would refuse, ClusterTimeoutError for a wait that ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from broker_sim.control.verb import Face, verb, waiting_verb
+from broker_sim.cluster.scopes import Scope
+from broker_sim.control.verb import AsyncFace, Face, verb, waiting_verb
+from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.cluster.listeners import Listeners
     from broker_sim.cluster.nodes import Nodes
+    from broker_sim.cluster.records import TopicRecord, TopicRecords
     from broker_sim.cluster.status import ClusterStatus, PurgatoriesStatus, TopicStatus
     from broker_sim.config import GivenValue
-    from broker_sim.handlers.faults import Fault, InjectedFault
+    from broker_sim.errors import ErrorCode
+    from broker_sim.handlers.faults import Fault, InjectedFault, Loss
+    from broker_sim.protocol.api_keys import ApiKey
 
 __all__ = ["Verbs"]
 
 BROKER_DEFAULT = -1
+WAIT_LIMIT_S = 60
+"""More than a killed broker needs to come back: its old session ends after 9 s unless configured."""
 
 
 class Verbs(Face):
@@ -64,14 +71,17 @@ class Verbs(Face):
         await self._stop(broker_id)
 
     @waiting_verb()
-    async def start(self, broker_id: int, *, wait: bool = True) -> None:
+    async def start(self, broker_id: int, *, wait: bool = True, end_session: bool = False) -> None:
         """Start a broker that was killed or stopped, on its port and with its log.
 
         Waits until clients can connect, which is when the controller has registered the broker again:
         after a kill only when its old session has ended (`broker.session.timeout.ms`). With
-        `wait=False` returns at once.
+        `end_session=True` that session is ended at once, which no Kafka does. With `wait=False`
+        returns at once.
         """
         self.nodes.dead(broker_id)
+        if end_session:
+            self.nodes.controller.end_session(broker_id)
         self._start(broker_id)
         if wait:
             await self._until(
@@ -131,11 +141,50 @@ class Verbs(Face):
         """
         self.nodes.set_link(source, target, drop=drop, delay_ms=delay_ms)
 
+    @waiting_verb()
+    async def wait_until_in_sync(self, timeout_s: float = WAIT_LIMIT_S) -> None:
+        """Wait until every partition has a leader and all of its replicas in the ISR.
+
+        Raises ClusterTimeoutError after `timeout_s` seconds.
+        """
+        await self._until(lambda: self.nodes.is_in_sync, "all replicas to be in sync", timeout_s)
+
+    @waiting_verb()
+    async def reset(self) -> None:
+        """Bring the cluster back to how it was opened, without a restart.
+
+        Removes faults, mends links, resumes paused brokers and starts dead ones (their old session
+        ends at once), deletes all topics and configurations that were set since, and makes the topics
+        again that the cluster was opened with. Returns when every broker accepts clients.
+        """
+        nodes = self.nodes
+        nodes.faults.clear()
+        nodes.links.heal()
+        for broker_id, node in nodes.nodes.items():
+            if node.on_stopped is not None:
+                self.kill(broker_id)
+            if node.clients_cut_off:
+                self.reconnect_clients(broker_id)
+            if node.state is ProcessState.PAUSED:
+                nodes.resume(broker_id)
+            elif node.state is ProcessState.DEAD:
+                nodes.controller.end_session(broker_id)
+                self._start(broker_id)
+        nodes.controller.reset()
+        await self._until_ready("the brokers to be back")
+        await self._create_own_topics()
+
     # -- requests of clients ----------------------------------------------------------------------
 
     @verb(path="/inject")
     def inject(self, fault: Fault) -> InjectedFault:
         """Let a fault hit requests of clients from now on; returns a handle to it."""
+        from broker_sim.handlers.faults import Fault as FaultClass  # noqa: PLC0415 - see module docstring
+
+        if not isinstance(fault, FaultClass):
+            raise TypeError(
+                f"inject takes a Fault, such as Fault(api='Produce', delay_ms=100), not {fault!r}"
+            )
         if fault.broker is not None:
             self.nodes.node(fault.broker)
         return self.nodes.faults.inject(fault)
@@ -178,6 +227,14 @@ class Verbs(Face):
         )
         return self.status().topic(name)
 
+    @waiting_verb("DELETE", "/topics/{name}")
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic; returns when every running broker that can be reached has forgotten it."""
+        version = self.nodes.delete_topic(name)
+        await self._until(
+            lambda: self.nodes.has_heard_of(version), f"the brokers to forget topic {name}"
+        )
+
     @waiting_verb()
     async def transfer_leadership(self, topic: str, partition: int, to: int) -> None:
         """Make another in-sync replica the leader; returns when it leads.
@@ -188,6 +245,38 @@ class Verbs(Face):
         await self._until(
             lambda: self.nodes.has_heard_of(version), f"broker {to} to lead {topic}-{partition}"
         )
+
+    # -- records ----------------------------------------------------------------------------------
+
+    @waiting_verb(path="/topics/{topic}/records")
+    async def produce(
+        self,
+        topic: str,
+        value: str | bytes | None,
+        *,
+        key: str | bytes | None = None,
+        partition: int | None = None,
+    ) -> TopicRecord:
+        """Append one record as a producer with acks=all does; returns it with its offset.
+
+        Without `partition` the key chooses it as Kafka's default partitioner does; without a key it
+        is partition 0. Injected faults do not hit it. Raises ApiError with what a producer would be
+        told, ClusterTimeoutError where the leader does not answer.
+        """
+        from broker_sim.cluster.records import append_record  # noqa: PLC0415 - see module docstring
+
+        return await append_record(self.nodes, topic, value, key=key, partition=partition)
+
+    @verb("GET", "/topics/{topic}/records")
+    def records(self, topic: str) -> TopicRecords:
+        """Return what consumers can read of a topic now, partition by partition.
+
+        Looks into the leaders' logs without a request, so injected faults and paused brokers do not
+        matter. Raises UnknownPartitionError, WrongStateError for a partition without a live leader.
+        """
+        from broker_sim.cluster.records import readable_records  # noqa: PLC0415 - see module docstring
+
+        return readable_records(self.nodes, topic)
 
     # -- status -----------------------------------------------------------------------------------
 
@@ -231,6 +320,51 @@ class Verbs(Face):
         """Return the leader's high watermark, None without a live leader."""
         return self.status().high_watermark(topic, partition)
 
+    # -- for a `with` block -----------------------------------------------------------------------
+
+    def paused(self, broker_id: int) -> Scope[None]:
+        """Pause a broker for a `with` block; at its end it is resumed, unless it is not paused."""
+
+        def leave(_: None) -> None:
+            if self.status().broker(broker_id).state == ProcessState.PAUSED.value:
+                self.resume(broker_id)
+
+        return Scope(lambda: self.pause(broker_id), leave)
+
+    def killed(self, broker_id: int, *, end_session: bool = False) -> Scope[None]:
+        """Kill a broker for a `with` block; at its end it is started, unless it lives again.
+
+        `end_session` as for `start`. On an AsyncCluster this takes `async with`.
+        """
+
+        def leave(_: None) -> object:
+            if self.status().broker(broker_id).state != ProcessState.DEAD.value:
+                return None
+            return type(self).start(self, broker_id, end_session=end_session)
+
+        return Scope(lambda: self.kill(broker_id), leave, awaits=isinstance(self, AsyncFace))
+
+    def fault(
+        self,
+        *,
+        api: str | ApiKey,
+        broker: int | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        error: str | ErrorCode | None = None,
+        lose: Literal["request", "response"] | Loss | None = None,
+        delay_ms: int = 0,
+        count: int | None = None,
+    ) -> Scope[InjectedFault]:
+        """Inject a fault for a `with` block, which gets its handle; the fields are those of `Fault`."""
+        from broker_sim.handlers.faults import Fault as FaultClass  # noqa: PLC0415 - see module docstring
+
+        fault = FaultClass(
+            api=api, broker=broker, topic=topic, partition=partition,
+            error=error, lose=lose, delay_ms=delay_ms, count=count,
+        )  # fmt: skip
+        return Scope(lambda: self.inject(fault), lambda injected: injected.remove())
+
     # -- shared by the verbs ----------------------------------------------------------------------
 
     def _start(self, broker_id: int) -> None:
@@ -242,6 +376,16 @@ class Verbs(Face):
         """Shut a broker down in a controlled way; returns when its process has ended."""
         raise NotImplementedError
 
-    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+    async def _until(
+        self, condition: Callable[[], bool], what: str, limit_s: float = WAIT_LIMIT_S
+    ) -> None:
         """Wait for a condition on the metadata of the brokers. Raises ClusterTimeoutError."""
+        raise NotImplementedError
+
+    async def _until_ready(self, what: str) -> None:
+        """Wait until every broker accepts clients and is unfenced for all. Raises ClusterTimeoutError."""
+        raise NotImplementedError
+
+    async def _create_own_topics(self) -> None:
+        """Create the topics that the cluster is opened with."""
         raise NotImplementedError

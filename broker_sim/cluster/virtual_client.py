@@ -17,16 +17,22 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["PendingResponse", "VirtualClient"]
+__all__ = ["PendingResponse", "UnexpectedResponseError", "VirtualClient"]
 
 LENGTH_BYTES = 4
+
+
+class UnexpectedResponseError(AssertionError):
+    """A broker has answered what nobody waits for: twice, out of order, or never asked."""
+
+    invariant = "answered-once"
 
 
 class PendingResponse:
     """A request that was sent, and its response once it has come."""
 
-    __slots__ = ("api_key", "api_version", "disconnected", "on_done", "received_ms", "response",
-                 "sent_ms")  # fmt: skip
+    __slots__ = ("api_key", "api_version", "correlation_id", "disconnected", "on_done", "received_ms",
+                 "response", "sent_ms")  # fmt: skip
 
     def __init__(
         self,
@@ -34,9 +40,11 @@ class PendingResponse:
         api_version: int,
         sent_ms: int,
         on_done: Callable[[PendingResponse], None] | None,
+        correlation_id: int,
     ) -> None:
         self.api_key = api_key
         self.api_version = api_version
+        self.correlation_id = correlation_id
         self.sent_ms = sent_ms
         self.received_ms: int | None = None
         self.response: Any = None
@@ -86,6 +94,9 @@ class _ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the requests that were kept."""
         self._transport = cast("asyncio.Transport", transport)
+        if not self.is_open:
+            self._transport.abort()
+            return
         self._transport.writelines(self._unsent)
         self._unsent.clear()
 
@@ -99,9 +110,18 @@ class _ClientConnection(asyncio.Protocol):
                 return
             frame = bytes(received[LENGTH_BYTES:end])
             del received[:end]
+            correlation_id = int.from_bytes(frame[:LENGTH_BYTES], "big")
+            if not self._waiting or self._waiting[0].correlation_id != correlation_id:
+                raise UnexpectedResponseError(f"nobody waits for the response {correlation_id}")
             pending = self._waiting.popleft()
             _, response = decode_response(pending.api_key, pending.api_version, memoryview(frame))
             pending.finish(self._loop.clock.now_ms(), response)
+
+    def close(self) -> None:
+        """Break the connection off; all requests on it finish as disconnected."""
+        if self._transport is not None:
+            self._transport.abort()
+        self.connection_lost(None)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Finish all requests as disconnected: the broker has closed, died, or refused."""
@@ -137,8 +157,8 @@ class VirtualClient:
         """
         now_ms = self._loop.clock.now_ms()
         api_key = ApiKey(cast("int", message.API_KEY))
-        pending = PendingResponse(api_key, version, now_ms, on_done)
         self._correlation_id += 1
+        pending = PendingResponse(api_key, version, now_ms, on_done, self._correlation_id)
         header = RequestHeader(api_key, version, self._correlation_id, self.host)
         is_answered = not (api_key is ApiKey.PRODUCE and message.acks == 0)
         request = b"".join(encode_request(header, message))
@@ -146,6 +166,12 @@ class VirtualClient:
         if not is_answered:
             self._loop.call_soon(pending.finish, now_ms, None)
         return pending
+
+    def disconnect(self, broker_id: int) -> None:
+        """Break the connection to a broker off, as a client does that has waited long enough."""
+        connection = self._connections.pop(broker_id, None)
+        if connection is not None:
+            connection.close()
 
     def _connection(self, broker_id: int) -> _ClientConnection:
         connection = self._connections.get(broker_id)

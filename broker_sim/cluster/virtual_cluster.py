@@ -18,17 +18,19 @@ import random
 from contextlib import contextmanager
 from functools import wraps
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.cluster.virtual_client import VirtualClient
 from broker_sim.control.verb import BlockingFace, verbs_of
+from broker_sim.runtime.argument_names import names_checked
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine, Iterator, Mapping
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from broker_sim.cluster.nodes import Nodes
     from broker_sim.config import GivenValue
@@ -53,23 +55,26 @@ class VirtualCluster(Verbs, BlockingFace):
 
     It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0
     gives every message, between nodes and between clients and brokers, a random delay up to it;
-    instead, `latency_ms(source, target)` returns the delay of each message between nodes. `trace` gets
-    the life of every delayed operation; its owner closes it. The other arguments are those of
-    `AsyncCluster`.
+    instead, `latency_ms(source, target)` returns the delay of each message between nodes. The
+    other arguments are those of `AsyncCluster`. As a context manager, or by `close`, it ends with all
+    brokers stopped and its trace written.
     """
 
+    @names_checked
     def __init__(
         self,
         brokers: int = 3,
         *,
+        topics: Sequence[str] = (),
         seed: int = 0,
         configs: Mapping[str, GivenValue] | None = None,
         broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None,
         max_latency_ms: int = 0,
         latency_ms: Callable[[int, int], int] | None = None,
         check_invariants: bool = True,
-        trace: Trace | None = None,
+        trace: Trace | str | Path | None = None,
         as_version: str | None = None,
+        memory_limit: int | str | None = None,
     ) -> None:
         self.seed = seed
         self.random = random.Random(f"{seed}/run")
@@ -90,10 +95,22 @@ class VirtualCluster(Verbs, BlockingFace):
             configs=configs,
             broker_configs=broker_configs,
             trace=trace,
+            topics=topics,
             as_version=as_version,
+            memory_limit=memory_limit,
         )
         """The same cluster for code that runs on its loop, in callbacks and coroutines."""
         self.wait_for(self.inside.open())
+
+    def close(self) -> None:
+        """Stop all brokers, and close a trace that was given as a path."""
+        self.wait_for(self.inside.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _draw_latency_ms(self, source: int, target: int) -> int:  # noqa: ARG002 - all links are alike
         return self._latency_random.randint(0, self._max_latency_ms)

@@ -3,13 +3,15 @@
 The fields of a body are the parameters of the verb. The answer is what the verb returns: the
 broker's status for a verb that acts on a broker, and the cluster's for one that returns nothing.
 
-An error is `{"error": "..."}` with status 400 for a request that is invalid, 404 for what
+An error is `{"error": "..."}` with status 400 for a request that is invalid, 401, 403 or 415 for one
+that the guard refuses, 404 for what
 does not exist, 409 for a verb that does not fit the broker's state, 501 for a missing extra, and
 504 for a wait that took too long.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 from functools import partial
@@ -18,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from broker_sim.control.bodies import BadRequestError, Body, parse_body
+from broker_sim.control.guard import RefusedRequestError
+from broker_sim.control.server import LISTEN_BACKLOG
 from broker_sim.control.verb import verbs_of
 from broker_sim.errors import (
     ApiError,
@@ -26,17 +30,20 @@ from broker_sim.errors import (
     WrongStateError,
 )
 from broker_sim.handlers.faults import Fault
+from broker_sim.runtime.acceptor import accept_connections
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Mapping
 
-    from aiohttp.typedefs import Handler
+    from aiohttp.typedefs import Handler, Middleware
 
+    from broker_sim.control.guard import Guard
     from broker_sim.control.server import ControlledCluster
     from broker_sim.control.verb import Verb
+    from broker_sim.runtime.acceptor import Accepting
 
-__all__ = ["serve"]
+__all__ = ["Serving", "serve"]
 
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type that Prometheus expects."""
@@ -51,20 +58,36 @@ STATUS_OF_ERROR: dict[type[Exception], int] = {
 }
 
 
-async def serve(cluster: ControlledCluster, listening: socket.socket) -> web.AppRunner:
-    """Serve the cluster on a listening socket, until the runner's `cleanup` is called."""
-    runner = web.AppRunner(_build_app(cluster), access_log=None)
+class Serving:
+    """A control port that is served until `close`."""
+
+    def __init__(self, runner: web.AppRunner, accepting: Accepting) -> None:
+        self._runner = runner
+        self._accepting = accepting
+
+    async def close(self) -> None:
+        """Close the port, and the connections when their requests are answered."""
+        self._accepting.close()
+        await self._runner.cleanup()
+
+
+async def serve(cluster: ControlledCluster, listening: socket.socket, guard: Guard) -> Serving:
+    """Serve the cluster on a listening socket."""
+    runner = web.AppRunner(_build_app(cluster, guard), access_log=None)
     try:
         await runner.setup()
-        await web.SockSite(runner, listening).start()
+        assert runner.server is not None
+        accepting = await accept_connections(
+            asyncio.get_running_loop(), listening, runner.server, LISTEN_BACKLOG
+        )
     except BaseException:
         await runner.cleanup()
         raise
-    return runner
+    return Serving(runner, accepting)
 
 
-def _build_app(cluster: ControlledCluster) -> web.Application:
-    app = web.Application(middlewares=[_errors_as_json])
+def _build_app(cluster: ControlledCluster, guard: Guard) -> web.Application:
+    app = web.Application(middlewares=[_errors_as_json, _guarded_by(guard)])
     for verb in verbs_of(type(cluster)).values():
         address = verb.address
         handler = partial(_carry_out, cluster, verb)
@@ -75,6 +98,21 @@ def _build_app(cluster: ControlledCluster) -> web.Application:
     return app
 
 
+def _guarded_by(guard: Guard) -> Middleware:
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        local = request.transport and request.transport.get_extra_info("sockname")
+        guard.admit(
+            request.method,
+            request.headers,
+            local_address=local[0] if local else None,
+            has_body=request.can_read_body,
+        )
+        return await handler(request)
+
+    return guarded
+
+
 @web.middleware
 async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
@@ -82,6 +120,8 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
     except web.HTTPException as error:
         text = f"{request.method} {request.path}: {error.reason}"
         return web.json_response({"error": text}, status=error.status)
+    except RefusedRequestError as error:
+        return web.json_response({"error": str(error)}, status=error.status)
     except tuple(STATUS_OF_ERROR) as error:
         status = next(code for kind, code in STATUS_OF_ERROR.items() if isinstance(error, kind))
         text = str(getattr(error, "strerror", None) or error)
@@ -110,13 +150,14 @@ def _arguments(verb: Verb[..., Any], path: Mapping[str, str], body: Body) -> dic
     for name in verb.parameters:
         annotation = verb.annotation(name)
         if name in path:
-            arguments[name] = _number(name, path[name])
+            arguments[name] = path[name] if annotation == "str" else _number(name, path[name])
         elif annotation == "Fault":
             arguments[name] = _fault(body)
         elif name not in _names_in(verb.address.path):
             field = verb.address.fields.get(name, name)
-            value = body.take_parameter(field, annotation, required=_is_required(verb, name))
-            if value is not None:
+            required = _is_required(verb, name)
+            value = body.take_parameter(field, annotation, required=required)
+            if value is not None or required:
                 arguments[name] = value
     body.end()
     return arguments

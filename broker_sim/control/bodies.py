@@ -10,9 +10,16 @@ if TYPE_CHECKING:
 
 __all__ = ["BadRequestError", "Body", "parse_body"]
 
-Value = TypeVar("Value", bool, int, str)
+Value = TypeVar("Value", bool, int, float, str)
 
-_KINDS: dict[str, type] = {"bool": bool, "int": int, "str": str}
+_KINDS: dict[str, type] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "str": str,
+    "str | bytes": str,
+}
+"""What stands in JSON for an annotation."""
 
 
 class BadRequestError(ValueError):
@@ -50,16 +57,24 @@ class Body:
         """Return a field of that type, or None if it is null or absent."""
         self._known.append(name)
         value = self._fields.pop(name, None)
-        # bool is an int in Python, but not in JSON.
-        if value is None or (isinstance(value, kind) and (kind is bool) is isinstance(value, bool)):
+        # bool is an int in Python, but not in JSON; each int there is a float too.
+        kinds = (int, float) if kind is float else kind
+        if value is None or (
+            isinstance(value, kinds) and (kind is bool) is isinstance(value, bool)
+        ):
             return value
         raise BadRequestError(f"{name!r} must be {kind.__name__}, not {json.dumps(value)}")
 
     def take_parameter(self, name: str, annotation: str, *, required: bool) -> object:
-        """Return a field for a parameter with that annotation; None if it is absent and may be."""
+        """Return a field for a parameter with that annotation; None if it is absent and may be.
+
+        A required parameter that may be None must be there, as null.
+        """
         kind = _KINDS.get(annotation.removesuffix(" | None"))
         if kind is not None:
-            return self.take(name, kind) if required else self.take_optional(name, kind)
+            may_be_null = annotation.endswith(" | None") and name in self._fields
+            take = self.take if required and not may_be_null else self.take_optional
+            return take(name, kind)
         if annotation.startswith("Mapping[str, "):
             return self.take_configs(name)
         if annotation.startswith("Mapping[int, list[int]]"):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from broker_sim.runtime.sockets import address_text
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ControlClient", "ControlError"]
+__all__ = ["TOKEN_VARIABLE", "ControlClient", "ControlError"]
 
+TOKEN_VARIABLE = "BROKER_SIM_CONTROL_TOKEN"  # noqa: S105 - the name of a variable
 TIMEOUT_S = 600
 """`roll` waits for the session of one broker after the other: about 12 s each."""
 
@@ -21,9 +25,13 @@ class ControlError(Exception):
 
 
 class ControlClient:
-    """Requests to the control port at `url`; raises ControlError when that is no HTTP address."""
+    """Requests to the control port at `url`; raises ControlError when that is no HTTP address.
 
-    def __init__(self, url: str) -> None:
+    `token` is what the port wants, by default that of BROKER_SIM_CONTROL_TOKEN.
+    """
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        self._token = token or os.environ.get(TOKEN_VARIABLE)
         parts = urlsplit(url if "//" in url else f"http://{url}")
         try:
             port = parts.port
@@ -34,6 +42,12 @@ class ControlClient:
         self._host = parts.hostname
         self._port = port
 
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        return headers
+
     def get(self, path: str) -> Any:
         """Return what GET answers."""
         return self.request("GET", path)
@@ -43,14 +57,15 @@ class ControlClient:
         content = json.dumps(body) if body else None
         connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
         try:
-            connection.request(method, path, content, {"Content-Type": "application/json"})
+            connection.request(method, path, content, self._headers())
             response = connection.getresponse()
             text = response.read().decode()
             is_json = response.headers.get_content_type() == "application/json"
             answer: Any = json.loads(text) if is_json else text
         except (OSError, HTTPException, ValueError) as error:
+            host = address_text(self._host, self._port)
             raise ControlError(
-                f"no cluster answers at http://{self._host}:{self._port} ({error}); "
+                f"no cluster answers at http://{host} ({error}); "
                 'take the address that `broker-sim run` has printed as "control"'
             ) from error
         finally:

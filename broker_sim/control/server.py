@@ -12,13 +12,14 @@ import contextlib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker_sim.control.guard import Guard
 from broker_sim.runtime.event_log import get_logger
-from broker_sim.runtime.sockets import bind
+from broker_sim.runtime.sockets import address_text, bare_host, bind
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterable
 
-    from aiohttp import web
 
 __all__ = ["ControlServer", "ControlledCluster"]
 
@@ -35,20 +36,37 @@ class ControlledCluster(Protocol):
         """Return the cluster's status."""
 
 
+class Closable(Protocol):
+    """What ends by `close`."""
+
+    async def close(self) -> None:
+        """End."""
+
+
 class ControlServer:
     """Serves the verbs of one cluster over HTTP on the cluster's event loop.
 
-    Raises OSError, whose text says what to do, when the port is in use; port 0 takes any free one.
+    It answers to requests for loopback, for `host` and for `names`; with a `token` only to those that
+    bring it. See `Guard`. Raises OSError, whose text says what to do, when the port is in use; port 0
+    takes any free one.
     """
 
-    def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        *,
+        names: Iterable[str] = (),
+        token: str | None = None,
+    ) -> None:
+        host = bare_host(host)
+        self._guard = Guard(host, names, token)
         self._socket = bind(asyncio.get_running_loop(), host, port, port_option="--control-port")
         self._socket.listen(LISTEN_BACKLOG)
         self._socket.setblocking(False)
-        url_host = f"[{host}]" if ":" in host else host
-        self.url = f"http://{url_host}:{self._socket.getsockname()[1]}"
+        self.url = f"http://{address_text(host, self._socket.getsockname()[1])}"
         self._task: asyncio.Task[None] | None = None
-        self._runner: web.AppRunner | None = None
+        self._serving: Closable | None = None
 
     def serve(self, cluster: ControlledCluster) -> None:
         """Answer requests from now on; returns at once."""
@@ -59,7 +77,7 @@ class ControlServer:
         try:
             # In a thread, so that the brokers go on meanwhile.
             app = await asyncio.to_thread(import_module, APP_MODULE)
-            self._runner = await app.serve(cluster, self._socket)
+            self._serving = await app.serve(cluster, self._socket, self._guard)
         except Exception as error:  # noqa: BLE001 - whatever the reason is, clients must not wait
             log.error("control_port_failed", url=self.url, reason=repr(error))  # noqa: TRY400 - the reason is enough
             self._socket.close()
@@ -70,8 +88,8 @@ class ControlServer:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._serving is not None:
+            await self._serving.close()
         self._socket.close()
 
 

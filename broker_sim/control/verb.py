@@ -23,11 +23,12 @@ from typing import (
     TypeVar,
     overload,
 )
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-__all__ = ["AsyncFace", "BlockingFace", "Face", "HttpAddress", "Verb", "WaitingVerb", "verb",
+__all__ = ["AsyncFace", "BlockingFace", "Face", "HttpAddress", "HttpRequest", "Verb", "WaitingVerb", "verb",
            "verbs_of", "waiting_verb"]  # fmt: skip
 
 P = ParamSpec("P")
@@ -41,6 +42,14 @@ class HttpAddress(NamedTuple):
     path: str
     fields: Mapping[str, str] = {}
     """The fields of the JSON body by parameter, where their names differ."""
+
+
+class HttpRequest(NamedTuple):
+    """A call of a verb, as it is sent to a control port."""
+
+    method: str
+    path: str
+    body: dict[str, Any]
 
 
 class Face:
@@ -112,6 +121,19 @@ class Verb(Generic[P, T]):
             return self._address
         path = f"/brokers/{{broker_id}}/{self.word}" if self.is_for_brokers else f"/{self.word}"
         return HttpAddress("POST", path)
+
+    def request(self, values: Mapping[str, Any]) -> HttpRequest:
+        """Return the request that calls it with these arguments by name."""
+        address = self.address
+        path, left = address.path, dict(values)
+        for name in self.parameters:
+            if f"{{{name}}}" in path:
+                value = left.pop(name, None)
+                path = path.replace(
+                    f"/{{{name}}}", "" if value is None else f"/{quote(str(value), safe='')}"
+                )
+        body = {address.fields.get(name, name): value for name, value in left.items()}
+        return HttpRequest(address.method, path, body)
 
 
 class WaitingVerb(Verb[P, T]):

@@ -15,7 +15,6 @@ from broker_sim.trace.tracer import PurgatoryTracer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from broker_sim.trace.lines import Step
     from broker_sim.trace.sinks import TraceSink
@@ -108,10 +107,5 @@ class Trace:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

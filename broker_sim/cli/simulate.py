@@ -1,0 +1,103 @@
+"""`broker-sim simulate`: random faults in virtual time, seed after seed."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from broker_sim.cluster.random_run import draw_schedule
+from broker_sim.cluster.random_run.as_test import as_test
+from broker_sim.cluster.random_run.many import SeedResult, quiet_logs, run_seeds
+from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
+from broker_sim.cluster.random_run.shrink import shrink
+
+__all__ = ["command"]
+
+LARGEST_SEED = 1 << 32
+
+
+@click.command("simulate")
+@click.option("--runs", type=click.IntRange(1), default=100, show_default=True, help="How many.")
+@click.option("--seed", type=click.IntRange(0), help="Of the first run; by chance unless given.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="How many processes; one for each core unless given."
+)
+@click.option(
+    "--duration",
+    "duration_ms",
+    type=click.IntRange(1_000),
+    default=DEFAULT_DURATION_MS,
+    show_default=True,
+    help="Virtual milliseconds of faults in each run.",
+)
+@click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make the first failure small.")
+def command(
+    *, runs: int, seed: int | None, jobs: int | None, duration_ms: int, shrinks: bool
+) -> None:
+    """Run clusters with random faults in virtual time and check what must hold.
+
+    Prints one line for each seed that fails, with the command that repeats it, and at the end the
+    smallest schedule that fails as the first one did, as a test. Exit code 1 if any failed.
+    """
+    first = random.SystemRandom().randrange(LARGEST_SEED) if seed is None else seed
+    processes = min(jobs or os.cpu_count() or 1, runs)
+    console = Console(stderr=True)
+    console.print(f"seeds {first} to {first + runs - 1}, {processes} processes", highlight=False)
+    failed: list[SeedResult] = []
+    acknowledged = 0
+    with _progress(console) as progress:
+        task = progress.add_task("runs", total=runs)
+        for result in run_seeds(first, runs, duration_ms=duration_ms, jobs=processes):
+            if result.summary is None:
+                failed.append(result)
+                _print_failure(result, duration_ms)
+            else:
+                acknowledged += result.summary.acknowledged
+            progress.advance(task)
+    if failed and shrinks:
+        _print_shrunk(min(failed), duration_ms, console)
+    click.echo(f"{runs - len(failed)} of {runs} runs passed, {acknowledged} batches acknowledged")
+    if failed:
+        sys.exit(1)
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
+
+
+def _print_failure(result: SeedResult, duration_ms: int) -> None:
+    what = result.text.partition("; last events")[0]
+    repeat = f"broker-sim simulate --runs 1 --seed {result.seed}"
+    if duration_ms != DEFAULT_DURATION_MS:
+        repeat += f" --duration {duration_ms}"
+    click.echo(f"seed {result.seed}: {what}; repeat: {repeat}")
+
+
+def _print_shrunk(result: SeedResult, duration_ms: int, console: Console) -> None:
+    schedule = draw_schedule(result.seed, duration_ms=duration_ms)
+    with quiet_logs(), console.status(f"shrinking the schedule of seed {result.seed}"):
+        shrunk = shrink(schedule, result.invariant)
+    click.echo(
+        f"\n# {len(shrunk.schedule.actions)} of {len(schedule.actions)} actions fail alike, found in "
+        f"{shrunk.tries} runs:\n{as_test(shrunk.schedule, result.invariant)}"
+    )

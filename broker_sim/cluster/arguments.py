@@ -1,0 +1,115 @@
+"""Checks of what a cluster is made with: each refusal is one line that says what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker_sim.config import BrokerConfig
+from broker_sim.errors import ConfigError, UnknownBrokerError
+from broker_sim.runtime.sockets import bare_host
+
+if TYPE_CHECKING:
+    from broker_sim.config import GivenValue
+
+__all__ = ["broker_configs_by_id", "check_control", "check_hosts", "check_ports", "check_trace"]
+
+LAST_PORT = 65_535
+ANY_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - refused, not bound
+
+
+def broker_configs_by_id(
+    brokers: object,
+    configs: Mapping[str, GivenValue] | None,
+    broker_configs: Mapping[int, Mapping[str, GivenValue]] | None,
+) -> dict[int, BrokerConfig]:
+    """Return the configuration of each broker. Raises ConfigError, UnknownBrokerError.
+
+    Where there are fewer brokers than `offsets.topic.replication.factor` asks for by default, that many
+    are enough unless it is given: groups could not be used at all otherwise. Kafka's own
+    `server.properties` sets it to 1 for the same reason.
+    """
+    if not isinstance(brokers, int) or isinstance(brokers, bool):
+        raise ConfigError(f"brokers must be a number, not {brokers!r}")
+    if brokers < 1:
+        raise ConfigError(f"a cluster needs at least one broker, not {brokers}")
+    _check_mapping("configs", configs, "{'min.insync.replicas': 2}")
+    _check_mapping("broker_configs", broker_configs, "{1: {'broker.rack': 'a'}}")
+    ids = range(1, brokers + 1)
+    for broker_id, single in (broker_configs or {}).items():
+        if broker_id not in ids or isinstance(broker_id, bool):
+            raise UnknownBrokerError(broker_id, ids)
+        _check_mapping(f"broker_configs[{broker_id}]", single, "{'broker.rack': 'a'}")
+    fitting: dict[str, GivenValue] = {}
+    if brokers < BrokerConfig.offsets_topic_replication_factor:
+        fitting["offsets.topic.replication.factor"] = brokers
+    return {
+        broker_id: BrokerConfig.from_mapping(
+            {**fitting, **(configs or {}), **(broker_configs or {}).get(broker_id, {})}
+        )
+        for broker_id in ids
+    }
+
+
+def _check_mapping(name: str, value: object, example: str) -> None:
+    if value is not None and not isinstance(value, Mapping):
+        raise ConfigError(f"{name} must be a mapping such as {example}, not {value!r}")
+
+
+def check_hosts(host: object, advertised_host: object) -> None:
+    """Raise ConfigError for hosts that no broker can have."""
+    for name, value in (("host", host), ("advertised_host", advertised_host)):
+        if value is not None and (not isinstance(value, str) or not value):
+            raise ConfigError(f"{name} must be a name or an address, not {value!r}")
+    advertised = bare_host(str(advertised_host or host))
+    if advertised in ANY_ADDRESSES:
+        raise ConfigError(
+            f"clients cannot connect to {advertised}: set the advertised host (advertised_host, "
+            "--advertised-host) to the name or address by which they reach the brokers"
+        )
+
+
+def check_ports(brokers: int, ports: object) -> None:
+    """Raise ConfigError for anything but None and one port for each broker."""
+    if ports is None:
+        return
+    if not isinstance(ports, Sequence) or isinstance(ports, str):
+        raise ConfigError(f"ports must be a list with one port for each broker, not {ports!r}")
+    if len(ports) != brokers:
+        raise ConfigError(f"{brokers} brokers need {brokers} ports, not {len(ports)}")
+    for port in ports:
+        if not is_port(port):
+            raise ConfigError(
+                f"a port is a number from 0 (any free one) to {LAST_PORT}, not {port!r}"
+            )
+        if port and ports.count(port) > 1:
+            raise ConfigError(f"each broker needs a port of its own; {port} is given twice")
+
+
+def check_control(control: object, token: object = None) -> None:
+    """Raise ConfigError for what is no way to serve the control port, or no token for it."""
+    if token is not None:
+        if not isinstance(token, str) or not token.strip():
+            raise ConfigError(f"control_token must be a text that is not empty, not {token!r}")
+        if control is False or hasattr(control, "serve"):
+            raise ConfigError(
+                "control_token needs a control port of the cluster: give control=True or a port; a"
+                " ControlServer has a token of its own"
+            )
+    if not isinstance(control, bool) and not is_port(control) and not hasattr(control, "serve"):
+        raise ConfigError(
+            f"control must be True, False, a port from 0 to {LAST_PORT} or a ControlServer, "
+            f"not {control!r}"
+        )
+
+
+def check_trace(trace: object) -> None:
+    """Raise ConfigError for what is neither a trace nor the path of one."""
+    if trace is not None and not isinstance(trace, str | Path) and not hasattr(trace, "observer"):
+        raise ConfigError(f"trace must be the path of a file or a Trace, not {trace!r}")
+
+
+def is_port(value: object) -> bool:
+    """Whether a socket can be bound to it."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LAST_PORT

@@ -1,0 +1,213 @@
+"""Carries the actions of a schedule out on a cluster in virtual time, and undoes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.errors import ApiError, WrongStateError
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
+from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault
+from broker_sim.runtime.process import ProcessState
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable
+
+    from broker_sim.cluster.random_run.schedule import Action
+    from broker_sim.cluster.virtual_cluster import VirtualCluster
+
+    Undo = Callable[[], object]
+
+__all__ = ["Actions"]
+
+EVERY_CLIENT = "*"
+
+
+class Actions:
+    """The actions that are in force; several may concern the same broker or link.
+
+    `done` counts those that were carried out. A link is cut as long as any action cuts it, and as slow
+    as the slowest one makes it.
+    """
+
+    def __init__(self, cluster: VirtualCluster, topic: str) -> None:
+        self.done = 0
+        self.paused_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)
+        """How long each broker has been paused, in all."""
+        self._cluster = cluster
+        self._nodes = cluster.nodes
+        self._topic = topic
+        self._link_faults: dict[tuple[int, ...], list[LinkFault]] = {}
+        self._client_cuts: dict[tuple[str, str], int] = {}
+        self._kinds: dict[str, Callable[[Action], Undo | None]] = {
+            "pause": lambda action: self._pause(*action.on),
+            "kill": lambda action: self._kill(*action.on),
+            "stop": lambda action: self._stop(*action.on),
+            "isolate": lambda action: self._cut(self._links_of(*action.on)),
+            "cut": lambda action: self._cut([action.on]),
+            "slow": lambda action: self._link_fault([action.on], LinkFault(delay_ms=action.value)),
+            "cut_requests": lambda action: self._cut_clients(
+                EVERY_CLIENT, self._address(*action.on)
+            ),
+            "cut_responses": lambda action: self._cut_clients(
+                self._address(*action.on), EVERY_CLIENT
+            ),
+            "shift_clock": lambda action: self._shift_clock(action.on[0], action.value),
+            "transfer": lambda action: self._transfer(*action.on),
+            "move_group": lambda action: self._move_group(*action.on),
+        }
+        self._in_force = 0
+        self._stopping = 0
+        self._quiet_since_ms = cluster.now_ms
+        self._disturbed: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)
+        self._calm_since_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, cluster.now_ms)
+
+    @property
+    def quiet_since_ms(self) -> int | None:
+        """Since when no action has been in force, and no broker in a shutdown; None if one is."""
+        return None if self._in_force or self._stopping else self._quiet_since_ms
+
+    def is_undisturbed(self, broker_id: int, since_ms: int) -> bool:
+        """Whether the broker has run, with healthy links to and from the controller, since then."""
+        return not self._disturbed[broker_id] and self._calm_since_ms[broker_id] <= since_ms
+
+    def schedule(self, actions: Iterable[Action]) -> None:
+        """Carry each action out when its time has come, counted from now."""
+        for action in actions:
+            self._cluster.scheduler.call_later(action.at_ms, self._begin, action)
+
+    def _begin(self, action: Action) -> None:
+        try:
+            undo = self._carry_out(action)
+        except (ApiError, WrongStateError):
+            return
+        self.done += 1
+        self._cluster.trace.record(*action[1:])
+        if undo is None:
+            return
+        self._in_force += 1
+        for broker_id in _disturbs(action):
+            self._disturbed[broker_id] += 1
+        self._cluster.scheduler.call_later(action.for_ms, self._end, action, undo)
+
+    def _end(self, action: Action, undo: Undo) -> None:
+        self._cluster.trace.record("undo", *action[1:3])
+        undo()
+        self._in_force -= 1
+        self._quiet_since_ms = now_ms = self._cluster.now_ms
+        for broker_id in _disturbs(action):
+            self._disturbed[broker_id] -= 1
+            self._calm_since_ms[broker_id] = now_ms
+
+    def _carry_out(self, action: Action) -> Undo | None:
+        """Do it, and return what undoes it. Raises WrongStateError or ApiError if it does not fit."""
+        return self._kinds[action.kind](action)
+
+    # -- processes --------------------------------------------------------------------------------
+
+    def _pause(self, broker_id: int) -> Undo:
+        self._nodes.pause(broker_id)
+        process, paused_at_ms = self._nodes.nodes[broker_id].process, self._cluster.now_ms
+        assert process is not None
+
+        def resume() -> None:
+            self.paused_ms[broker_id] += self._cluster.now_ms - paused_at_ms
+            process.resume()
+
+        return resume
+
+    def _kill(self, broker_id: int) -> Undo:
+        self._cluster.inside.kill(broker_id)
+        return lambda: self._start(broker_id)
+
+    def _start(self, broker_id: int) -> None:
+        if self._nodes.nodes[broker_id].state is ProcessState.DEAD:
+            self._spawn(self._cluster.inside.start(broker_id, wait=False))
+
+    def _stop(self, broker_id: int) -> Undo:
+        node = self._nodes.running(broker_id)
+        if node.on_stopped is not None:
+            raise WrongStateError(f"broker {broker_id} is shutting down already")
+        stopping = self._spawn(self._cluster.inside.stop(broker_id))
+        self._stopping += 1
+        stopping.add_done_callback(self._stopped)
+
+        def start() -> None:
+            # It may wait for the controller as long as that is cut off.
+            stopping.add_done_callback(lambda _: self._start(broker_id))
+
+        return start
+
+    def _stopped(self, _: object) -> None:
+        self._stopping -= 1
+        self._quiet_since_ms = self._cluster.now_ms
+
+    def _spawn(self, coroutine: Any) -> asyncio.Task[None]:
+        return self._cluster.loop.create_task(coroutine)
+
+    def _transfer(self, partition: int, leader: int) -> None:
+        self._nodes.transfer_leadership(self._topic, partition, leader)
+
+    def _move_group(self, leader: int) -> None:
+        if GROUP_METADATA_TOPIC not in self._nodes.controller.image.topics:
+            raise WrongStateError("there is no group yet")
+        self._nodes.transfer_leadership(GROUP_METADATA_TOPIC, 0, leader)
+
+    def _shift_clock(self, broker_id: int, shift_ms: int) -> Undo:
+        clock = self._nodes.node(broker_id).clock
+        clock.shift(shift_ms)
+        return lambda: clock.shift(-shift_ms)
+
+    # -- links ------------------------------------------------------------------------------------
+
+    def _links_of(self, broker_id: int) -> list[tuple[int, ...]]:
+        others = [each for each in (CONTROLLER_ID, *self._nodes.nodes) if each != broker_id]
+        return [link for other in others for link in ((broker_id, other), (other, broker_id))]
+
+    def _cut(self, links: list[tuple[int, ...]]) -> Undo:
+        return self._link_fault(links, LinkFault(drop=True))
+
+    def _link_fault(self, links: list[tuple[int, ...]], fault: LinkFault) -> Undo:
+        for link in links:
+            self._link_faults.setdefault(link, []).append(fault)
+            self._set_link(link)
+
+        def undo() -> None:
+            for link in links:
+                self._link_faults[link].remove(fault)
+                self._set_link(link)
+
+        return undo
+
+    def _set_link(self, link: tuple[int, ...]) -> None:
+        faults = self._link_faults[link]
+        together = LinkFault(
+            any(fault.drop for fault in faults),
+            max((fault.delay_ms for fault in faults), default=HEALTHY.delay_ms),
+        )
+        source, target = link
+        self._nodes.links.set_fault(source, target, together)
+
+    def _address(self, broker_id: int) -> str:
+        host, port = self._nodes.node(broker_id).address
+        return f"{host}:{port}"
+
+    def _cut_clients(self, source: str, target: str) -> Undo:
+        key = (source, target)
+        self._client_cuts[key] = self._client_cuts.get(key, 0) + 1
+        self._cluster.loop.network.cut(source, target)
+
+        def mend() -> None:
+            self._client_cuts[key] -= 1
+            if not self._client_cuts[key]:
+                self._cluster.loop.network.mend(source, target)
+
+        return mend
+
+
+def _disturbs(action: Action) -> list[int]:
+    """Return the brokers that cannot work, or not with the controller, while it is in force."""
+    concerned = [node for node in action.on if node != CONTROLLER_ID]
+    if action.kind in {"pause", "kill", "stop", "isolate"} or len(concerned) < len(action.on):
+        return concerned
+    return []

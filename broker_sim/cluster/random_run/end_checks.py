@@ -1,0 +1,133 @@
+"""What must hold at the end of a random run, when all brokers are back and all logs are equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.random_run.clients import TOPIC
+from broker_sim.cluster.random_run.members import GROUP
+from broker_sim.cluster.random_run.schedule import ACKS_ALL
+from broker_sim.cluster.random_run.watch import batches_of
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.records import iter_records
+
+if TYPE_CHECKING:
+    from broker_sim.cluster.random_run.group_history import GroupHistory
+    from broker_sim.cluster.random_run.history import Acknowledged, History
+    from broker_sim.cluster.random_run.schedule import Schedule
+    from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.log import PartitionLog
+
+__all__ = ["check_end", "check_group", "replicas_are_equal"]
+
+
+def replicas_are_equal(cluster: VirtualCluster, schedule: Schedule) -> bool:
+    """Return whether all replicas of every partition have the same log, down to the bytes."""
+    for number in range(schedule.partitions):
+        logs = [batches_of(log) for log in _logs(cluster, number)]
+        if any(log != logs[0] for log in logs):
+            return False
+    return True
+
+
+def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> None:
+    """Compare the logs with what the clients have learned; raises InvariantViolationError."""
+    for number in range(schedule.partitions):
+        log = _logs(cluster, number)[0]
+        records = {
+            record.offset: record.value
+            for batch in batches_of(log)
+            for record in iter_records(batch)
+        }
+        _check_acknowledged(history, number, log, records)
+        _check_written_once(history, number, records)
+        _check_reads(history, number, records)
+
+
+def check_group(cluster: VirtualCluster, history: GroupHistory) -> None:
+    """Compare the group's offsets at its coordinator with what its members have committed."""
+    if not history.committed:
+        return
+    state = cluster.nodes.controller.image.partition(TopicPartition(GROUP_METADATA_TOPIC, 0))
+    assert state is not None
+    offsets = cluster.nodes.brokers[state.leader].groups.shard(GROUP).offsets
+    for number, committed in history.committed.items():
+        found = offsets.get(GROUP, TOPIC, number)
+        if found is None or found.offset < committed:
+            raise InvariantViolationError(
+                "committed-offsets-stay",
+                f"offset {committed} of partition {number} was committed, and at the end there is "
+                f"{found}",
+            )
+
+
+def _logs(cluster: VirtualCluster, number: int) -> list[PartitionLog]:
+    """Return the logs of a partition, the leader's first."""
+    key = TopicPartition(TOPIC, number)
+    state = cluster.nodes.controller.image.partition(key)
+    assert state is not None
+    replicas = sorted(state.replicas, key=lambda replica: replica != state.leader)
+    return [
+        cluster.nodes.brokers[replica].replica_manager.partitions[key].log for replica in replicas
+    ]
+
+
+def _check_acknowledged(
+    history: History, number: int, log: PartitionLog, records: dict[int, bytes | None]
+) -> None:
+    for one in history.acknowledged:
+        if one.partition != number or records.get(one.offset) == one.value:
+            continue
+        if one.acks == ACKS_ALL and history.reads_are_final:
+            raise _lost(one, "by all in-sync replicas", records)
+        if not _was_replaced(log, one):
+            raise _lost(one, "and no leader has been elected since", records)
+
+
+def _was_replaced(log: PartitionLog, one: Acknowledged) -> bool:
+    """Return whether a later leader did not have the record.
+
+    Then its epoch ends at the record's offset or before, or it had nothing at all of that epoch: with
+    an ISR below the minimum a member of the ELR may lead whose log ends in an older epoch.
+    """
+    epochs = log.leader_epoch_cache
+    epoch, end_offset = epochs.end_offset_for(one.leader_epoch, log.log_end_offset)
+    if epoch == one.leader_epoch:
+        return end_offset <= one.offset
+    return (epochs.latest_epoch or 0) > one.leader_epoch
+
+
+def _lost(one: Acknowledged, how: str, records: dict[int, bytes | None]) -> InvariantViolationError:
+    return InvariantViolationError(
+        "acknowledged-records-stay",
+        f"{one.value!r} was acknowledged {how}, at offset {one.offset} of partition {one.partition}, "
+        f"where the log has {records.get(one.offset)!r}",
+    )
+
+
+def _check_written_once(history: History, number: int, records: dict[int, bytes | None]) -> None:
+    for value, count in Counter(records.values()).items():
+        if count > 1:
+            raise InvariantViolationError(
+                "no-duplicates", f"partition {number} has {value!r} {count} times"
+            )
+        if value in history.refused:
+            raise InvariantViolationError(
+                "refused-records-are-not-written",
+                f"partition {number} has {value!r}, which was refused before it was appended",
+            )
+
+
+def _check_reads(history: History, number: int, records: dict[int, bytes | None]) -> None:
+    if not history.reads_are_final:
+        return
+    for (partition, offset), value in history.read.items():
+        if partition == number and records.get(offset) != value:
+            raise InvariantViolationError(
+                "read-records-stay",
+                f"{value!r} was read at offset {offset} of partition {number}, where the log has "
+                f"{records.get(offset)!r}",
+            )

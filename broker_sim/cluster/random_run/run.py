@@ -1,0 +1,195 @@
+"""Runs a schedule on a cluster in virtual time and checks that everything holds that should.
+
+While it runs: `InvariantChecker` after every step, `Watch` every few milliseconds and at every new
+image, and the clients at every answer. At the end every fault is undone; then the cluster has to be
+in sync within `RECOVERY_LIMIT_MS`, and `check_end` looks at the logs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.random_run.actions import Actions
+from broker_sim.cluster.random_run.clients import TOPIC, ConsumerLoop, ProducerLoop, Surroundings
+from broker_sim.cluster.random_run.end_checks import (
+    check_end,
+    check_group,
+    replicas_are_equal,
+)
+from broker_sim.cluster.random_run.group_history import GroupHistory
+from broker_sim.cluster.random_run.history import History
+from broker_sim.cluster.random_run.members import SESSION_TIMEOUT_MS, GroupMember
+from broker_sim.cluster.random_run.schedule import Schedule  # noqa: TC001 - a field's type
+from broker_sim.cluster.random_run.watch import LAG_TIME_MAX_MS, Watch
+from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["RunFailedError", "RunSummary", "run_schedule"]
+
+CONFIGS: Final = {
+    "replica.lag.time.max.ms": LAG_TIME_MAX_MS,
+    "replica.fetch.wait.max.ms": 200,
+    "replica.fetch.backoff.ms": 100,
+    "replica.socket.timeout.ms": 1_500,
+    "replica.high.watermark.checkpoint.interval.ms": 1_000,
+    "broker.session.timeout.ms": 1_500,
+    "broker.heartbeat.interval.ms": 400,
+    "unclean.leader.election.interval.ms": 1_000,
+    "log.initial.task.delay.ms": 1_000,
+    "group.min.session.timeout.ms": SESSION_TIMEOUT_MS,
+    "group.initial.rebalance.delay.ms": 300,
+    "offsets.topic.num.partitions": 1,
+    "offsets.commit.timeout.ms": 1_000,
+}
+"""Short enough that a run of some seconds sees all of it happen."""
+RECOVERY_LIMIT_MS: Final = 6_000
+CALM_MS: Final = 1_000
+"""How long clients go on after the recovery, when every request has to be answered."""
+ANSWER_LIMIT_MS: Final = 3_000
+SHOWN_EVENTS: Final = 30
+LONGEST_ACTION_MS: Final = 60_000
+
+
+class RunFailedError(SimulationError):
+    """A run has failed; `invariant` is the short name of what did not hold."""
+
+    def __init__(self, schedule: Schedule, invariant: str, text: str) -> None:
+        super().__init__(f"{invariant}: {text}")
+        self.schedule = schedule
+        self.invariant = invariant
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The result of a run that passed; `digest` is the hash of its whole trace."""
+
+    seed: int
+    digest: str
+    events: int
+    acknowledged: int
+    timed_out: int
+    refused: int
+    disconnected: int
+    abandoned: int
+    actions: int
+    generations: int
+    commits: int
+    recovery_ms: int
+    virtual_ms: int
+
+
+def run_schedule(schedule: Schedule) -> RunSummary:
+    """Run it to its end; raises RunFailedError with what did not hold."""
+    run = _Run(schedule)
+    try:
+        return run.run()
+    except (SimulationError, InvariantViolationError) as error:
+        cause = error.__cause__ or error
+        invariant = getattr(cause, "invariant", type(cause).__name__)
+        events = "\n".join(run.cluster.trace.recent[-SHOWN_EVENTS:])
+        text = f"{cause}, at {run.cluster.now_ms} ms of virtual time; last events:\n{events}"
+        raise RunFailedError(schedule, invariant, text) from cause
+
+
+class _Run:
+    def __init__(self, schedule: Schedule) -> None:
+        self.cluster = VirtualCluster(
+            schedule.brokers,
+            seed=schedule.seed,
+            configs=CONFIGS,
+            max_latency_ms=schedule.max_latency_ms,
+        )
+        self._schedule = schedule
+        self._history = History(reads_are_final=not schedule.unclean_elections)
+        self._group_history = GroupHistory()
+        self._actions = Actions(self.cluster, TOPIC)
+        self._around = Surroundings(
+            self.cluster, schedule, self._history, lambda: self._actions.quiet_since_ms
+        )
+
+    def run(self) -> RunSummary:
+        """Run to the end."""
+        cluster, schedule = self.cluster, self._schedule
+        self._create_topic()
+        watch = Watch(cluster, schedule, self._actions)
+        self._check_images_after_steps(watch)
+        watch.start()
+        for number, plan in enumerate(schedule.producers):
+            ProducerLoop(self._around, number, plan).start()
+        for number in range(schedule.consumers):
+            ConsumerLoop(self._around, number).start()
+        for number in range(schedule.group_members):
+            GroupMember(self._around, self._group_history, number).start()
+        self._actions.schedule(schedule.actions)
+        cluster.advance(schedule.duration_ms)
+        recovery_ms = self._recover()
+        cluster.advance(CALM_MS)
+        self._around.running = False
+        self._until("requests-are-answered", lambda: not self._around.waiting, ANSWER_LIMIT_MS)
+        self._until(
+            "replicas-agree", lambda: replicas_are_equal(cluster, schedule), RECOVERY_LIMIT_MS
+        )
+        check_end(cluster, schedule, self._history)
+        check_group(cluster, self._group_history)
+        return RunSummary(
+            seed=schedule.seed,
+            digest=cluster.trace.digest(),
+            events=cluster.trace.event_count,
+            actions=self._actions.done,
+            generations=max(self._group_history.generation, 0),
+            commits=self._group_history.commits,
+            recovery_ms=recovery_ms,
+            virtual_ms=cluster.now_ms,
+            **self._history.outcomes,
+        )
+
+    def _create_topic(self) -> None:
+        schedule = self._schedule
+        self.cluster.create_topic(
+            TOPIC,
+            schedule.partitions,
+            schedule.replication_factor,
+            {
+                "min.insync.replicas": schedule.min_insync_replicas,
+                "unclean.leader.election.enable": schedule.unclean_elections,
+            },
+        )
+
+    def _check_images_after_steps(self, watch: Watch) -> None:
+        check_step = self.cluster.loop.after_step
+        assert check_step is not None
+
+        def check() -> None:
+            check_step()
+            watch.check_image()
+
+        self.cluster.loop.after_step = check
+
+    def _recover(self) -> int:
+        """Wait until all faults are undone and all brokers are back; return how long that took."""
+        cluster = self.cluster
+        self._until("recovers", lambda: self._actions.quiet_since_ms is not None, LONGEST_ACTION_MS)
+        healed_ms = cluster.now_ms
+        self._until("recovers", self._is_in_order, RECOVERY_LIMIT_MS)
+        return cluster.now_ms - healed_ms
+
+    def _is_in_order(self) -> bool:
+        """Whether all brokers are back, also in the eyes of the controller, and in sync."""
+        nodes = self.cluster.nodes
+        return len(nodes.brokers) == self._schedule.brokers and nodes.is_ready and nodes.is_in_sync
+
+    def _until(self, invariant: str, condition: Callable[[], bool], limit_ms: int) -> None:
+        try:
+            self.cluster.run_until(condition, limit_ms)
+        except SimulationError as error:
+            if not isinstance(error.__cause__, TimeoutError):
+                raise
+            raise InvariantViolationError(
+                invariant,
+                f"{limit_ms} ms after the last fault the cluster is not in order: "
+                f"{self.cluster.nodes.controller.image.topics[TOPIC].partitions}",
+            ) from None

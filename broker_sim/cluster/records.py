@@ -1,0 +1,204 @@
+"""Records of a topic without a client: `produce` appends one, `records` returns what can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.errors import (
+    ApiError,
+    ClusterTimeoutError,
+    ErrorCode,
+    UnknownPartitionError,
+    WrongStateError,
+)
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.record_batch import parse_header, split_batches
+from broker_sim.protocol.records import Record, build_batch, iter_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker_sim.broker.broker import Broker
+    from broker_sim.cluster.nodes import Nodes
+    from broker_sim.replica import ProducePartitionStatus
+
+__all__ = ["TopicRecord", "TopicRecords", "append_record", "partition_of_key", "readable_records"]
+
+TIMEOUT_MS = 30_000
+"""As `request.timeout.ms` of producers."""
+LEADER_GRACE_S = 5
+"""A leader that is paused does not answer at all; a running one does so at the timeout."""
+ACKS_ALL = -1
+_SEED = 0x9747B28C
+_MULTIPLIER = 0x5BD1E995
+_MASK = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """One record of a topic; the timestamp is in ms since the epoch."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; bytes that are no UTF-8 text as `{"base64": ...}`."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "timestamp_ms": self.timestamp_ms,
+            "key": _plain(self.key),
+            "value": _plain(self.value),
+            "headers": [[name, _plain(value)] for name, value in self.headers],
+        }
+
+
+class TopicRecords(tuple[TopicRecord, ...]):
+    """The records of a topic, partition by partition, in the order of their offsets."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"records": [record.to_json() for record in self]}
+
+
+def readable_records(nodes: Nodes, topic: str) -> TopicRecords:
+    """Return the records below each leader's last stable offset, without control batches."""
+    count = _partition_count(nodes, topic)
+    return TopicRecords(
+        record for number in range(count) for record in _read(nodes, TopicPartition(topic, number))
+    )
+
+
+def _read(nodes: Nodes, topic_partition: TopicPartition) -> Iterator[TopicRecord]:
+    partition = _leader(nodes, topic_partition).replica_manager.get_partition(topic_partition)
+    log = partition.log
+    offset, end_offset = log.log_start_offset, log.last_stable_offset
+    while offset < end_offset:
+        read = log.read(offset, 1, upper_bound_offset=end_offset, min_one_message=True)
+        batches = split_batches(b"".join(read.records))
+        if not batches:
+            return
+        for batch in batches:
+            header = parse_header(batch)
+            for record in () if header.is_control else iter_records(batch):
+                if record.offset >= log.log_start_offset:
+                    yield _topic_record(topic_partition, record)
+            offset = header.last_offset + 1
+
+
+async def append_record(
+    nodes: Nodes,
+    topic: str,
+    value: str | bytes | None,
+    *,
+    key: str | bytes | None,
+    partition: int | None,
+) -> TopicRecord:
+    """Append a record with acks=all at the partition's leader. Raises as `Verbs.produce` says."""
+    count = _partition_count(nodes, topic)
+    key_bytes = _bytes("key", key)
+    if partition is None:
+        partition = 0 if key_bytes is None else partition_of_key(key_bytes, count)
+    if partition not in range(count):
+        raise UnknownPartitionError(topic, partition, range(count))
+    topic_partition = TopicPartition(topic, partition)
+    broker = _leader(nodes, topic_partition)
+    timestamp_ms = nodes.node(broker.broker_id).clock.wall_clock_ms()
+    record = Record(_bytes("value", value), key_bytes, timestamp_ms)
+    status = await _append(nodes, broker, topic_partition, build_batch([record]))
+    if status.error_code is not ErrorCode.NONE:
+        raise ApiError(status.error_code, status.error_message or "")
+    if status.log_append_time_ms >= 0:
+        record = record._replace(timestamp=status.log_append_time_ms)
+    return _topic_record(topic_partition, record._replace(offset=status.base_offset))
+
+
+async def _append(
+    nodes: Nodes, broker: Broker, topic_partition: TopicPartition, batch: bytes
+) -> ProducePartitionStatus:
+    answer: asyncio.Future[ProducePartitionStatus] = asyncio.get_running_loop().create_future()
+
+    def take(status: ProducePartitionStatus) -> None:
+        if not answer.done():
+            answer.set_result(status)
+
+    process = nodes.node(broker.broker_id).process
+    assert process is not None
+    process.deliver(broker.append_acked, topic_partition, batch, TIMEOUT_MS, take)
+    try:
+        async with asyncio.timeout(TIMEOUT_MS / 1_000 + LEADER_GRACE_S):
+            return await answer
+    except TimeoutError:
+        raise ClusterTimeoutError(
+            f"broker {broker.broker_id}, the leader of {topic_partition.topic}-"
+            f"{topic_partition.partition}, did not answer; look at the cluster's status"
+        ) from None
+
+
+def _partition_count(nodes: Nodes, topic: str) -> int:
+    topics = nodes.controller.image.topics
+    if topic not in topics:
+        raise UnknownPartitionError(topic, None, topics)
+    return len(topics[topic].partitions)
+
+
+def _leader(nodes: Nodes, topic_partition: TopicPartition) -> Broker:
+    state = nodes.controller.image.partition(topic_partition)
+    broker = None if state is None else nodes.brokers.get(state.leader)
+    if broker is None:
+        topic, number = topic_partition
+        raise WrongStateError(f"{topic}-{number} has no leader that is alive; start its brokers")
+    return broker
+
+
+def _topic_record(topic_partition: TopicPartition, record: Record) -> TopicRecord:
+    return TopicRecord(
+        *topic_partition, record.offset, record.timestamp, record.key, record.value, record.headers
+    )
+
+
+def _bytes(name: str, value: object) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    raise TypeError(f"{name} must be text, bytes or None, not {value!r}")
+
+
+def _plain(value: bytes | None) -> str | dict[str, str] | None:
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
+
+
+def partition_of_key(key: bytes, count: int) -> int:
+    """Return the partition of a key, as `BuiltInPartitioner.partitionForKey` does (murmur2)."""
+    return (_murmur2(key) & 0x7FFFFFFF) % count
+
+
+def _murmur2(data: bytes) -> int:
+    """Return the hash as an unsigned number; mirrors `org.apache.kafka.common.utils.Utils.murmur2`."""
+    hashed = _SEED ^ len(data)
+    whole = len(data) & ~3
+    for start in range(0, whole, 4):
+        word = int.from_bytes(data[start : start + 4], "little") * _MULTIPLIER & _MASK
+        word = (word ^ word >> 24) * _MULTIPLIER & _MASK
+        hashed = hashed * _MULTIPLIER & _MASK ^ word
+    if whole < len(data):
+        hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
+    hashed = (hashed ^ hashed >> 13) * _MULTIPLIER & _MASK
+    return hashed ^ hashed >> 15

@@ -1,0 +1,134 @@
+"""Who may use the control port: no web page that happens to be open in a browser on the machine.
+
+A browser sends requests to loopback for any page. What gives a page away:
+
+    Host     a name that an attacker's DNS server resolves to 127.0.0.1 (DNS rebinding)
+    Origin   the page's own address, which browsers send with every write to another origin
+    body     forms and simple requests cannot send application/json without asking first
+
+So the host must be known, a write must come from no page or from the port's own, and its body must
+be JSON. A token shuts everybody else out too. Kafka has no counterpart.
+"""
+
+from __future__ import annotations
+
+import hmac
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Guard", "RefusedRequestError"]
+
+LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
+READING_METHODS: Final = ("GET", "HEAD")
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+UNSUPPORTED_MEDIA_TYPE: Final = 415
+
+
+class RefusedRequestError(Exception):
+    """A request that is not carried out, with the HTTP status; the text says what is allowed."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Guard:
+    """Decides by the headers of a request whether it is carried out.
+
+    `host` is where the port is bound, `names` are other hosts by which clients may call it. With a
+    `token` every request must bring it, as `Authorization: Bearer TOKEN`.
+    """
+
+    def __init__(self, host: str, names: Iterable[str] = (), token: str | None = None) -> None:
+        self._names = {name.lower() for name in (*LOOPBACK_NAMES, host, *names)}
+        self._is_bound_to_all = _is_any_address(host)
+        self._token = token
+
+    def admit(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        *,
+        local_address: str | None = None,
+        has_body: bool = False,
+    ) -> None:
+        """Raise RefusedRequestError unless the request may be carried out.
+
+        `headers` are found in any case. `local_address` is where the connection was accepted.
+        """
+        self._check_host(headers.get("Host", ""), local_address)
+        if self._token is not None:
+            self._check_token(headers.get("Authorization", ""))
+        if method not in READING_METHODS:
+            _check_origin(headers.get("Origin"), headers.get("Host", ""))
+            _check_content_type(headers.get("Content-Type"), has_body=has_body)
+
+    def _check_host(self, host_header: str, local_address: str | None) -> None:
+        host = _host_of(host_header)
+        if host in self._names or (host and host == local_address):
+            return
+        # An address is no name that a foreign DNS server could have resolved to this machine. Behind
+        # a published port of a container it is one that this machine does not know.
+        if self._is_bound_to_all and _is_address(host):
+            return
+        raise RefusedRequestError(
+            FORBIDDEN,
+            f"the host {host_header!r} is not one of the control port's: use "
+            f"{', '.join(sorted(self._names))}, or allow it with --control-name",
+        )
+
+    def _check_token(self, authorization: str) -> None:
+        assert self._token is not None
+        scheme, _, token = authorization.partition(" ")
+        is_right = hmac.compare_digest(token.strip().encode(), self._token.encode())
+        if scheme.lower() != "bearer" or not is_right:
+            raise RefusedRequestError(
+                UNAUTHORIZED,
+                "the control port wants its token: set BROKER_SIM_CONTROL_TOKEN, give ctl --token, "
+                "or send the header Authorization: Bearer TOKEN",
+            )
+
+
+def _check_origin(origin: str | None, host_header: str) -> None:
+    if origin is None or origin.lower() == f"http://{host_header.lower()}":
+        return
+    raise RefusedRequestError(
+        FORBIDDEN,
+        f"pages of {origin} may not control the cluster: only requests without Origin may",
+    )
+
+
+def _check_content_type(content_type: str | None, *, has_body: bool) -> None:
+    if content_type is None and not has_body:
+        return
+    if (content_type or "").partition(";")[0].strip().lower() == "application/json":
+        return
+    raise RefusedRequestError(
+        UNSUPPORTED_MEDIA_TYPE,
+        f"the body must be JSON, sent with Content-Type: application/json, not {content_type}",
+    )
+
+
+def _host_of(host_header: str) -> str:
+    """Return the host in lower case without its port; "" for what is none."""
+    try:
+        return urlsplit(f"//{host_header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_any_address(host: str) -> bool:
+    return _is_address(host) and ip_address(host).is_unspecified
