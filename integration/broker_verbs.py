@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = ["BrokerVerbs", "Fault"]
+__all__ = ["BrokerVerbs", "Fault", "Reading"]
 
 
 class Fault(StrEnum):
@@ -20,6 +20,12 @@ class Fault(StrEnum):
     KILL = "kill"
     DISCONNECT = "disconnect"
     DISCONNECT_CLIENTS = "disconnect clients"
+
+
+class Reading(StrEnum):
+    """What can be read of a broker beside its responses; a scenario names what it needs."""
+
+    PURGES = "purges"
 
 
 class BrokerVerbs(Protocol):

@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import uuid
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
-import structlog
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from integration.comparison.both_sides import compare_sides
-from integration.comparison.differences import read_known_differences, reason_for
-from integration.comparison.drift import drift_between
+from integration.comparison.differences import read_known_differences
+from integration.comparison.distribution import Machines
+from integration.comparison.drift import comparable, drift_between
+from integration.comparison.expected_time import announcement
 from integration.comparison.lateness import compare_lateness
+from integration.comparison.machine import ControlTimer
 from integration.comparison.recorded import RECORDING, RecordedSide, write_recording
 from integration.comparison.runs import KafkaSide, Side, SimulatorSide
+from integration.comparison.version import catalogue_version
 from integration.reference.errors import ReferenceClusterError
 from integration.reference.selection import ReferenceKind, select_reference
 from integration.report.html_page import write_html
 from integration.report.markdown import write_markdown
 from integration.report.report import Report, write_json, write_observations
 from integration.report.terminal import print_report, result_line
-from integration.scenarios.catalogue import CATALOGUE, catalogue_version, select
+from integration.scenarios.catalogue import CATALOGUE, select
+from integration.scenarios.demo import DEMO, demo_scenarios
 from integration.scenarios.document import catalogue_markdown
+from integration.simulator.command import select_simulator
+from integration.simulator.errors import SimulatorError
 from purgatory.clock import SystemClock
 
 if TYPE_CHECKING:
+    from integration.comparison.differences import KnownDifference
     from integration.comparison.verdict import ScenarioResult
     from integration.scenarios.scenario import Scenario
 
 __all__ = ["main"]
 
-REFERENCE_TROUBLE = 2
+TROUBLE_WITH_A_SIDE = 2
 
 
 @click.group(invoke_without_command=True)
@@ -49,6 +57,13 @@ REFERENCE_TROUBLE = 2
     help="auto, containers, jvm, recorded or bootstrap=HOST:PORT.",
 )
 @click.option(
+    "--simulator",
+    "asked_simulator",
+    default="own",
+    show_default=True,
+    help="own (of this Python), auto (the native build of this checkout, else own), or a command.",
+)
+@click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("out/compare"),
@@ -58,64 +73,83 @@ REFERENCE_TROUBLE = 2
 @click.option(
     "--scenario", "patterns", multiple=True, help="Name, family or pattern; may be repeated."
 )
+@click.option("--demo", is_flag=True, help="The scenarios of the demo, on one cluster.")
 @click.option("--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1))
-@click.option("--record", is_flag=True, help="Keep the real side's observations as the recording.")
+@click.option("--record", is_flag=True, help="Put what Kafka did into the recording.")
 @click.option(
     "--record-to",
     type=click.Path(file_okay=False, path_type=Path),
     default=RECORDING,
-    help="Where --record writes; the shipped recording by default.",
+    help="Which recording --record adds to; the shipped one by default.",
 )
 @click.pass_context
 def main(
     context: click.Context,
     asked: str,
+    asked_simulator: str,
     out: Path,
     patterns: tuple[str, ...],
+    demo: bool,
     repeats: int,
     record: bool,
     record_to: Path,
 ) -> None:
     """Compare the simulated cluster with a real Kafka, scenario by scenario.
 
-    Exit code 0 when everything agrees or is documented, 1 for any other difference, 2 for trouble
-    with the reference.
+    Exit code 0 when all that was played agrees or is documented, 1 for any other difference, 2 for
+    trouble with the reference or the simulator, or when nothing was played.
     """
     if context.invoked_subcommand is not None:
         return
+    if demo and (patterns or record):
+        raise click.UsageError("--demo has scenarios and a cluster of its own")
     try:
-        scenarios = select(patterns)
+        scenarios = demo_scenarios() if demo else select(patterns)
+        _require_client()
+        simulator = select_simulator(asked_simulator)
         selection = select_reference(asked)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except ReferenceClusterError as error:
         _fail(error)
-    _quiet_simulator()
     # A comparison that is ended by SIGTERM stops its brokers too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(stderr=True)
     console.print(f"reference: {selection.kind.value} ({selection.reason})", highlight=False)
-    version = catalogue_version()
+    console.print(f"simulator: {simulator} ({simulator.reason})", highlight=False, soft_wrap=True)
+    if demo:
+        _print_demo(console)
+    console.print(announcement(scenarios, selection.kind, repeats), highlight=False)
+    sim = SimulatorSide(simulator)
+    known = read_known_differences()
     try:
         kafka: KafkaSide | RecordedSide
         if selection.kind is ReferenceKind.RECORDED:
-            kafka = RecordedSide(version)
+            kafka = RecordedSide()
         else:
             kafka = KafkaSide(selection, lambda line: console.print(f"[dim]{line}"))
-        results = _compare(kafka, scenarios, repeats, console)
-    except ReferenceClusterError as error:
+        with ControlTimer() as control:
+            results = _compare(kafka, sim, scenarios, repeats, known, console, control)
+    except (ReferenceClusterError, SimulatorError) as error:
         _fail(error)
+    machine = control.lateness()
+    recorded = kafka.control if isinstance(kafka, RecordedSide) else machine
+    machines = Machines(recorded, machine)
     report = Report(
         run_id=uuid.uuid4().hex,
-        catalogue_version=version,
+        catalogue_version=catalogue_version(),
         reference=selection.kind.value,
         reason=selection.reason,
         facts=dict(kafka.facts),
         results=results,
-        lateness=compare_lateness(results),
+        lateness=compare_lateness(results, machines),
+        machines=machines,
+        simulator=sim.facts,
+        known=known,
     )
     _write(report, out)
     print_report(report, Console())
+    click.echo(f"report: {(out / 'report.html').resolve()}")
     if record:
         _record(record_to, report, console)
     raise SystemExit(report.exit_code)
@@ -142,27 +176,41 @@ def list_scenarios(names: bool, markdown: bool) -> None:
 @main.command("drift")
 @click.argument("fresh", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def drift(fresh: Path) -> None:
-    """Compare the shipped recording with the one in FRESH: outcomes, not times.
+    """Compare the shipped recording with the one in FRESH: all outcomes, no times.
 
-    Fields with a documented difference to the simulator, such as random ids, are left out.
-
-    Exit code 0 when the outcomes are equal, 1 when not, 2 when a recording cannot be read.
+    Exit code 0 when the outcomes are equal, 1 when not, 2 when nothing can be compared.
     """
-    version = catalogue_version()
     try:
-        found = list(drift_between(RecordedSide(version), RecordedSide(version, fresh)))
+        shipped, new = RecordedSide(), RecordedSide(fresh)
     except ReferenceClusterError as error:
         _fail(error)
-    known = read_known_differences()
-    found = [one for one in found if reason_for(known, one.scenario, one.label, one.field) is None]
+    compared = comparable(shipped, new)
+    found = list(drift_between(shipped, new))
     for one in found:
         click.echo(str(one))
-    click.echo(f"{len(found)} outcomes differ", err=True)
-    raise SystemExit(int(bool(found)))
+    left_out = sorted(new.versions.keys() - compared)
+    if left_out:
+        click.echo(f"not shipped at this version: {', '.join(left_out)}", err=True)
+    click.echo(f"{len(compared)} scenarios compared, {len(found)} outcomes differ", err=True)
+    raise SystemExit(int(bool(found)) if compared else TROUBLE_WITH_A_SIDE)
+
+
+def _print_demo(console: Console) -> None:
+    grid = Table.grid(padding=(0, 2))
+    for part, names in DEMO.items():
+        grid.add_row(f"  {part}", "\n".join(names))
+    console.print("on three real brokers and three simulated ones, at the same time:")
+    console.print(grid, highlight=False)
 
 
 def _compare(
-    kafka: Side, scenarios: list[Scenario], repeats: int, console: Console
+    kafka: Side,
+    sim: Side,
+    scenarios: list[Scenario],
+    repeats: int,
+    known: list[KnownDifference],
+    console: Console,
+    control: ControlTimer,
 ) -> list[ScenarioResult]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
@@ -174,11 +222,12 @@ def _compare(
 
         return compare_sides(
             kafka,
-            SimulatorSide(),
+            sim,
             scenarios,
             repeats=repeats,
-            known=read_known_differences(),
+            known=known,
             on_result=show,
+            control=control,
         )
 
 
@@ -195,19 +244,22 @@ def _record(directory: Path, report: Report, console: Console) -> None:
     left_out = write_recording(
         directory,
         report.results,
-        catalogue_version=report.catalogue_version,
         facts=report.facts,
         recorded_at=recorded_at.isoformat(timespec="seconds"),
+        control=report.machines.kafka,
     )
     for name in left_out:
         console.print(f"not recorded: {name}", highlight=False)
 
 
-def _quiet_simulator() -> None:
-    """Let the simulator log errors only, so that the progress can be read."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+def _require_client() -> None:
+    """End with one line without the client that the scenarios use."""
+    if find_spec("confluent_kafka") is None:
+        click.echo("confluent-kafka is not installed: pip install 'broker-sim[compare]'", err=True)
+        raise SystemExit(TROUBLE_WITH_A_SIDE)
 
 
-def _fail(error: ReferenceClusterError) -> NoReturn:
-    click.echo(f"reference: {error}", err=True)
-    raise SystemExit(REFERENCE_TROUBLE)
+def _fail(error: ReferenceClusterError | SimulatorError) -> NoReturn:
+    side = "simulator" if isinstance(error, SimulatorError) else "reference"
+    click.echo(f"{side}: {error}", err=True)
+    raise SystemExit(TROUBLE_WITH_A_SIDE)

@@ -1,40 +1,28 @@
 """What a scenario observes: one observation per step and attempt, with its class of timing.
 
-An observation says when its response was due: at once, at a timeout, or on an event. Its lateness
-(elapsed minus due) has to lie in the window of its timing, on each side separately.
+A timing says when a response is due: at once, at a timeout, or on an event. How far from that it
+may arrive is not the scenario's to say: `integration.comparison.timeliness` judges it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = [
     "COMPARED_FIELDS",
-    "UNTIMED",
     "Observation",
     "Timing",
     "TimingClass",
     "at_once",
     "at_timeout",
     "on_event",
+    "untimed",
 ]
-
-AT_ONCE_LATE_MS: Final = 480.0
-"""A busy machine with two cores now and then stops a Java process for almost this long. Where a
-response at once could be confused with one at a timeout, the timeout is 500 ms or more."""
-TIMEOUT_EARLY_MS: Final = 2.0
-"""Kafka's timers count whole milliseconds."""
-TIMEOUT_LATE_MS: Final = 400.0
-EVENT_EARLY_MS: Final = 200.0
-"""The response may arrive before that of the request that caused it, on a busy machine so much."""
-EVENT_LATE_MS: Final = 400.0
-"""These windows separate one reason for a response from another. How late the sides are is judged
-by the distributions of their lateness."""
 
 COMPARED_FIELDS: Final = ("error_code", "base_offset", "high_watermark", "records", "bytes")
 
@@ -50,51 +38,56 @@ class TimingClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When a response is due, in ms after its request, and how far it may be off."""
+    """When a response is due, in ms after its request."""
 
     kind: TimingClass
     due_ms: float = 0.0
-    early_ms: float = 0.0
-    late_ms: float = 0.0
-
-    def holds(self, elapsed_ms: float) -> bool:
-        """Tell whether a response after `elapsed_ms` came when it was due."""
-        if self.kind is TimingClass.UNTIMED:
-            return True
-        return -self.early_ms <= elapsed_ms - self.due_ms <= self.late_ms
+    earliest_ms: float = 0.0
+    """When its cause was sent: nothing can have caused it before."""
+    spread_ms: float = 0.0
+    """How much later than due Kafka's own mechanism may be."""
+    reason: str = ""
+    """Which mechanism that is, or why the response is not timed."""
 
     def __str__(self) -> str:
         match self.kind:
             case TimingClass.UNTIMED:
                 return "any time"
             case TimingClass.AT_ONCE:
-                return f"at once (+{self.late_ms:g} ms)"
+                return "at once"
             case TimingClass.AT_TIMEOUT:
-                return f"at {self.due_ms:g} ms (-{self.early_ms:g} +{self.late_ms:g} ms)"
+                return f"at {self.due_ms:g} ms"
             case TimingClass.ON_EVENT:
-                return f"on event (-{self.early_ms:g} +{self.late_ms:g} ms)"
+                spread = f" to {self.due_ms + self.spread_ms:.1f}" if self.spread_ms else ""
+                return f"on an event at {self.due_ms:.1f}{spread} ms"
 
 
-UNTIMED: Final = Timing(TimingClass.UNTIMED)
-
-
-def at_once(late_ms: float = AT_ONCE_LATE_MS) -> Timing:
+def at_once() -> Timing:
     """Answered without waiting for anything."""
-    return Timing(TimingClass.AT_ONCE, late_ms=late_ms)
+    return Timing(TimingClass.AT_ONCE)
 
 
-def at_timeout(
-    timeout_ms: float, *, early_ms: float = TIMEOUT_EARLY_MS, late_ms: float = TIMEOUT_LATE_MS
-) -> Timing:
-    """Answered when the timeout of the request is over, not before."""
-    return Timing(TimingClass.AT_TIMEOUT, due_ms=timeout_ms, early_ms=early_ms, late_ms=late_ms)
+def at_timeout(timeout_ms: float) -> Timing:
+    """Answered when the timeout of the request is over, never before."""
+    return Timing(TimingClass.AT_TIMEOUT, due_ms=timeout_ms, earliest_ms=timeout_ms)
 
 
 def on_event(
-    due_ms: float, *, early_ms: float = EVENT_EARLY_MS, late_ms: float = EVENT_LATE_MS
+    due_ms: float, *, earliest_ms: float | None = None, spread_ms: float = 0.0, reason: str = ""
 ) -> Timing:
-    """Answered because of something that happened `due_ms` after the request."""
-    return Timing(TimingClass.ON_EVENT, due_ms=due_ms, early_ms=early_ms, late_ms=late_ms)
+    """Answered because of something that happened `due_ms` after the request.
+
+    `earliest_ms` is when that was sent, by default `due_ms`. `spread_ms` is a range that Kafka's own
+    mechanism adds, and has a `reason`.
+    """
+    assert bool(spread_ms) <= bool(reason), "a spread has a reason"
+    earliest_ms = due_ms if earliest_ms is None else earliest_ms
+    return Timing(TimingClass.ON_EVENT, due_ms, earliest_ms, spread_ms, reason)
+
+
+def untimed(reason: str) -> Timing:
+    """Nothing is claimed about when it was answered, for a reason."""
+    return Timing(TimingClass.UNTIMED, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +105,26 @@ class Observation:
     records: int | None = None
     bytes: int | None = None
     elapsed_ms: float = 0.0
-    timing: Timing = UNTIMED
+    timing: Timing = field(kw_only=True)
     attempt: int = 1
     fields: Mapping[str, Any] = field(default_factory=dict)
+    answered_ms: float | None = field(default=None, compare=False)
+    """The moment of the answer (`now_ms`), if it is known; only this process understands it."""
+    stalled_ms: float = 0.0
+    """How long the comparing process, or the simulator's, could not run while the answer was overdue."""
 
     @property
     def lateness_ms(self) -> float:
         """How long after it was due the response came; negative when it was early."""
         return self.elapsed_ms - self.timing.due_ms
+
+    def excused(self, stalled_ms: Callable[[float, float], float]) -> Self:
+        """Return it with what `stalled_ms` says of the time for which the answer was overdue, added."""
+        if self.answered_ms is None:
+            return self
+        due_ms = self.answered_ms - self.lateness_ms
+        added_ms = stalled_ms(due_ms, self.answered_ms)
+        return replace(self, stalled_ms=self.stalled_ms + added_ms)
 
     def exact(self) -> dict[str, Any]:
         """Return all that has to be equal on both sides, by field name."""
@@ -134,8 +139,10 @@ class Observation:
             "elapsed_ms": round(self.elapsed_ms, 3),
             "timing": self.timing.kind.value,
             "due_ms": round(self.timing.due_ms, 3),
-            "early_ms": self.timing.early_ms,
-            "late_ms": self.timing.late_ms,
+            "earliest_ms": round(self.timing.earliest_ms, 3),
+            "spread_ms": round(self.timing.spread_ms, 3),
+            "reason": self.timing.reason,
+            "stalled_ms": round(self.stalled_ms, 3),
             "fields": dict(self.fields),
         }
 
@@ -145,8 +152,9 @@ class Observation:
         timing = Timing(
             TimingClass(value["timing"]),
             due_ms=value["due_ms"],
-            early_ms=value["early_ms"],
-            late_ms=value["late_ms"],
+            earliest_ms=value["earliest_ms"],
+            spread_ms=value["spread_ms"],
+            reason=value["reason"],
         )
         return cls(
             step=value["step"],
@@ -155,4 +163,5 @@ class Observation:
             elapsed_ms=value["elapsed_ms"],
             timing=timing,
             fields=value["fields"],
+            stalled_ms=value["stalled_ms"],
         )

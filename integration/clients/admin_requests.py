@@ -20,7 +20,9 @@ __all__ = [
     "APPEND",
     "BROKER",
     "BROKER_LOGGER",
+    "CLIENT_METRICS",
     "DELETE",
+    "GROUP",
     "SET",
     "SUBTRACT",
     "TOPIC",
@@ -36,7 +38,7 @@ __all__ = [
     "pages",
 ]
 
-TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 TIMEOUT_MS = 15_000
 FORBIDS_CREATION_VERSION = 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -194,17 +196,17 @@ def pages(
 def move(
     client: BrokerClient, *partitions: tuple[str, int, Sequence[int] | None]
 ) -> Reply[messages.AlterPartitionReassignmentsResponse]:
-    """Move partitions of different topics: (topic, partition, new replicas or None to cancel)."""
+    """Move partitions: (topic, partition, new replicas or None to cancel)."""
     request = messages.AlterPartitionReassignmentsRequest
-    topics = [
-        request.ReassignableTopic(
-            name,
-            [request.ReassignablePartition(index, None if brokers is None else list(brokers))],
-        )
-        for name, index, brokers in partitions
-    ]
+    topics: dict[str, messages.AlterPartitionReassignmentsRequest.ReassignableTopic] = {}
+    for name, index, brokers in partitions:
+        topic = topics.setdefault(name, request.ReassignableTopic(name))
+        wanted = None if brokers is None else list(brokers)
+        topic.partitions.append(request.ReassignablePartition(index, wanted))
     return client.request(
-        request(TIMEOUT_MS, topics=topics), 0, messages.AlterPartitionReassignmentsResponse
+        request(TIMEOUT_MS, topics=list(topics.values())),
+        0,
+        messages.AlterPartitionReassignmentsResponse,
     )
 
 

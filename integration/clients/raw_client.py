@@ -12,15 +12,12 @@ import threading
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from broker_sim.protocol.message import Message
 from integration.clients.stopwatch import now_ms
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 __all__ = ["ConnectionEndedError", "NoAnswerError", "Pending", "RawConnection", "Reply"]
 
@@ -36,9 +33,10 @@ R = TypeVar("R", bound=Message)
 class ConnectionEndedError(ConnectionError):
     """The broker closed the connection before it answered; `elapsed_ms` after the request."""
 
-    def __init__(self, text: str, elapsed_ms: float) -> None:
+    def __init__(self, text: str, elapsed_ms: float, answered_ms: float) -> None:
         super().__init__(text)
         self.elapsed_ms = elapsed_ms
+        self.answered_ms = answered_ms
 
 
 class NoAnswerError(TimeoutError):
@@ -77,6 +75,12 @@ class Pending(Generic[R]):
         return self._arrived.is_set()
 
     @property
+    def answered_ms(self) -> float:
+        """When that was; only once `answered` is true."""
+        assert self.answered
+        return self._answered_ms
+
+    @property
     def elapsed_ms(self) -> float:
         """How long that took; only once `answered` is true."""
         assert self.answered
@@ -101,7 +105,8 @@ class Pending(Generic[R]):
             raise NoAnswerError(f"no answer to {self._name()} within {timeout_ms / 1000:g} s")
         if self._frame is None:
             elapsed_ms = self._answered_ms - self.sent_ms
-            raise ConnectionEndedError(f"closed instead of answering {self._name()}", elapsed_ms)
+            text = f"closed instead of answering {self._name()}"
+            raise ConnectionEndedError(text, elapsed_ms, self._answered_ms)
         return self._frame
 
     def _name(self) -> str:
@@ -181,12 +186,7 @@ class RawConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _encode(self, message: Message, api_key: int, version: int) -> bytes:

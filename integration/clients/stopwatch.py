@@ -8,11 +8,26 @@ from __future__ import annotations
 
 import threading
 from time import perf_counter_ns
+from typing import Self
 
-__all__ = ["now_ms", "pause_ms"]
+__all__ = ["Moment", "now_ms", "pause_ms"]
 
 _NS_PER_MS = 1_000_000
 _NEVER = threading.Event()
+
+
+class Moment(float):
+    """The moment (`now_ms`) at which something was done or seen, and when it can have begun."""
+
+    __slots__ = ("began_ms",)
+
+    began_ms: float
+
+    def __new__(cls, ended_ms: float, *, began_ms: float) -> Self:
+        """Return the moment `ended_ms` of what began at `began_ms`."""
+        moment = super().__new__(cls, ended_ms)
+        moment.began_ms = began_ms
+        return moment
 
 
 def now_ms() -> float:

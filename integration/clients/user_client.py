@@ -11,7 +11,6 @@ from integration.clients.stopwatch import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from integration.clients.topics import Topic
 
@@ -29,6 +28,7 @@ class Delivery:
     error_code: int
     offset: int | None
     elapsed_ms: float
+    answered_ms: float
 
 
 class UserProducer:
@@ -56,12 +56,14 @@ class UserProducer:
         sent_ms = now_ms()
 
         def report(error: Any, message: Any) -> None:
+            answered_ms = now_ms()
             offset = message.offset()
             reports.append(
                 Delivery(
                     error_code=0 if error is None else error.code(),
                     offset=None if offset is None or offset == UNKNOWN_OFFSET else offset,
-                    elapsed_ms=now_ms() - sent_ms,
+                    elapsed_ms=answered_ms - sent_ms,
+                    answered_ms=answered_ms,
                 )
             )
 
@@ -72,12 +74,7 @@ class UserProducer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._producer.purge()
         self._producer.flush(1.0)
 
@@ -113,10 +110,5 @@ class UserConsumer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._consumer.close()

@@ -1,4 +1,7 @@
-"""Clients of one scenario: raw connections to one broker, and clients as users have them."""
+"""Clients of one scenario: raw connections to one broker, and clients as users have them.
+
+confluent-kafka, which users have, is imported with the first of its clients.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
 from integration.clients.broker_client import BrokerClient
-from integration.clients.user_client import UserConsumer, UserProducer
 from integration.cluster_under_test.polling import poll_until
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from broker_sim.protocol import messages
+    from integration.clients.user_client import UserConsumer, UserProducer
     from integration.cluster_under_test.brokers import Brokers
 
 __all__ = ["Clients"]
@@ -40,11 +43,15 @@ class Clients:
 
     def producer(self, **configs: str | int) -> UserProducer:
         """Return a producer of confluent-kafka; underscores in names stand for dots."""
+        from integration.clients.user_client import UserProducer  # noqa: PLC0415 - an extra
+
         named = {key.replace("_", "."): value for key, value in configs.items()}
         return self._cleanup.enter_context(UserProducer(self._bootstrap_servers, named))
 
     def consumer(self, **configs: str | int) -> UserConsumer:
         """Return a consumer of confluent-kafka, configured as in `producer`."""
+        from integration.clients.user_client import UserConsumer  # noqa: PLC0415 - an extra
+
         named = {key.replace("_", "."): value for key, value in configs.items()}
         return self._cleanup.enter_context(UserConsumer(self._bootstrap_servers, named))
 

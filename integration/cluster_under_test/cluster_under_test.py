@@ -14,12 +14,12 @@ from integration.cluster_under_test.brokers import Brokers
 from integration.cluster_under_test.clients import Clients
 from integration.cluster_under_test.faults import Faults
 from integration.cluster_under_test.metadata import Metadata
+from integration.cluster_under_test.purges import Purges
 from integration.cluster_under_test.topics import Topics
 from integration.cluster_under_test.wait_until import WaitUntil
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from integration.clients.broker_client import BrokerClient
     from integration.clients.topics import Topic
@@ -31,7 +31,7 @@ __all__ = ["ClusterUnderTest"]
 class ClusterUnderTest:
     """A running cluster as one scenario uses it; a context manager. Only one thread may use it.
 
-    Its parts: `brokers` (roles and addresses), `clients`, `metadata`, `topics`, `faults`
+    Its parts: `brokers` (roles and addresses), `clients`, `metadata`, `topics`, `faults`, `purges`
     and `wait_until`.
     """
 
@@ -45,6 +45,7 @@ class ClusterUnderTest:
         self.metadata = Metadata(self.brokers, self.clients)
         self.wait_until = WaitUntil(self.brokers, self.clients, self.metadata)
         self.faults = Faults(running.verbs)
+        self.purges = Purges(running.purged, self.clients, self._cleanup)
         self.topics = Topics(
             prefix,
             warm_topic,
@@ -100,10 +101,5 @@ class ClusterUnderTest:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from integration.clients.stopwatch import now_ms
+from integration.clients.stopwatch import Moment, now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ class _Verb:
     def __set_name__(self, owner: type[Faults], name: str) -> None:
         self._name = name
 
-    def __get__(self, faults: Faults, owner: type[Faults]) -> Callable[[int], float]:
+    def __get__(self, faults: Faults, owner: type[Faults]) -> Callable[[int], Moment]:
         return partial(faults.call, self._name, **self._options)
 
 
@@ -65,10 +65,11 @@ class Faults:
         self._brokers_with: dict[str, set[int]] = {fault: set() for fault in UNDONE_BY}
         self._any_so_far = False
 
-    def call(self, verb: str, broker: int, **options: bool) -> float:
+    def call(self, verb: str, broker: int, **options: bool) -> Moment:
         """Call the verb of that name; returns the moment after it was done."""
+        began_ms = now_ms()
         getattr(self._verbs, verb)(broker, **options)
-        called_ms = now_ms()
+        called_ms = Moment(now_ms(), began_ms=began_ms)
         if verb in UNDONE_BY:
             self._any_so_far = True
             self._brokers_with[verb].add(broker)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.clients.stopwatch import now_ms, pause_ms
+from integration.clients.stopwatch import Moment, now_ms, pause_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,14 +19,19 @@ class NotReachedError(RuntimeError):
     """The cluster did not reach the state that a scenario needs."""
 
 
-def poll_until(condition: Callable[[], object], what: str, timeout_ms: float = TIMEOUT_MS) -> float:
-    """Wait until `condition` holds; returns the moment at which it did (`now_ms`).
+def poll_until(
+    condition: Callable[[], object], what: str, timeout_ms: float = TIMEOUT_MS
+) -> Moment:
+    """Wait until `condition` holds; returns the moment at which it was seen to.
 
-    `what` names it in the `NotReachedError` that is raised after `timeout_ms`.
+    It may have begun to hold since the last time that it did not. `what` names it in the `NotReachedError` that is raised after `timeout_ms`.
     """
-    deadline_ms = now_ms() + timeout_ms
+    began_ms = asked_ms = now_ms()
+    deadline_ms = began_ms + timeout_ms
     while not condition():
+        began_ms = asked_ms
         if now_ms() > deadline_ms:
             raise NotReachedError(f"not reached within {timeout_ms / 1000:g} s: {what}")
         pause_ms(INTERVAL_MS)
-    return now_ms()
+        asked_ms = now_ms()
+    return Moment(now_ms(), began_ms=began_ms)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from integration.broker_verbs import Fault
+from integration.broker_verbs import Fault, Reading
 from integration.clients.admin import brokers_of, quorum_leader
 from integration.clients.raw_client import RawConnection
+from integration.cluster_under_test.purges import purged_in_log
 from integration.reference.clusters.bootstrap import BootstrapCluster
 from integration.reference.errors import ReferenceUnavailableError
+from integration.simulator.verbs import SimulatorVerbs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker_sim import Cluster
     from integration.broker_verbs import BrokerVerbs
     from integration.reference.clusters.cluster import ReferenceCluster
+    from integration.simulator.process import SimulatorProcess
 
 __all__ = ["BROKERS", "RunningCluster", "kafka_cluster", "simulated_cluster"]
 
@@ -33,6 +35,10 @@ class RunningCluster:
     verbs: BrokerVerbs
     faults: frozenset[Fault]
     """What `verbs` can do here."""
+    readings: frozenset[Reading]
+    """What can be read here."""
+    purged: Callable[[int], int]
+    """Returns how many entries a broker's purgatories have purged, with `Reading.PURGES`."""
     controller_broker: Callable[[], int | None]
     """Returns the broker whose loss would take the active controller along, if there is one."""
     is_ours: bool
@@ -49,28 +55,37 @@ def kafka_cluster(reference: ReferenceCluster) -> RunningCluster:
             f"scenarios need {BROKERS} brokers, {reference.bootstrap_servers} has {len(addresses)}"
         )
 
-    def active_controller() -> int:
-        # Every node is broker and controller at once.
+    def active_controller() -> int | None:
         with RawConnection(*next(iter(addresses.values()))) as connection:
-            return quorum_leader(connection)
+            leader = quorum_leader(connection)
+        return leader if leader in addresses else None  # else it is a node of its own
 
     return RunningCluster(
         bootstrap_servers=reference.bootstrap_servers,
         addresses=addresses,
         verbs=reference,
         faults=reference.faults,
+        readings=reference.readings,
+        purged=lambda broker: purged_in_log(reference.broker_log(broker)),
         controller_broker=active_controller,
         is_ours=reference.kind != BootstrapCluster.kind,
     )
 
 
-def simulated_cluster(cluster: Cluster) -> RunningCluster:
-    """Return a simulated cluster that runs; its controller is a process of its own."""
+def simulated_cluster(simulator: SimulatorProcess) -> RunningCluster:
+    """Return a simulated cluster that runs; its controller is on none of the brokers."""
+    addresses = {}
+    for broker, address in enumerate(simulator.bootstrap_servers.split(","), 1):
+        host, port = address.rsplit(":", 1)
+        addresses[broker] = host, int(port)
+    verbs = SimulatorVerbs(simulator)
     return RunningCluster(
-        bootstrap_servers=cluster.bootstrap_servers,
-        addresses={broker: cluster.address(broker) for broker in range(1, BROKERS + 1)},
-        verbs=cluster,
+        bootstrap_servers=simulator.bootstrap_servers,
+        addresses=addresses,
+        verbs=verbs,
         faults=frozenset(Fault),
+        readings=frozenset(Reading),
+        purged=verbs.purged,
         controller_broker=lambda: None,
         is_ours=True,
     )

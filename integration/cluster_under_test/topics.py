@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from integration.clients import admin
-from integration.clients.stopwatch import now_ms, pause_ms
+from integration.clients.stopwatch import Moment, now_ms, pause_ms
 from integration.clients.topics import Topic
 
 if TYPE_CHECKING:
@@ -114,11 +114,12 @@ class Topics:
         """Return a topic that no broker knows."""
         return Topic(f"{self._prefix}.unknown", bytes(range(16)), (tuple(self._brokers),))
 
-    def delete(self, topic: Topic) -> float:
-        """Delete a topic; returns the moment of the answer (`now_ms`)."""
+    def delete(self, topic: Topic) -> Moment:
+        """Delete a topic; returns the moment of the answer."""
+        began_ms = now_ms()
         admin.delete_topic(self._clients.ask(self._brokers.first), topic)
         self._created = [kept for kept in self._created if kept != topic]
-        return now_ms()
+        return Moment(now_ms(), began_ms=began_ms)
 
     def alter(self, topic: Topic, **configs: str | None) -> None:
         """Change configurations of a topic; None is the default again."""

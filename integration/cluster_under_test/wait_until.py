@@ -14,6 +14,7 @@ from integration.cluster_under_test.polling import poll_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from integration.clients.stopwatch import Moment
     from integration.clients.topics import Topic
     from integration.cluster_under_test.brokers import Brokers
     from integration.cluster_under_test.clients import Clients
@@ -35,11 +36,11 @@ class WaitUntil:
         self._clients = clients
         self._metadata = metadata
 
-    def __call__(self, condition: Callable[[], object], what: str) -> float:
+    def __call__(self, condition: Callable[[], object], what: str) -> Moment:
         """Wait until `condition` holds; `what` names it if it does not."""
         return poll_until(condition, what)
 
-    def isr(self, topic: Topic, *members: int, via: int | None = None) -> float:
+    def isr(self, topic: Topic, *members: int, via: int | None = None) -> Moment:
         """Wait until the ISR is exactly `members`.
 
         Returns a little later than that: metadata may show it before the leader acts on it.
@@ -51,7 +52,7 @@ class WaitUntil:
         pause_ms(LEADER_LEARNS_MS)
         return changed_ms
 
-    def replicated(self, topic: Topic) -> float:
+    def replicated(self, topic: Topic) -> Moment:
         """Wait until all replicas of all partitions are in sync."""
 
         def isr_is_full() -> bool:
@@ -60,7 +61,7 @@ class WaitUntil:
 
         return poll_until(isr_is_full, f"{topic.name} is replicated")
 
-    def leader(self, topic: Topic, leader: int, *, via: int | None = None) -> float:
+    def leader(self, topic: Topic, leader: int, *, via: int | None = None) -> Moment:
         """Wait until metadata names `leader` and it serves; returns when it was named first.
 
         A broker is named before it has begun to lead. -1 waits until there is no leader.
@@ -74,7 +75,7 @@ class WaitUntil:
             poll_until(partial(self._leads, leader, topic), f"{role} serves {topic.name}")
         return named_ms
 
-    def visible(self, topic: Topic, high_watermark: int, partition: int = 0) -> float:
+    def visible(self, topic: Topic, high_watermark: int, partition: int = 0) -> Moment:
         """Wait until the leader's high watermark is at least that."""
         leader = self._metadata.describe(topic, partition=partition).leader
 
@@ -84,7 +85,7 @@ class WaitUntil:
 
         return poll_until(visible, f"{high_watermark} records of {topic.name} are visible")
 
-    def appended(self, topic: Topic, log_end_offset: int) -> float:
+    def appended(self, topic: Topic, log_end_offset: int) -> Moment:
         """Wait until the first broker, which has to be the leader, has appended so many records.
 
         A fetch beyond the log end is refused, one at the log end is not.
@@ -97,7 +98,7 @@ class WaitUntil:
 
         return poll_until(appended, f"{log_end_offset} records of {topic.name} are appended")
 
-    def served(self, topic: Topic, broker: int) -> float:
+    def served(self, topic: Topic, broker: int) -> Moment:
         """Wait until a broker knows all of a topic, and leads the partitions that it should."""
         return poll_until(partial(self._serves, broker, topic), f"{topic.name} is served")
 
@@ -111,14 +112,14 @@ class WaitUntil:
         for broker in self._brokers:
             poll_until(partial(self._knows, broker, name, 0), f"{name} is gone")
 
-    def brokers(self, *brokers: int) -> float:
+    def brokers(self, *brokers: int) -> Moment:
         """Wait until the first broker lists exactly these brokers."""
         return poll_until(
             lambda: self._metadata.listed_brokers() == set(brokers),
             f"the brokers are {self._brokers.roles(brokers)}",
         )
 
-    def serving(self, broker: int) -> float:
+    def serving(self, broker: int) -> Moment:
         """Wait until a broker that was started again lists all brokers."""
         role = self._brokers.role(broker)
         return poll_until(partial(self._lists_all, broker), f"{role} lists all brokers")

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import gc
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from integration.clients.stopwatch import now_ms
+from integration.comparison.distribution import Machines
+from integration.comparison.intervals import covered_ms
 from integration.comparison.verdict import ScenarioResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from integration.comparison.differences import KnownDifference
-    from integration.comparison.runs import Runner, Side
+    from integration.comparison.machine import Stalls
+    from integration.comparison.runs import Run, Runner, Side
     from integration.scenarios.scenario import Scenario
 
-__all__ = ["compare_sides", "settled_heap"]
+__all__ = ["compare_sides"]
 
 
 def compare_sides(
@@ -29,28 +33,36 @@ def compare_sides(
     repeats: int,
     known: Sequence[KnownDifference],
     on_result: Callable[[ScenarioResult], None],
+    control: Stalls,
 ) -> list[ScenarioResult]:
     """Run `scenarios` on both sides at the same time; `on_result` gets each result.
 
     Scenarios with the same broker configurations share a cluster on each side. The results are in
-    the order of `scenarios`. Raises `ReferenceClusterError` when the reference does not start;
-    trouble within a scenario is in its result.
+    the order of `scenarios`. `control` is the control timer that runs meanwhile. Raises
+    `ReferenceClusterError` when the reference does not start and `SimulatorError` when the simulator
+    does not; trouble within a scenario is in its result.
     """
     results = {scenario.name: ScenarioResult(scenario) for scenario in scenarios}
     by_configs = sorted(scenarios, key=lambda scenario: scenario.configs)
     with ThreadPoolExecutor(2, thread_name_prefix="side") as threads:
 
         def run(theirs: Runner, ours: Runner, result: ScenarioResult) -> None:
-            for repeat in range(1, repeats + 1):
+            repeat = 0
+            while repeat < repeats or result.wants_another(repeats):
+                repeat += 1
+                began_ms = now_ms()
                 at_kafka = threads.submit(theirs.run, result.scenario, repeat)
                 at_sim = threads.submit(ours.run, result.scenario, repeat)
-                result.add(at_kafka.result(), at_sim.result(), known)
+                seen = [_excused(side.result(), control) for side in (at_kafka, at_sim)]
+                machine = control.lateness(began_ms)
+                machines = Machines(seen[0].control or machine, machine)
+                result.add(seen[0], seen[1], known, machines)
             on_result(result)
 
         for configs, group in groupby(by_configs, key=lambda scenario: scenario.configs):
             left = deque(group)
             while left:
-                with kafka.open(configs) as theirs, sim.open(configs) as ours, settled_heap():
+                with kafka.open(configs) as theirs, sim.open(configs) as ours:
                     while left:
                         result = results[left.popleft().name]
                         run(theirs, ours, result)
@@ -59,15 +71,11 @@ def compare_sides(
     return list(results.values())
 
 
-@contextmanager
-def settled_heap() -> Iterator[None]:
-    """Exclude all objects that exist now from garbage collection.
+def _excused(run: Run, control: Stalls) -> Run:
+    """Return the run with how long, of the time for which each answer was overdue, nothing could run.
 
-    A full collection takes 20 ms, in which the simulator, which runs in this process, does nothing.
+    That is, either the control timer was stalled or the side itself was kept from running.
     """
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
+    stopped = control.stalls(now_ms()) + run.starved
+    seen = [one.excused(partial(covered_ms, stopped)) for one in run.observations]
+    return replace(run, observations=seen)

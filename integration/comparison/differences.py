@@ -1,15 +1,15 @@
 """The differences that are known and explained: the table in docs/differences.md.
 
-A row has patterns (`*`, `?`) of scenario, step and field, and the reason. A difference that fits
-a row does not fail a comparison; it is shown as documented.
+A row has patterns (`*`, `?`) of scenario, step, field and of what the simulator has there, and the
+reason. A difference that fits a row does not fail a comparison; it is shown as documented.
 """
 
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,26 +21,28 @@ DOCUMENT: Final = (
     _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[2] / "docs" / "differences.md"
 )
 """A wheel carries a copy of it beside this module."""
-HEADER: Final = ("scenario", "step", "field", "reason")
+HEADER: Final = ("scenario", "step", "field", "simulator", "reason")
 
 
 @dataclass(frozen=True, slots=True)
 class KnownDifference:
-    """One row of the table."""
+    """One row of the table, for one scenario."""
 
     scenario: str
     step: str
     field: str
+    sim: str
+    """What the simulator has in this field, as text; `None` where it has no such field."""
     reason: str
 
-    def fits(self, scenario: str, step: str, field: str) -> bool:
+    def fits(self, scenario: str, step: str, field: str, sim: Any) -> bool:
         """Tell whether the difference fits the row."""
-        pairs = ((scenario, self.scenario), (step, self.step), (field, self.field))
-        return all(fnmatch.fnmatchcase(name, pattern) for name, pattern in pairs)
+        values = (scenario, step, field, str(sim))
+        return all(map(fnmatch.fnmatchcase, values, astuple(self)))
 
 
 def read_known_differences(document: Path = DOCUMENT) -> list[KnownDifference]:
-    """Return the rows of the table whose header is scenario, step, field, reason.
+    """Return the rows of the table with this `HEADER`; one per scenario where a row names several.
 
     Empty without such a document. Raises ValueError, with the line, for a row of another width.
     """
@@ -49,7 +51,7 @@ def read_known_differences(document: Path = DOCUMENT) -> list[KnownDifference]:
     known: list[KnownDifference] = []
     in_table = False
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
-        cells = [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if tuple(cells) == HEADER:
             in_table = True
         elif not line.startswith("|"):
@@ -59,12 +61,16 @@ def read_known_differences(document: Path = DOCUMENT) -> list[KnownDifference]:
                 raise ValueError(
                     f"{document.name}:{number}: {len(cells)} cells, {len(HEADER)} wanted"
                 )
-            known.append(KnownDifference(*cells))
+            scenarios, *patterns, reason = cells
+            step, field, sim = (pattern.strip("`") for pattern in patterns)
+            for scenario in scenarios.split(","):
+                named = scenario.strip().strip("`")
+                known.append(KnownDifference(named, step, field, sim, reason))
     return known
 
 
 def reason_for(
-    known: Iterable[KnownDifference], scenario: str, step: str, field: str
+    known: Iterable[KnownDifference], scenario: str, step: str, field: str, sim: Any
 ) -> str | None:
     """Return the reason that the table gives for a difference, None when it has none."""
-    return next((row.reason for row in known if row.fits(scenario, step, field)), None)
+    return next((row.reason for row in known if row.fits(scenario, step, field, sim)), None)

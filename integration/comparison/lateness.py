@@ -1,110 +1,59 @@
-"""Lateness as distributions: how long after they were due the responses of a side came.
+"""How late both sides were in a whole comparison: step by step, and all single responses together.
 
-The simulator may be at most `TOLERANCE_MS` later than the real broker at the 99th percentile, on
-the same machine in the same run; `TOLERANCE_REASON` says why.
+The steps that were repeated often are judged within their scenarios. The single responses of one
+class of timing are judged here, as one distribution. Those with a spread are not among them, nor
+are the repeats of a scenario that were late when most of its repeats were not. A response with several
+partitions counts once.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from integration.comparison.distribution import LatenessComparison, Machines, compare_samples
+from integration.comparison.timeliness import distributed_steps, excused_lateness_ms
 from integration.observations import TimingClass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator
 
     from integration.comparison.runs import Run
     from integration.comparison.verdict import ScenarioResult
 
-__all__ = [
-    "TOLERANCE_MS",
-    "TOLERANCE_REASON",
-    "Distribution",
-    "LatenessComparison",
-    "compare_lateness",
-]
-
-TOLERANCE_MS: Final = 5.0
-TOLERANCE_REASON: Final = (
-    "two busy cores add a few milliseconds to either side from one run to the next, "
-    "and a faulty timer adds more"
-)
-LEAST_SAMPLES: Final = 50
-"""With fewer samples a single outlier would decide the 99th percentile."""
+__all__ = ["compare_lateness", "singles"]
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """Lateness in ms of many responses of one side."""
-
-    count: int
-    p50: float
-    p95: float
-    p99: float
-    maximum: float
-
-    @classmethod
-    def of(cls, samples: Iterable[float]) -> Distribution:
-        """Return the percentiles (nearest rank) of at least one sample."""
-        ordered = sorted(samples)
-
-        def percentile(share: float) -> float:
-            return round(ordered[max(0, math.ceil(share * len(ordered)) - 1)], 3)
-
-        maximum = round(ordered[-1], 3)
-        return cls(len(ordered), percentile(0.5), percentile(0.95), percentile(0.99), maximum)
-
-
-@dataclass(frozen=True, slots=True)
-class LatenessComparison:
-    """One class of timing, or one step that was repeated often, on both sides."""
-
-    name: str
-    timing: TimingClass
-    kafka: Distribution
-    sim: Distribution
-    judged: bool
-    """Whether the tolerance applies: enough samples, all of one step."""
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the simulator is later than the real broker by the tolerance at most."""
-        return not self.judged or self.sim.p99 <= self.kafka.p99 + TOLERANCE_MS
-
-
-def compare_lateness(results: Sequence[ScenarioResult]) -> list[LatenessComparison]:
-    """Return a comparison per step with enough samples, then one per class of timing.
-
-    The classes mix many kinds of responses, so they are shown and not judged.
-    """
-    kafka = _samples(results, [result.kafka for result in results])
-    sim = _samples(results, [result.sim for result in results])
-    return [
-        LatenessComparison(
-            name,
-            timing,
-            Distribution.of(samples),
-            Distribution.of(sim[name, timing]),
-            judged="/" in name and min(len(samples), len(sim[name, timing])) >= LEAST_SAMPLES,
-        )
-        for (name, timing), samples in kafka.items()
-        if sim.get((name, timing)) and ("/" not in name or len(samples) >= LEAST_SAMPLES)
+def compare_lateness(
+    results: Iterable[ScenarioResult], machines: Machines
+) -> list[LatenessComparison]:
+    """Return a comparison per step that was repeated often, then one per class of timing."""
+    found = []
+    kafka: dict[TimingClass, list[float]] = {}
+    sim: dict[TimingClass, list[float]] = {}
+    for result in results:
+        counted = result.counted_repeats
+        if counted:
+            found += result.distributions[counted[-1]]
+        for repeat in counted:
+            for samples, runs in ((kafka, result.kafka), (sim, result.sim)):
+                for kind, lateness_ms in singles(runs[repeat - 1]):
+                    samples.setdefault(kind, []).append(lateness_ms)
+    classes = [
+        compare_samples(f"all {kind.value}", kind, kafka[kind], sim[kind], machines=machines)
+        for kind in TimingClass
+        if kind in kafka and kind in sim
     ]
+    return [*found, *classes]
 
 
-def _samples(
-    results: Sequence[ScenarioResult], runs: Iterable[Sequence[Run]]
-) -> dict[tuple[str, TimingClass], list[float]]:
-    steps: dict[tuple[str, TimingClass], list[float]] = defaultdict(list)
-    classes: dict[tuple[str, TimingClass], list[float]] = defaultdict(list)
-    for result, repeats in zip(results, runs, strict=True):
-        for run in repeats:
-            for seen in run.observations:
-                kind = seen.timing.kind
-                if kind is not TimingClass.UNTIMED:
-                    steps[f"{result.scenario.name} / {seen.step}", kind].append(seen.lateness_ms)
-                    classes[f"all {kind.value}", kind].append(seen.lateness_ms)
-    return {**steps, **classes}
+def singles(run: Run) -> Iterator[tuple[TimingClass, float]]:
+    """Yield class and lateness in ms of each response that is judged with all others of its class."""
+    distributed = distributed_steps(run.observations)
+    responses = {
+        (seen.timing.kind, seen.timing.due_ms, seen.elapsed_ms): seen
+        for seen in run.observations
+        if seen.step not in distributed and not seen.timing.spread_ms
+    }
+    for (kind, _due_ms, _elapsed_ms), seen in responses.items():
+        if kind is not TimingClass.UNTIMED:
+            yield kind, excused_lateness_ms(seen)

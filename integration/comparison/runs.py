@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+import secrets
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
-from broker_sim import Cluster
 from integration.clients.stopwatch import now_ms
 from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 from integration.cluster_under_test.running_cluster import (
@@ -15,24 +14,26 @@ from integration.cluster_under_test.running_cluster import (
     kafka_cluster,
     simulated_cluster,
 )
+from integration.comparison.starvation import Starvation, waited_for_processor_ms
 from integration.reference.clusters.node_config import COMMON_CONFIGS
 from integration.reference.selection import ReferenceKind
+from integration.scenarios.helpers.normalise import as_first_repeat
+from integration.simulator.command import SimulatorCommand, own_command
+from integration.simulator.process import SimulatorProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
     from integration.clients.topics import Topic
     from integration.cluster_under_test.running_cluster import RunningCluster
+    from integration.comparison.distribution import Distribution
+    from integration.comparison.intervals import Interval
     from integration.observations import Observation
     from integration.reference.progress import Progress
     from integration.reference.selection import Selection
     from integration.scenarios.scenario import Scenario
 
 __all__ = ["ClusterRunner", "KafkaSide", "Run", "Runner", "Side", "SimulatorSide"]
-
-SWITCH_INTERVAL_S = 0.0005
-"""The brokers share the interpreter with both sides' clients and must not wait 5 ms for it."""
 
 Configs = tuple[tuple[str, str], ...]
 
@@ -47,6 +48,10 @@ class Run:
     skipped: str | None = None
     """Why it was not run at all."""
     duration_ms: float = 0.0
+    control: Distribution | None = None
+    """How late the control timer was, if this was recorded in another run of the comparison."""
+    starved: list[Interval] = field(default_factory=list)
+    """When the side itself was kept from running, as far as that is known."""
 
 
 class Runner(Protocol):
@@ -75,18 +80,12 @@ class ClusterRunner:
         self._running = running
         self._topics: list[Topic] = []
         self._warm_topic: Topic | None = None
-        self._warm_ups = 0
 
     def __enter__(self) -> Self:
         self._warm_up()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._running.is_ours:
             with ClusterUnderTest(self._running, "clean-up") as cluster:
                 for topic in self._topics:
@@ -95,25 +94,29 @@ class ClusterRunner:
     def _warm_up(self) -> Topic:
         """Return a topic with one partition led by each broker, a new one after every fault."""
         if self._warm_topic is None:
-            self._warm_ups += 1
-            with ClusterUnderTest(self._running, f"warm-up.{self._warm_ups}") as cluster:
+            # A cluster may be used by several runners, of other processes too.
+            prefix = f"warm-up.{secrets.token_hex(4)}"
+            with ClusterUnderTest(self._running, prefix) as cluster:
                 self._warm_topic = cluster.topics.warm_up()
                 self._topics.extend(cluster.topics.created)
         return self._warm_topic
 
     def run(self, scenario: Scenario, repeat: int) -> Run:
         """Run a scenario; afterwards its faults are undone and the cluster is healthy."""
-        missing = scenario.needs - self._running.faults
+        missing = scenario.needs - self._running.faults - self._running.readings
         if missing:
             return Run(skipped=f"needs {', '.join(sorted(missing))}")
         run = Run()
         started_ms = now_ms()
         try:
-            prefix = f"{scenario.name[:60]}.{repeat}"
+            short = scenario.name[:60]
+            prefix = f"{short}.{repeat}"
             warm_topic = self._warm_up()
             with ClusterUnderTest(self._running, prefix, warm_topic=warm_topic) as cluster:
                 try:
-                    run.observations.extend(scenario.function(cluster))
+                    for seen in scenario.function(cluster):
+                        fields = as_first_repeat(dict(seen.fields), short, repeat)
+                        run.observations.append(replace(seen, fields=fields))
                 finally:
                     self._topics.extend(cluster.topics.created)
                     if cluster.faults.any_so_far:
@@ -161,17 +164,51 @@ class KafkaSide:
                 yield runner
 
 
+class SimulatorRunner:
+    """Runs scenarios on a simulator, and says so when its process ends meanwhile.
+
+    Keeps when the machine let it wait for a processor.
+    """
+
+    def __init__(self, simulator: SimulatorProcess, runner: ClusterRunner) -> None:
+        self._simulator = simulator
+        self._runner = runner
+
+    def run(self, scenario: Scenario, repeat: int) -> Run:
+        """Run a scenario; never raises what goes wrong in it."""
+        with Starvation(waited_for_processor_ms(self._simulator.pid)) as starvation:
+            run = self._runner.run(scenario, repeat)
+        run.starved = starvation.intervals
+        if run.trouble is not None:
+            run.trouble = self._simulator.how_it_ended() or run.trouble
+        return run
+
+
 class SimulatorSide:
-    """Simulated clusters in this process."""
+    """Simulated clusters, each a `broker-sim run` of its own; `facts` are those of the first.
+
+    `command` is the `broker-sim` of this Python unless given.
+    """
 
     name = "sim"
 
+    def __init__(self, command: SimulatorCommand | None = None) -> None:
+        self._command = own_command() if command is None else command
+        self.facts: dict[str, object] = {}
+
     @contextmanager
     def open(self, configs: Configs) -> Iterator[Runner]:
-        """Start three simulated brokers."""
-        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        """Start three simulated brokers. Raises `SimulatorError` when they do not come up."""
+        wanted = COMMON_CONFIGS | dict(configs)
         with (
-            Cluster(BROKERS, configs=COMMON_CONFIGS | dict(configs)) as cluster,
-            ClusterRunner(simulated_cluster(cluster)) as runner,
+            SimulatorProcess(self._command.arguments, brokers=BROKERS, configs=wanted) as simulator,
+            ExitStack() as stack,
         ):
-            yield runner
+            self.facts = self.facts or {
+                "command": str(self._command),
+                "reason": self._command.reason,
+                "build": simulator.build,
+            }
+            with simulator.explain():
+                runner = stack.enter_context(ClusterRunner(simulated_cluster(simulator)))
+            yield SimulatorRunner(simulator, runner)

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from functools import wraps
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from integration.pipeline.errors import PipelineError
+from integration.pipeline.errors import PipelineError, extras_or_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["main"]
-
-NO_PYSPARK: Final = "pyspark is not installed: pip install 'broker-sim[spark]'"
 
 
 @click.group()
@@ -57,12 +54,6 @@ _TABLES: Final = click.option(
 )
 
 
-def _import_session() -> Any:
-    if find_spec("pyspark") is None:
-        raise PipelineError(NO_PYSPARK)
-    return import_module("integration.pipeline.spark.session")
-
-
 def _job(
     name: str, *, room: str = "jobs", kafka: bool = False, writes_tables: bool = True
 ) -> Callable[[Callable[..., str]], click.Command]:
@@ -72,14 +63,15 @@ def _job(
         @wraps(function)
         def run(*, master: str | None, conf: dict[str, str], verbose: bool, **options: Any) -> None:
             try:
-                session = _import_session()
-                module = import_module(f"integration.pipeline.{room}.{name}")
+                with extras_or_error():
+                    session = import_module(".spark.session", __package__)
+                    module = import_module(f".{room}.{name}", __package__)
                 opened = session.spark_session(
                     f"broker-sim {name}", master=master, conf=conf, kafka=kafka, quiet=not verbose
                 )
                 with opened as spark:
                     if writes_tables:
-                        tables = import_module("integration.pipeline.spark.tables")
+                        tables = import_module(".spark.tables", __package__)
                         tables.make_directory(spark, options["output"])
                     click.echo(f"{name}: {function(module, spark, **options)}")
             except PipelineError as error:
@@ -188,5 +180,5 @@ def report(module: Any, spark: Any, directory: str, output: str) -> str:
 @click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path))
 def archive(output: Path) -> None:
     """Write the code as an archive, and the program that spark-submit runs with it."""
-    written = import_module("integration.pipeline.spark.archive").write_archive(output)
+    written = import_module(".spark.archive", __package__).write_archive(output)
     click.echo("spark-submit --py-files {} {} JOB ...".format(*written))

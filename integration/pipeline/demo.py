@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from integration.clients.stopwatch import now_ms
-from integration.pipeline.errors import PipelineError
+from integration.pipeline.errors import PipelineError, extras_or_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,19 +58,14 @@ def main(out: Path, events: int, master: str, observations: Path | None, verbose
 def _demonstrate(
     out: Path, events: int, master: str, observations: Path | None, *, quiet: bool
 ) -> None:
-    try:
-        from integration.pipeline.spark import session  # noqa: PLC0415 - needs the extra
-    except ImportError as error:
-        raise PipelineError(
-            f"{error.name} is not installed: pip install 'broker-sim[spark]'"
-        ) from error
+    with extras_or_error():
+        from integration.pipeline.load import drive, running_cluster  # noqa: PLC0415 - needs an extra
+        from integration.pipeline.spark import session  # noqa: PLC0415 - needs an extra
     session.require_java()
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     observations = observations or _compare(out / "compare")
     trace = out / "trace.jsonl.gz"
-    from integration.pipeline.load import drive, running_cluster  # noqa: PLC0415 - the extra compare
-
     opened = session.spark_session("broker-sim pipeline", master=master, kafka=True, quiet=quiet)
     with opened as spark:
         with running_cluster(trace) as cluster:
@@ -81,7 +76,8 @@ def _demonstrate(
 
 def _compare(directory: Path) -> Path | None:
     """Run a few scenarios on both sides; without any real Kafka there is no parity to show."""
-    command = [sys.executable, "-c", "from integration.cli import main; main()"]
+    package = str(__package__).partition(".")[0]
+    command = [sys.executable, "-c", f"from {package}.cli import main; main()"]
     command += ["--reference", "auto", "--out", str(directory), "--repeat", "5"]
     for pattern in COMPARED:
         command += ["--scenario", pattern]

@@ -25,9 +25,11 @@ from integration.reference.progress import Progress, silent, to_stderr
 from integration.reference.root_filesystem import NODE_FILES, PACKAGES, packed_root_filesystem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import docker
 
-__all__ = ["find_image", "find_or_make_image"]
+__all__ = ["find_image", "find_or_make_image", "image_labels", "import_image"]
 
 OFFICIAL_REPOSITORY = "apache/kafka"
 BUILT_REPOSITORY = "broker-sim/kafka"
@@ -42,16 +44,16 @@ def find_image(client: docker.DockerClient, version: str = KAFKA_VERSION) -> str
     """
     asked = os.environ.get("KAFKA_IMAGE")
     if asked:
-        if _labels(client, asked) is None:
+        if image_labels(client, asked) is None:
             raise ReferenceUnavailableError(
                 f"Docker has no image {asked}: docker pull {asked}, or unset KAFKA_IMAGE"
             )
         return asked
     official = f"{OFFICIAL_REPOSITORY}:{version}"
-    if _labels(client, official) is not None:
+    if image_labels(client, official) is not None:
         return official
     built = f"{BUILT_REPOSITORY}:{version}"
-    labels = _labels(client, built)
+    labels = image_labels(client, built)
     if labels is not None and labels.get(RECIPE_LABEL) == _recipe():
         return built
     return None
@@ -90,18 +92,32 @@ def _build_image(client: docker.DockerClient, version: str, progress: Progress) 
         "EXPOSE 9092",
         f"LABEL {RECIPE_LABEL}={_recipe()}",
     ]
+    name = f"{BUILT_REPOSITORY}:{version}"
     with packed_root_filesystem(version, progress) as chunks:
-        progress(f"importing {BUILT_REPOSITORY}:{version}")
-        answer = client.api.import_image_from_stream(
-            chunks, repository=BUILT_REPOSITORY, tag=version, changes=changes
-        )
+        import_image(client, chunks, name, changes, progress)
+    return name
+
+
+def import_image(
+    client: docker.DockerClient,
+    chunks: Iterator[bytes],
+    name: str,
+    changes: list[str],
+    progress: Progress,
+) -> None:
+    """Let Docker make an image of a packed root file system; `changes` are lines of a Dockerfile."""
+    progress(f"importing {name}")
+    repository, _, tag = name.partition(":")
+    answer = client.api.import_image_from_stream(
+        chunks, repository=repository, tag=tag, changes=changes
+    )
     last = json.loads(str(answer).strip().splitlines()[-1])
     if "error" in last:
         raise ReferenceUnavailableError(f"Docker does not import the image: {last['error']}")
-    return f"{BUILT_REPOSITORY}:{version}"
 
 
-def _labels(client: docker.DockerClient, name: str) -> dict[str, str] | None:
+def image_labels(client: docker.DockerClient, name: str) -> dict[str, str] | None:
+    """Return the labels of an image, None when Docker does not have it."""
     try:
         return dict(client.images.get(name).labels or {})
     except ImageNotFound:

@@ -17,7 +17,7 @@ from integration.reference.progress import Progress, silent, to_stderr
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["KAFKA_VERSION", "kafka_jars"]
+__all__ = ["KAFKA_VERSION", "kafka_jars", "kafka_tools_jars"]
 
 KAFKA_VERSION = "4.3.1"
 """The version of Kafka to compare with."""
@@ -36,7 +36,7 @@ POM = """\
   <dependencies>
     <dependency>
       <groupId>org.apache.kafka</groupId>
-      <artifactId>kafka_2.13</artifactId>
+      <artifactId>{artifact}</artifactId>
       <version>{kafka_version}</version>
     </dependency>
     <dependency>
@@ -58,21 +58,34 @@ def kafka_jars(version: str = KAFKA_VERSION, *, progress: Progress = silent) -> 
 
     def fetch(directory: Path) -> None:
         progress(f"fetching the jars of Kafka {version} by Maven")
-        _copy_dependencies(version, directory)
+        _copy_dependencies("kafka_2.13", version, directory)
 
     return cached_directory(
         f"kafka-jars-{version}", fetch, timeout_s=MAVEN_TIMEOUT_S, progress=progress
     )
 
 
-def _copy_dependencies(version: str, directory: Path) -> None:
+def kafka_tools_jars(version: str = KAFKA_VERSION, *, progress: Progress = silent) -> Path:
+    """Return the directory of all jars of Kafka's command line tools, as `kafka_jars` does."""
+
+    def fetch(directory: Path) -> None:
+        progress(f"fetching the tools of Kafka {version} by Maven")
+        _copy_dependencies("kafka-tools", version, directory)
+
+    return cached_directory(
+        f"kafka-tools-jars-{version}", fetch, timeout_s=MAVEN_TIMEOUT_S, progress=progress
+    )
+
+
+def _copy_dependencies(artifact: str, version: str, directory: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise ReferenceUnavailableError(
             "Maven is missing: apt-get install -y --no-install-recommends maven"
         )
     pom = directory / "pom.xml"
-    pom.write_text(POM.format(kafka_version=version, log4j_version=LOG4J_VERSION), encoding="utf-8")
+    text = POM.format(artifact=artifact, kafka_version=version, log4j_version=LOG4J_VERSION)
+    pom.write_text(text, encoding="utf-8")
     command = [maven, "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"]
     command += ["-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
     try:

@@ -1,4 +1,4 @@
-"""The root file system of the image that is built without a registry: minimal Debian, JRE, Kafka.
+"""The root file systems of the images that are built without a registry: minimal Debian, and more.
 
 Needs root and debootstrap. The packages come from the mirror that this machine's own apt uses.
 """
@@ -18,11 +18,11 @@ from integration.reference.errors import ReferenceUnavailableError
 from integration.reference.jars import kafka_jars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from integration.reference.progress import Progress
 
-__all__ = ["NODE_FILES", "PACKAGES", "packed_root_filesystem"]
+__all__ = ["NODE_FILES", "PACKAGES", "packed_debian", "packed_root_filesystem"]
 
 PACKAGES = ("default-jre-headless", "iproute2")
 """A JRE (17 or newer from Debian 12 on), and `ip`, which disconnects a broker from the others."""
@@ -36,7 +36,20 @@ COMMAND_TIMEOUT_S = 60
 
 @contextmanager
 def packed_root_filesystem(version: str, progress: Progress) -> Iterator[Iterator[bytes]]:
-    """Yield the chunks of a tar archive of the root file system with Kafka `version`.
+    """Yield the chunks of a tar archive of the root file system with a JRE and Kafka `version`.
+
+    Raises `ReferenceUnavailableError` as `packed_debian` does.
+    """
+    jars = kafka_jars(version, progress=progress)
+    with packed_debian(PACKAGES, lambda root: _add_kafka(root, jars), progress) as chunks:
+        yield chunks
+
+
+@contextmanager
+def packed_debian(
+    packages: tuple[str, ...], prepare: Callable[[Path], None], progress: Progress
+) -> Iterator[Iterator[bytes]]:
+    """Yield the chunks of a tar archive of a Debian with packages; `prepare` gets its directory.
 
     Raises `ReferenceUnavailableError`, with the remedy, when this machine cannot build it.
     Everything that was written is removed at the end.
@@ -47,23 +60,23 @@ def packed_root_filesystem(version: str, progress: Progress) -> Iterator[Iterato
             "debootstrap is missing: apt-get install -y --no-install-recommends debootstrap"
         )
     if os.geteuid() != 0:
-        raise ReferenceUnavailableError("debootstrap needs root: run as root, or set KAFKA_IMAGE")
-    jars = kafka_jars(version, progress=progress)
+        raise ReferenceUnavailableError("debootstrap needs root: run as root, or name an image")
     root = Path(tempfile.mkdtemp(prefix=".image-", dir=cache_directory()))
     try:
         root.chmod(0o755)
-        progress(f"installing Debian with {' and '.join(PACKAGES)} by debootstrap, about a minute")
-        _install_debian(debootstrap, root)
-        _add_kafka(root, jars)
+        progress(f"installing Debian with {' and '.join(packages)} by debootstrap, about a minute")
+        _install_debian(debootstrap, root, packages)
+        prepare(root)
+        _remove_what_is_not_needed(root)
         yield _pack(root)
     finally:
         _unmount_below(root)
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _install_debian(debootstrap: str, root: Path) -> None:
+def _install_debian(debootstrap: str, root: Path, packages: tuple[str, ...]) -> None:
     mirror, codename = _debian_mirror()
-    command = [debootstrap, "--variant=minbase", f"--include={','.join(PACKAGES)}"]
+    command = [debootstrap, "--variant=minbase", f"--include={','.join(packages)}"]
     try:
         done = subprocess.run(  # noqa: S603 - the mirror is the one that this machine's apt trusts
             [*command, codename, str(root), mirror],
@@ -108,7 +121,7 @@ def _debian_mirror() -> tuple[str, str]:
         if rest == f"{codename} main Debian":
             return address.rstrip("/"), codename
     raise ReferenceUnavailableError(
-        "apt names no Debian mirror here: apt-get update, or set KAFKA_IMAGE to an image you have"
+        "apt names no Debian mirror here: apt-get update, or name an image that you have"
     )
 
 
@@ -121,6 +134,9 @@ def _add_kafka(root: Path, jars: Path) -> None:
     entrypoint = home / "entrypoint"
     shutil.copy(NODE_FILES / "entrypoint", entrypoint)
     entrypoint.chmod(0o755)
+
+
+def _remove_what_is_not_needed(root: Path) -> None:
     for package in (root / "var" / "cache" / "apt").rglob("*.deb"):
         package.unlink()
     for directory in NOT_NEEDED:

@@ -1,4 +1,4 @@
-"""The comparison as one HTML page that needs no network: verdicts, both responses, timing plots."""
+"""The comparison as one HTML page that needs no network: what failed, lateness, verdicts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from integration.comparison.lateness import TOLERANCE_MS, TOLERANCE_REASON
+from integration.comparison.distribution import RULE
 from integration.comparison.verdict import Verdict
-from integration.report.report import undocumented
+from integration.report.lateness_rows import lateness_rows
+from integration.report.report import FAULTS, undocumented, unused_rows
 from integration.report.timing_plot import timing_plot
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["html_page", "write_html"]
 
+FAILED = frozenset({*FAULTS, Verdict.REFERENCE_TROUBLE, Verdict.REFERENCE_LATE})
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem;
   color: #1c2330; background: #fff }
@@ -33,8 +35,9 @@ pre { background: #f5f6fa; padding: .6rem; overflow-x: auto; white-space: pre-wr
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem }
 .verdict { padding: 0 .5rem; border-radius: .6rem; color: #fff; white-space: nowrap }
 .agreed { background: #23793c } .documented { background: #9a6b00 } .differed { background: #b3261e }
-.flaky { background: #7a3ea8 } .reference-trouble { background: #b3261e }
-.skipped { background: #767b85 }
+.late { background: #b3261e } .flaky { background: #7a3ea8 }
+.reference-trouble, .reference-late { background: #b3261e }
+.not-played { background: #767b85 }
 summary { cursor: pointer; padding: .15rem 0 }
 @media (prefers-color-scheme: dark) { body { color: #dfe3ea; background: #14171c }
   td, th { border-color: #333a45 } pre { background: #1d2128 } }
@@ -57,12 +60,42 @@ def html_page(report: Report) -> str:
             f"<h1>The simulator and Kafka {kafka}</h1>",
             f"<p>Reference: {html.escape(report.reference)} ({html.escape(report.reason)}). ",
             f"Catalogue {report.catalogue_version}, run {report.run_id}.</p>",
-            *_families(report),
+            *_summary(report),
             *_lateness(report),
+            *_families(report),
+            *_not_played(report),
             *_scenarios(report.results),
-            f"<h2>The reference</h2><pre>{_json(report.facts)}</pre></html>\n",
+            f"<h2>The reference</h2><pre>{_json(report.facts)}</pre>\n",
+            f"<h2>The simulator</h2><pre>{_json(report.simulator)}</pre></html>\n",
         )
     )
+
+
+def _summary(report: Report) -> Iterator[str]:
+    counts = ", ".join(f"{count} {verdict.value}" for verdict, count in report.counts().items())
+    failures = report.failures()
+    if failures:
+        yield f"<h2>Failed</h2><p>{counts}.</p><table><tr><th>scenario<th>step<th>why"
+        for failure in failures:
+            cells = map(html.escape, (failure.scenario, failure.step, failure.why))
+            yield "<tr><td>" + "<td>".join(cells)
+        yield "</table>"
+    else:
+        result = "All that was played agrees" if report.played else "Nothing was played"
+        yield f"<h2>{result}</h2><p>{counts}.</p>"
+    for row in unused_rows(report.known, report.results):
+        place = html.escape(f"{row.scenario}, {row.step}, {row.field}")
+        yield f"<p>This row of docs/differences.md fits nothing any more: {place}</p>"
+
+
+def _not_played(report: Report) -> Iterator[str]:
+    reasons = report.not_played()
+    if reasons:
+        yield "<h2>Not played</h2>"
+    for reason, names in reasons.items():
+        yield f"<details><summary>{len(names)}: {html.escape(reason)}</summary><p>"
+        yield ", ".join(f"<code>{name}</code>" for name in names)
+        yield "</details>"
 
 
 def _families(report: Report) -> Iterator[str]:
@@ -77,33 +110,43 @@ def _families(report: Report) -> Iterator[str]:
 
 def _lateness(report: Report) -> Iterator[str]:
     yield "<h2>Lateness</h2><p>How long after they were due the answers came, in ms. The "
-    yield f"simulator's p99 may exceed Kafka's by {TOLERANCE_MS:g} ms: {TOLERANCE_REASON}.</p>"
-    yield timing_plot(report.results)
+    yield f"rule: {RULE}. Strokes are answers, bars their p50 and p95.</p>"
+    yield timing_plot(lateness_rows(report.results, report.lateness))
     yield "<table><tr><th>answers<th>side<th>count<th>p50<th>p95<th>p99<th>max<th>judged"
     for compared in report.lateness:
-        judged = "" if not compared.judged else "agrees" if compared.agrees else "<b>late</b>"
         for side, found in (("Kafka", compared.kafka), ("simulator", compared.sim)):
             numbers = (found.count, found.p50, found.p95, found.p99, found.maximum)
             yield f"<tr><td>{html.escape(compared.name)}<td>{side}"
             yield from (f"<td class=number>{number:g}" for number in numbers)
-            yield f"<td>{judged}"
+            yield f"<td>{html.escape(compared.reason or compared.verdict)}"
     yield "</table>"
 
 
 def _scenarios(results: Sequence[ScenarioResult]) -> Iterator[str]:
     yield "<h2>Scenarios</h2>"
+    failed = [result for result in results if result.verdict in FAILED]
+    if failed:
+        yield "<h3>failed</h3>"
+        for result in failed:
+            yield from _scenario(result)
     family = ""
     for result in results:
+        if result.verdict in FAILED or result.verdict is Verdict.NOT_PLAYED:
+            continue
         if result.scenario.family != family:
             family = result.scenario.family
             yield f"<h3>{family}</h3>"
-        is_open = " open" if result.verdict in {Verdict.DIFFERED, Verdict.FLAKY} else ""
-        yield f"<details{is_open}><summary>{_badge(result.verdict)} "
-        yield f"<code>{result.scenario.name}</code> {result.flakiness}</summary>"
-        yield f"<p>{html.escape(result.scenario.description)} "
-        yield f"<i>{html.escape(result.scenario.topology)}</i></p>"
-        yield from _differences(result)
-        yield "</details>"
+        yield from _scenario(result)
+
+
+def _scenario(result: ScenarioResult) -> Iterator[str]:
+    is_open = " open" if result.verdict in FAILED else ""
+    yield f"<details{is_open}><summary>{_badge(result.verdict)} "
+    yield f"<code>{result.scenario.name}</code> {result.flakiness}</summary>"
+    yield f"<p>{html.escape(result.scenario.description)} "
+    yield f"<i>{html.escape(result.scenario.topology)}</i></p>"
+    yield from _differences(result)
+    yield "</details>"
 
 
 def _differences(result: ScenarioResult) -> Iterator[str]:

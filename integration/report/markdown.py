@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.comparison.lateness import TOLERANCE_MS, TOLERANCE_REASON
+from integration.comparison.distribution import RULE
 from integration.comparison.verdict import Verdict
 from integration.report.report import documented_reasons, undocumented
 
@@ -35,28 +35,55 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"{len(report.results)} scenarios against Kafka {kafka} ({report.reference}): {counts}."
     yield f"Catalogue {report.catalogue_version}, run {report.run_id}."
     yield ""
+    yield from _failures(report)
     shown = [verdict for verdict in Verdict if report.counts()[verdict]]
     yield from _row("family", *(verdict.value for verdict in shown))
     yield from _row(*["---"] * (len(shown) + 1))
     for family, verdicts in report.families().items():
         yield from _row(family, *(str(verdicts[verdict] or "") for verdict in shown))
     yield ""
-    yield f"Lateness in ms; the simulator's p99 may exceed Kafka's by {TOLERANCE_MS:g}:"
-    yield f"{TOLERANCE_REASON}."
+    yield f"Lateness in ms; {RULE}."
     yield ""
     yield from _row("answers", "side", "count", "p50", "p95", "p99", "max", "judged")
     yield from _row(*["---"] * 8)
     for compared in report.lateness:
-        judged = "" if not compared.judged else "agrees" if compared.agrees else "**late**"
         for side, found in (("Kafka", compared.kafka), ("simulator", compared.sim)):
             numbers = (found.count, found.p50, found.p95, found.p99, found.maximum)
             name = compared.name if side == "Kafka" else ""
-            yield from _row(name, side, *(f"{number:g}" for number in numbers), judged)
+            yield from _row(
+                name,
+                side,
+                *(f"{number:g}" for number in numbers),
+                compared.reason or compared.verdict,
+            )
     yield from _differences(report)
+    yield from _not_played(report)
+
+
+def _failures(report: Report) -> Iterator[str]:
+    failures = report.failures()
+    if failures:
+        yield from _row("failed", "step", "why")
+        yield from _row(*["---"] * 3)
+    else:
+        yield "All that was played agrees." if report.played else "Nothing was played."
+    for failure in failures:
+        yield from _row(failure.scenario, failure.step, failure.why)
+    yield ""
+
+
+def _not_played(report: Report) -> Iterator[str]:
+    reasons = report.not_played()
+    if reasons:
+        yield ""
+        yield "## Not played"
+        yield ""
+    for reason, names in reasons.items():
+        yield f"- {reason}: {', '.join(f'`{name}`' for name in names)}"
 
 
 def _differences(report: Report) -> Iterator[str]:
-    found = [result for result in report.results if undocumented(result) or result.trouble]
+    found = [result for result in report.results if undocumented(result)]
     if found:
         yield ""
         yield "## Differences"
@@ -66,8 +93,6 @@ def _differences(report: Report) -> Iterator[str]:
     for result in found:
         if result.flakiness:
             yield from _row(result.scenario.name, "", "flaky", result.flakiness, "")
-        if result.trouble:
-            yield from _row(result.scenario.name, "", "trouble", result.trouble, "")
         for difference in undocumented(result):
             yield from _row(
                 result.scenario.name,

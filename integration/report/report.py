@@ -4,20 +4,43 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from integration.comparison.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from integration.comparison.lateness import LatenessComparison
+    from integration.comparison.differences import KnownDifference
+    from integration.comparison.distribution import LatenessComparison, Machines
     from integration.comparison.runs import Run
     from integration.comparison.verdict import Difference, ScenarioResult
 
-__all__ = ["Report", "documented_reasons", "undocumented", "write_json", "write_observations"]
+__all__ = [
+    "Failure",
+    "Report",
+    "documented_reasons",
+    "undocumented",
+    "unused_rows",
+    "write_json",
+    "write_observations",
+]
+
+REFERENCE_TROUBLE: Final = 2
+FAULTS: Final = (Verdict.DIFFERED, Verdict.LATE, Verdict.FLAKY)
+"""Verdicts about the simulator: the reference is not to blame."""
+SHOWN_VALUE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What failed, and why in one line."""
+
+    scenario: str
+    step: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +56,47 @@ class Report:
     """Facts of the reference: Kafka's version, the machine and so on."""
     results: list[ScenarioResult]
     lateness: list[LatenessComparison]
+    machines: Machines
+    """How late the control timers of both runs were; a live reference has the same as we."""
+    simulator: dict[str, Any] = field(default_factory=dict)
+    """Facts of the simulator: its command, why it was chosen, and its build."""
+    known: Sequence[KnownDifference] = ()
+    """The rows of docs/differences.md."""
 
     @property
     def exit_code(self) -> int:
-        """0 when all agree, 1 for a difference that is not documented, 2 for a bad reference."""
-        verdicts = self.counts()
-        if verdicts[Verdict.REFERENCE_TROUBLE]:
-            return 2
-        late = any(not compared.agrees for compared in self.lateness)
-        return int(bool(verdicts[Verdict.DIFFERED] or verdicts[Verdict.FLAKY] or late))
+        """0 when all that was played agrees, 1 when not, 2 for a bad reference or nothing played."""
+        counts = self.counts()
+        if counts[Verdict.REFERENCE_TROUBLE] or not self.played:
+            return REFERENCE_TROUBLE
+        if any(counts[fault] for fault in FAULTS) or any(self._late_classes()):
+            return 1
+        return REFERENCE_TROUBLE if counts[Verdict.REFERENCE_LATE] else 0
+
+    @property
+    def played(self) -> int:
+        """How many scenarios both sides played."""
+        return len(self.results) - self.counts()[Verdict.NOT_PLAYED]
+
+    def failures(self) -> list[Failure]:
+        """Return what failed: one for each step of each scenario, and for single answers' lateness."""
+        return [
+            *(failure for result in self.results for failure in _failures(result)),
+            *self._late_classes(),
+        ]
+
+    def _late_classes(self) -> Iterator[Failure]:
+        for compared in self.lateness:
+            if not compared.agrees and " / " not in compared.name:
+                yield Failure(compared.name, "", f"lateness: {compared.reason}")
+
+    def not_played(self) -> dict[str, list[str]]:
+        """Return the names of the scenarios that were not played, by the reason."""
+        reasons: dict[str, list[str]] = {}
+        for result in self.results:
+            if result.verdict is Verdict.NOT_PLAYED:
+                reasons.setdefault(result.not_played or "", []).append(result.scenario.name)
+        return reasons
 
     def counts(self) -> Counter[Verdict]:
         """Return how many scenarios came to each verdict."""
@@ -55,9 +110,34 @@ class Report:
         return families
 
 
+def _failures(result: ScenarioResult) -> Iterator[Failure]:
+    name = result.scenario.name
+    if result.trouble:
+        yield Failure(name, "", result.trouble)
+    if result.verdict is Verdict.FLAKY:
+        yield Failure(name, "", result.flakiness)
+    if result.verdict is Verdict.REFERENCE_LATE:
+        when = next(iter(result.kafka_late.values()))
+        yield Failure(name, "", f"not judged, {result.flakiness}: {when}")
+    steps: dict[str, list[Difference]] = {}
+    for found in undocumented(result):
+        if found.field != "trouble":
+            steps.setdefault(found.step, []).append(found)
+    for step, differences in steps.items():
+        first = differences[0]
+        more = f", and {len(differences) - 1} more" if len(differences) > 1 else ""
+        kafka, sim = _short(first.kafka), _short(first.sim)
+        yield Failure(name, step, f"{first.field}: Kafka {kafka}, simulator {sim}{more}")
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= SHOWN_VALUE else f"{text[:SHOWN_VALUE]}..."
+
+
 def undocumented(result: ScenarioResult) -> list[Difference]:
     """Return the differences that make a scenario fail."""
-    return [found for found in result.differences if found.reason is None]
+    return result.failures
 
 
 def documented_reasons(report: Report) -> Counter[str]:
@@ -68,6 +148,26 @@ def documented_reasons(report: Report) -> Counter[str]:
         for found in result.differences
         if found.reason is not None
     )
+
+
+def unused_rows(
+    known: Iterable[KnownDifference], results: Iterable[ScenarioResult]
+) -> list[KnownDifference]:
+    """Return the rows of docs/differences.md that fit nothing, though their scenario was played."""
+    played = {
+        result.scenario.name: result
+        for result in results
+        if result.verdict is not Verdict.NOT_PLAYED and not result.has_trouble
+    }
+    return [
+        row
+        for row in known
+        if row.scenario in played
+        and not any(
+            row.fits(row.scenario, found.step, found.field, found.sim)
+            for found in played[row.scenario].differences
+        )
+    ]
 
 
 def write_observations(report: Report, path: Path) -> None:
@@ -84,13 +184,15 @@ def _observation_lines(
 ) -> Iterator[dict[str, Any]]:
     for repeat, run in enumerate(runs, 1):
         for seen in run.observations:
-            yield {
+            line = {
                 "run_id": run_id,
                 "side": side,
                 "scenario": result.scenario.name,
                 "repeat": repeat,
                 **seen.to_json(),
             }
+            del line["reason"]  # a text for readers of the scenario, which no job needs
+            yield line
 
 
 def write_json(report: Report, path: Path) -> None:
@@ -101,15 +203,20 @@ def write_json(report: Report, path: Path) -> None:
         "reference": report.reference,
         "reference_chosen_because": report.reason,
         "facts": report.facts,
+        "simulator": report.simulator,
         "exit_code": report.exit_code,
+        "failures": [asdict(failure) for failure in report.failures()],
+        "not_played": report.not_played(),
+        "unused_rows": [asdict(row) for row in unused_rows(report.known, report.results)],
         "verdicts": {verdict.value: count for verdict, count in report.counts().items()},
         "families": {
             family: {verdict.value: count for verdict, count in verdicts.items()}
             for family, verdicts in report.families().items()
         },
         "lateness_ms": [
-            asdict(compared) | {"agrees": compared.agrees} for compared in report.lateness
+            asdict(compared) | {"verdict": compared.verdict} for compared in report.lateness
         ],
+        "control_timer_ms": asdict(report.machines),
         "scenarios": [_scenario(result) for result in report.results],
     }
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -124,10 +231,12 @@ def _scenario(result: ScenarioResult) -> dict[str, Any]:
         "repeats": {
             "agreed": result.agreed,
             "documented": result.documented,
+            "late": len(result.late),
             "differed": result.differed,
         },
         "observations": sum(len(run.observations) for run in result.kafka),
         "trouble": result.trouble,
+        "not_played": result.not_played,
         "duration_ms": {
             "kafka": [round(run.duration_ms) for run in result.kafka],
             "sim": [round(run.duration_ms) for run in result.sim],

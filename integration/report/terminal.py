@@ -1,15 +1,18 @@
-"""The comparison on a terminal: verdicts by family, all differences, how late the sides were."""
+"""The comparison on a terminal: verdicts, lateness, differences, and at the end what failed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
-from integration.comparison.lateness import TOLERANCE_MS, TOLERANCE_REASON
+from integration.comparison.distribution import RULE
 from integration.comparison.verdict import Verdict
-from integration.report.report import documented_reasons, undocumented
+from integration.report.lateness_rows import lateness_rows
+from integration.report.lateness_text import lateness_lines
+from integration.report.report import documented_reasons, undocumented, unused_rows
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from integration.comparison.lateness import LatenessComparison
     from integration.comparison.verdict import ScenarioResult
     from integration.report.report import Report
 
@@ -29,9 +31,11 @@ STYLES = {
     Verdict.AGREED: "green",
     Verdict.DOCUMENTED: "yellow",
     Verdict.DIFFERED: "bold red",
+    Verdict.LATE: "bold red",
     Verdict.FLAKY: "bold magenta",
     Verdict.REFERENCE_TROUBLE: "bold red",
-    Verdict.SKIPPED: "dim",
+    Verdict.REFERENCE_LATE: "bold red",
+    Verdict.NOT_PLAYED: "dim",
 }
 
 
@@ -44,19 +48,21 @@ def result_line(result: ScenarioResult) -> str:
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Print all tables: families, lateness, differences; last the counts of verdicts."""
+    """Print families, lateness, differences, what was not played; at the end what failed."""
     console.print(_families(report))
-    console.print(_lateness(report.lateness))
+    console.print(f"Lateness; {RULE}:", highlight=False)
+    for line in lateness_lines(lateness_rows(report.results, report.lateness)):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     reasons = documented_reasons(report)
     if reasons:
         console.print(_documented(reasons))
-    if any(undocumented(result) or result.trouble for result in report.results):
+    if any(map(undocumented, report.results)):
         console.print(_differences(report.results))
-    kafka = report.facts.get("kafka_version", "?")
-    console.print(
-        f"{len(report.results)} scenarios against Kafka {kafka} ({report.reference}): "
-        + ", ".join(f"{count} {verdict.value}" for verdict, count in report.counts().items())
-    )
+    for row in unused_rows(report.known, report.results):
+        place = f"{row.scenario}, {row.step}, {row.field}"
+        console.print(f"docs/differences.md: fits nothing any more: {place}", markup=False)
+    _print_not_played(report, console)
+    _print_summary(report, console)
 
 
 def _families(report: Report) -> Table:
@@ -66,27 +72,6 @@ def _families(report: Report) -> Table:
         table.add_column(verdict.value, justify="right", style=STYLES[verdict])
     for family, verdicts in report.families().items():
         table.add_row(family, *(str(verdicts[verdict] or "") for verdict in shown))
-    return table
-
-
-def _lateness(compared: Iterable[LatenessComparison]) -> Table:
-    table = Table(
-        "answers",
-        "side",
-        title=f"Lateness in ms; the simulator's p99 may exceed Kafka's by {TOLERANCE_MS:g}",
-        caption=TOLERANCE_REASON,
-    )
-    for column in ("count", "p50", "p95", "p99", "max"):
-        table.add_column(column, justify="right")
-    table.add_column("judged")
-    for row in compared:
-        judged = "" if not row.judged else "agrees" if row.agrees else "[bold red]late[/]"
-        for side, found in (("Kafka", row.kafka), ("simulator", row.sim)):
-            numbers = (found.count, found.p50, found.p95, found.p99, found.maximum)
-            is_first = side == "Kafka"
-            name = escape(row.name) if is_first else ""
-            cells = (f"{number:g}" for number in numbers)
-            table.add_row(name, side, *cells, judged if is_first else "", end_section=not is_first)
     return table
 
 
@@ -100,8 +85,6 @@ def _documented(reasons: Counter[str]) -> Table:
 def _differences(results: Iterable[ScenarioResult]) -> Table:
     table = Table("scenario", "step", "field", "Kafka", "simulator", title="Differences")
     for result in results:
-        if result.trouble:
-            table.add_row(result.scenario.name, "", "trouble", escape(result.trouble), "")
         differences = [found for found in undocumented(result) if found.field != "trouble"]
         for found in differences[:SHOWN_DIFFERENCES]:
             attempt = f" #{found.attempt}" if found.attempt > 1 else ""
@@ -116,3 +99,28 @@ def _differences(results: Iterable[ScenarioResult]) -> Table:
             more = f"and {len(differences) - SHOWN_DIFFERENCES} more"
             table.add_row(result.scenario.name, more, "", "", "")
     return table
+
+
+def _print_not_played(report: Report, console: Console) -> None:
+    for reason, names in report.not_played().items():
+        console.print(f"not played: {len(names)} ({reason})", markup=False, highlight=False)
+        console.print(Padding(", ".join(names), (0, 0, 0, 2)), style="dim", highlight=False)
+
+
+def _print_summary(report: Report, console: Console) -> None:
+    failures = report.failures()
+    for failure in failures:
+        place = " / ".join(filter(None, (failure.scenario, failure.step)))
+        console.print("[bold red]failed[/]", end=" ")
+        console.print(f"{place}: {failure.why}", markup=False, highlight=False, soft_wrap=True)
+    kafka = report.facts.get("kafka_version", "?")
+    counts = ", ".join(f"{count} {verdict.value}" for verdict, count in report.counts().items())
+    console.print(
+        f"{len(report.results)} scenarios of the {report.simulator.get('build', '?')} simulator "
+        f"against Kafka {kafka} ({report.reference}): {counts}",
+        highlight=False,
+    )
+    if not report.played:
+        console.print("[bold red]nothing was played[/]")
+    elif not failures:
+        console.print("[green]all that was played agrees[/]")

@@ -1,77 +1,65 @@
-"""Lateness of both sides as a picture: an SVG with a cumulative curve per side and timing class."""
+"""Lateness of both sides as a picture: an SVG with every answer as a stroke, a row per wait."""
 
 from __future__ import annotations
 
-import math
+import html
 from typing import TYPE_CHECKING, Final
 
-from integration.observations import TimingClass
+from integration.report.lateness_rows import FIRST_MS, LAST_MS, position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from integration.comparison.verdict import ScenarioResult
+    from integration.report.lateness_rows import LatenessRow
 
 __all__ = ["timing_plot"]
 
-WIDTH: Final = 320
-HEIGHT: Final = 180
-MARGIN: Final = 34
-COLOURS: Final = {"kafka": "#c2410c", "sim": "#1d6fd1"}
-TICKS_MS: Final = (0.1, 1.0, 10.0, 100.0, 1000.0)
-SHOWN: Final = (TimingClass.AT_ONCE, TimingClass.AT_TIMEOUT, TimingClass.ON_EVENT)
+WIDTH: Final = 900
+LEFT: Final = 76
+RIGHT: Final = 130
+TOP: Final = 24
+STRIP: Final = 14
+ROW: Final = 2 * STRIP + 26
+COLOURS: Final = {"Kafka": "#d9741a", "simulator": "#1f6fb2"}
+TICKS_MS: Final = (FIRST_MS, 1, 10, 100, LAST_MS)
 
 
-def timing_plot(results: Sequence[ScenarioResult]) -> str:
-    """Return an SVG: the share of responses that were at most so late, on a logarithmic scale."""
-    total = len(SHOWN) * (WIDTH + MARGIN) + MARGIN
-    parts = [f"<svg viewBox='0 0 {total} {HEIGHT + 3 * MARGIN}' width='100%' font-size='11'>"]
-    for place, kind in enumerate(SHOWN):
-        left = MARGIN + place * (WIDTH + MARGIN)
-        parts += _axes(left, kind)
-        for side, colour in COLOURS.items():
-            samples = sorted(_lateness(results, side, kind))
-            parts += _curve(left, samples, colour)
-    for place, (side, colour) in enumerate(COLOURS.items()):
-        name = "Kafka" if side == "kafka" else "simulator"
-        at = f"x='{MARGIN + place * 80}' y='{HEIGHT + 2.7 * MARGIN:g}'"
-        parts.append(f"<text {at} fill='{colour}'>&#9632; {name}</text>")
+def timing_plot(rows: Sequence[LatenessRow]) -> str:
+    """Return an SVG: how late each answer was, with p50 and p95, on a logarithmic scale."""
+    height = TOP + len(rows) * ROW + 8
+    parts = [f"<svg viewBox='0 0 {WIDTH} {height}' width='100%' font-size='11' role='img'>"]
+    parts += _axis(height)
+    for place, row in enumerate(rows):
+        parts += _row(TOP + place * ROW, row)
     return "".join([*parts, "</svg>"])
 
 
-def _lateness(results: Sequence[ScenarioResult], side: str, kind: TimingClass) -> Iterator[float]:
-    for result in results:
-        for run in result.kafka if side == "kafka" else result.sim:
-            for seen in run.observations:
-                if seen.timing.kind is kind:
-                    yield seen.lateness_ms
+def _axis(height: int) -> Iterator[str]:
+    for tick_ms in TICKS_MS:
+        x = _x(tick_ms)
+        yield f"<path d='M{x:.1f} {TOP - 6}V{height - 8}' stroke='#8884'/>"
+        yield f"<text x='{x:.1f}' y='{TOP - 10}' fill='currentColor' text-anchor='middle'>"
+        yield f"{tick_ms:g} ms</text>"
 
 
-def _x(left: float, lateness_ms: float) -> float:
-    first, last = math.log10(TICKS_MS[0]), math.log10(TICKS_MS[-1])
-    position = math.log10(min(max(lateness_ms, TICKS_MS[0]), TICKS_MS[-1]))
-    return left + WIDTH * (position - first) / (last - first)
+def _row(top: float, row: LatenessRow) -> Iterator[str]:
+    name = html.escape(row.name)
+    yield f"<text x='{LEFT}' y='{top + 13}' fill='currentColor' font-weight='600'>{name}"
+    yield f"<tspan font-weight='400'> {html.escape(row.compared.verdict)}</tspan></text>"
+    for place, (side, samples, found) in enumerate(row.sides()):
+        y = top + 19 + place * STRIP
+        colour = COLOURS[side]
+        yield f"<text x='{LEFT - 6}' y='{y + 10}' fill='{colour}' text-anchor='end'>{side}</text>"
+        strokes = "".join(f"M{_x(late):.1f} {y + 2}v{STRIP - 4}" for late in samples)
+        yield f"<path d='{strokes}' stroke='{colour}' stroke-opacity='.35'/>"
+        for share, value in (("p50", found.p50), ("p95", found.p95)):
+            x = _x(value)
+            mark = f"M{x:.1f} {y}v{STRIP - 1}"
+            yield f"<path d='{mark}' stroke='{colour}' stroke-width='3'>"
+            yield f"<title>{share} {value:g} ms</title></path>"
+        numbers = f"{found.p50:.1f} / {found.p95:.1f} of {found.count}"
+        yield f"<text x='{WIDTH - RIGHT + 14}' y='{y + 10}' fill='{colour}'>{numbers}</text>"
 
 
-def _axes(left: float, kind: TimingClass) -> Iterator[str]:
-    bottom = MARGIN + HEIGHT
-    frame = f"x='{left}' y='{MARGIN}' width='{WIDTH}' height='{HEIGHT}'"
-    yield f"<rect {frame} fill='none' stroke='#8884'/>"
-    title = kind.value.replace("_", " ")
-    yield f"<text x='{left}' y='{MARGIN - 8}' fill='currentColor'>{title}: lateness in ms</text>"
-    for tick in TICKS_MS:
-        x = _x(left, tick)
-        yield f"<path d='M{x:.1f} {MARGIN}V{bottom}' stroke='#8884'/>"
-        yield f"<text x='{x:.1f}' y='{bottom + 14}' fill='currentColor' "
-        yield f"text-anchor='middle'>{tick:g}</text>"
-
-
-def _curve(left: float, samples: Sequence[float], colour: str) -> Iterator[str]:
-    if not samples:
-        return
-    bottom = MARGIN + HEIGHT
-    points = [f"{_x(left, samples[0]):.1f},{bottom}"]
-    for rank, lateness_ms in enumerate(samples, 1):
-        points.append(f"{_x(left, lateness_ms):.1f},{bottom - HEIGHT * rank / len(samples):.1f}")
-    line = " ".join(points)
-    yield f"<polyline points='{line}' fill='none' stroke='{colour}' stroke-width='1.5'/>"
+def _x(lateness_ms: float) -> float:
+    return LEFT + (WIDTH - LEFT - RIGHT) * position(lateness_ms)

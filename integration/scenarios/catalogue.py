@@ -1,18 +1,35 @@
-"""The one list of all scenarios, in the order of their families, and its version."""
+"""The one list of all scenarios, in the order of their families."""
 
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 from typing import TYPE_CHECKING, Final
 
 from integration.scenarios.families.fetch import (
     fetch_leader_change,
     fetch_limits,
     fetch_long_poll,
+    fetch_sessions,
     list_offsets,
 )
-from integration.scenarios.families.network import api_versions, connectivity, limits_invalid
+from integration.scenarios.families.groups import (
+    consumer_groups,
+    consumer_timeouts,
+    coordinator_failover,
+    groups,
+    migration,
+    mixed_groups,
+    offsets,
+    rebalance,
+    regex_subscriptions,
+    static_members,
+)
+from integration.scenarios.families.network import (
+    api_versions,
+    connectivity,
+    limits_invalid,
+    restarts,
+)
 from integration.scenarios.families.produce import (
     idempotence,
     pipelining,
@@ -26,6 +43,7 @@ from integration.scenarios.families.replication import (
     high_watermark,
     isr,
 )
+from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
     config_admin,
     configs,
@@ -33,12 +51,21 @@ from integration.scenarios.families.topics import (
     metadata,
     topic_admin,
 )
+from integration.scenarios.families.transactions import (
+    fencing,
+    read_committed,
+    transaction_administration,
+    transaction_failover,
+    transaction_requests,
+    transaction_versions,
+    transactional_offsets,
+)
 from integration.scenarios.scenario import Scenario, scenarios_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CATALOGUE", "catalogue_version", "select"]
+__all__ = ["CATALOGUE", "select"]
 
 FAMILIES: Final = (
     produce_acks,
@@ -48,6 +75,7 @@ FAMILIES: Final = (
     fetch_long_poll,
     fetch_limits,
     fetch_leader_change,
+    fetch_sessions,
     fencing_epochs,
     delete_records,
     elections,
@@ -55,6 +83,7 @@ FAMILIES: Final = (
     idempotence,
     pipelining,
     connectivity,
+    restarts,
     limits_invalid,
     list_offsets,
     topic_admin,
@@ -62,6 +91,27 @@ FAMILIES: Final = (
     config_admin,
     configs,
     api_versions,
+    waits,
+    wake_ups,
+    changes,
+    purgatories,
+    groups,
+    rebalance,
+    static_members,
+    offsets,
+    coordinator_failover,
+    consumer_groups,
+    consumer_timeouts,
+    regex_subscriptions,
+    migration,
+    mixed_groups,
+    read_committed,
+    fencing,
+    transaction_versions,
+    transactional_offsets,
+    transaction_requests,
+    transaction_administration,
+    transaction_failover,
 )
 
 CATALOGUE: Final[tuple[Scenario, ...]] = tuple(
@@ -83,12 +133,6 @@ def select(patterns: Iterable[str]) -> list[Scenario]:
                 f"no scenario is called {pattern!r}; `broker-sim-compare list` has all"
             )
     return [found for found in CATALOGUE if any(_fits(found, pattern) for pattern in wanted)]
-
-
-def catalogue_version(scenarios: Iterable[Scenario] = CATALOGUE) -> str:
-    """Return a short hash of what these scenarios do: a recording fits only its own version."""
-    text = "\n".join(found.outline for found in scenarios)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _fits(found: Scenario, pattern: str) -> bool:

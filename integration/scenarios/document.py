@@ -21,7 +21,8 @@ Made by `broker-sim-compare list --markdown`; do not edit. Every scenario runs o
 on the simulator and cannot know which of them it is. {count} scenarios in {families} families.
 
 Times: *at once* is without waiting, *at N ms* when the request's timeout is over, *on event* when
-something happened that the response waited for. Each observation states how far it may be off.
+something happened that the response waited for. An observation states when it was due, or why no
+time is claimed; waits and wake-ups of every kind are repeated and judged by their distributions.
 """
 
 
@@ -33,7 +34,7 @@ def catalogue_markdown() -> str:
         module = importlib.import_module(scenarios[0].function.__module__)
         first_line = (inspect.getdoc(module) or "").splitlines()[0]
         parts.append(f"\n## {family}\n\n{first_line}\n\n")
-        parts.append("| scenario | what is seen | topology | broker configs | faults |\n")
+        parts.append("| scenario | what is seen | topology | broker configs | needs |\n")
         parts.append("|---|---|---|---|---|\n")
         parts += [_row(found) for found in scenarios]
     return "".join(parts)
@@ -41,6 +42,6 @@ def catalogue_markdown() -> str:
 
 def _row(found: Scenario) -> str:
     configs = ", ".join(f"`{key}={value}`" for key, value in found.configs)
-    faults = ", ".join(sorted(found.needs))
+    needs = ", ".join(sorted(found.needs))
     description = found.description.replace("|", "\\|")
-    return f"| `{found.name}` | {description} | {found.topology} | {configs} | {faults} |\n"
+    return f"| `{found.name}` | {description} | {found.topology} | {configs} | {needs} |\n"

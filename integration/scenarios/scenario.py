@@ -7,9 +7,7 @@ collects the marked functions from the modules that it names.
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
-    from integration.broker_verbs import Fault
+    from integration.broker_verbs import Fault, Reading
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
 
@@ -38,25 +36,15 @@ class Scenario:
     topology: str
     configs: tuple[tuple[str, str], ...]
     """Broker configurations other than Kafka's defaults; equal ones share a cluster."""
-    needs: frozenset[Fault]
+    needs: frozenset[Fault | Reading]
     function: ScenarioFunction
-
-    @property
-    def outline(self) -> str:
-        """What the scenario does, without docstring, comments and layout: part of its version."""
-        tree = ast.parse(textwrap.dedent(inspect.getsource(self.function)))
-        (function,) = tree.body
-        assert isinstance(function, ast.FunctionDef)
-        if ast.get_docstring(function) is not None:
-            del function.body[0]
-        return f"{self.family}/{self.name}: {ast.dump(tree)}"
 
 
 def scenario(
     *,
     topology: str = "1 partition x 3 replicas",
     configs: Mapping[str, str] | None = None,
-    needs: set[Fault] | None = None,
+    needs: set[Fault | Reading] | None = None,
 ) -> Callable[[ScenarioFunction], ScenarioFunction]:
     """Mark a function as a scenario."""
 

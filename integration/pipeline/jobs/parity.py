@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyspark.sql.functions as sf
 from pyspark.sql import Window
 
+from integration.comparison.timeliness import KAFKA_LATE_MS, LATE_MS, ROUNDING_MS
 from integration.pipeline.spark import tables
 
 if TYPE_CHECKING:
@@ -76,8 +77,10 @@ def _lateness(side: str) -> Column:
 
 
 def _in_time(side: str) -> Column:
-    in_window = _lateness(side).between(-sf.col(f"{side}.early_ms"), sf.col(f"{side}.late_ms"))
-    return (sf.col(f"{side}.timing") == "untimed") | in_window
+    not_early = sf.col(f"{side}.elapsed_ms") >= sf.col(f"{side}.earliest_ms") - ROUNDING_MS
+    excused = sf.col(f"{side}.spread_ms") + sf.col(f"{side}.stalled_ms")
+    not_late = _lateness(side) - excused <= (KAFKA_LATE_MS if side == "kafka" else LATE_MS)
+    return (sf.col(f"{side}.timing") == "untimed") | (not_early & not_late)
 
 
 def scenario_agreement(steps: DataFrame) -> DataFrame:

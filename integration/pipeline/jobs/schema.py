@@ -87,8 +87,9 @@ OBSERVATION_SCHEMA: Final = StructType(
         _required("elapsed_ms", DoubleType()),
         _required("timing", StringType()),
         _required("due_ms", DoubleType()),
-        _required("early_ms", DoubleType()),
-        _required("late_ms", DoubleType()),
+        _required("earliest_ms", DoubleType()),
+        _required("spread_ms", DoubleType()),
+        _required("stalled_ms", DoubleType()),
         StructField("fields", StringType()),
     ]
 )

@@ -18,9 +18,9 @@ __all__ = ["ARCHIVE", "PROGRAM", "ship_code", "write_archive"]
 
 ARCHIVE: Final = "broker_sim.zip"
 PROGRAM: Final = "broker_sim_pipeline.py"
-PROGRAM_TEXT: Final = '''"""What spark-submit runs; the code is in the archive next to it."""
+PROGRAM_TEXT: Final = f'''"""What spark-submit runs; the code is in the archive next to it."""
 
-from integration.pipeline.cli import main
+from {integration.__name__}.pipeline.cli import main
 
 if __name__ == "__main__":
     main()

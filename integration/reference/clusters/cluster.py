@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from integration.broker_verbs import Fault
+from integration.broker_verbs import Fault, Reading
 from integration.reference.clusters.listed_brokers import listed_brokers
 from integration.reference.clusters.node_config import NODE_IDS
 from integration.reference.clusters.waiting import wait_until
@@ -16,7 +16,6 @@ from integration.reference.errors import ReferenceClusterError, UnsupportedFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 __all__ = ["ReferenceCluster", "last_log_line", "logged_kafka_version"]
 
@@ -46,6 +45,7 @@ class ReferenceCluster(ABC):
 
     kind: ClassVar[str]
     faults: ClassVar[frozenset[Fault]]
+    readings: ClassVar[frozenset[Reading]] = frozenset()
 
     @property
     @abstractmethod
@@ -142,12 +142,7 @@ class ReferenceCluster(ABC):
         self.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

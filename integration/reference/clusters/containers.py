@@ -45,7 +45,7 @@ DATA_DIRECTORY = "/tmp/kafka-data"  # noqa: S108 - in the container, writable in
 OWNER_LABEL = "broker-sim.owner"
 
 JVM_ENVIRONMENT = {
-    "KAFKA_HEAP_OPTS": "-Xms256m -Xmx256m",
+    "KAFKA_HEAP_OPTS": "-Xms256m -Xmx1g",
     "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     # A node may get another address when it starts again, and may be looked up before it is there:
     # by default Java keeps an old address for 30 s, and a failed look-up for 10 s.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from integration.broker_verbs import Reading
 from integration.reference.clusters.cluster import ReferenceCluster
 from integration.reference.clusters.node_config import Node, node_properties
 from integration.reference.errors import ReferenceClusterError
@@ -21,6 +22,8 @@ class StartedCluster(ReferenceCluster):
 
     `configs` are added to every broker's configuration, `node_configs` to one broker's.
     """
+
+    readings: ClassVar[frozenset[Reading]] = frozenset(Reading)
 
     def __init__(
         self,

@@ -7,22 +7,17 @@ scenarios stays short and the other limit does not interfere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from integration.observations import on_event
-
-if TYPE_CHECKING:
-    from integration.observations import Timing
+from typing import Final
 
 __all__ = [
-    "FENCED_WITHIN_MS",
+    "HEARTBEAT_INTERVAL_MS",
     "LAG_TIME_MS",
+    "LONG_SESSION",
     "QUICK_FENCING",
     "RESTRICTED",
     "SESSION_TIMEOUT_MS",
     "SHORT_LAG",
     "SMALL_OFFSETS_TOPIC",
-    "lagged_out",
 ]
 
 LAG_TIME_MS: Final = 1500
@@ -31,13 +26,15 @@ SHORT_LAG: Final = {"replica.lag.time.max.ms": str(LAG_TIME_MS)}
 0.75 s, that is 1.5 s after it was last caught up; a paused broker is fenced after 9 s only."""
 
 SESSION_TIMEOUT_MS: Final = 3000
+HEARTBEAT_INTERVAL_MS: Final = 500
 QUICK_FENCING: Final = {
     "broker.session.timeout.ms": str(SESSION_TIMEOUT_MS),
-    "broker.heartbeat.interval.ms": "500",
+    "broker.heartbeat.interval.ms": str(HEARTBEAT_INTERVAL_MS),
 }
 """A broker that sends no heartbeat is fenced after 3 s; no follower leaves by its lag for 30 s."""
-FENCED_WITHIN_MS: Final = 1500
-"""The last heartbeat was up to 500 ms before the fault, and the controller checks in intervals."""
+
+LONG_SESSION: Final = {"broker.session.timeout.ms": "60000"}
+"""A broker may be paused for longer than the default of 9 s without being fenced."""
 
 SMALL_OFFSETS_TOPIC: Final = {
     "offsets.topic.num.partitions": "1",
@@ -45,16 +42,6 @@ SMALL_OFFSETS_TOPIC: Final = {
 }
 """For users' consumers: they ask for the coordinator of their group, and then Kafka creates the
 offsets topic, by default with fifty partitions of three replicas."""
-
-FETCH_WAIT_MS: Final = 500
-"""`replica.fetch.wait.max.ms`: the last fetch of a caught-up follower is up to this old."""
-
-
-def lagged_out(paused_ms: float, sent_ms: float) -> Timing:
-    """Return that a request sent at `sent_ms` was due when the paused follower left the ISR."""
-    due_ms = paused_ms + LAG_TIME_MS - sent_ms
-    return on_event(due_ms, early_ms=FETCH_WAIT_MS + 100, late_ms=LAG_TIME_MS / 2 + 300)
-
 
 RESTRICTED: Final = {
     "auto.create.topics.enable": "false",

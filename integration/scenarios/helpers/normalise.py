@@ -1,6 +1,7 @@
 """Whole responses as plain fields, without those that may differ between any two clusters.
 
-Which fields may differ is declared here and nowhere else: ids drawn at random, addresses, the
+Which fields may differ is declared here and nowhere else: ids drawn at random (of clusters, topics,
+producers, fetch sessions), addresses, the
 controller (a broker names any live broker, because none of them is the controller), and throttle
 times, which depend on quotas and load. Numbers of brokers become their roles, because `first` need
 not be the same number on both sides.
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Struct
 
-__all__ = ["BROKER_FIELDS", "DIFFERING_FIELDS", "normalised"]
+__all__ = ["BROKER_FIELDS", "DIFFERING_FIELDS", "as_first_repeat", "normalised"]
 
 DIFFERING_FIELDS: Final = frozenset(
     {
@@ -28,11 +29,13 @@ DIFFERING_FIELDS: Final = frozenset(
         "host",
         "port",
         "producer_id",
+        "session_id",
         "throttle_time_ms",
         "topic_id",
     }
 )
 """Fields whose values are not compared; only whether they are set is."""
+NO_SESSION: Final = ("session_id", 0)
 
 BROKER_FIELDS: Final = frozenset(
     {
@@ -79,6 +82,19 @@ def normalised(
     return dict(_leaves(plain, ""))
 
 
+def as_first_repeat(value: Any, scenario: str, repeat: int) -> Any:
+    """Return what was observed, with the names that topics have in the first repeat."""
+    match value:
+        case str():
+            return value.replace(f"{scenario}.{repeat}.", f"{scenario}.1.")
+        case dict():
+            return {key: as_first_repeat(item, scenario, repeat) for key, item in value.items()}
+        case list():
+            return [as_first_repeat(item, scenario, repeat) for item in value]
+        case _:
+            return value
+
+
 def _sort_lists(value: Any, names: Collection[str]) -> None:
     """Sort the lists of these names, the innermost first."""
     for name, field in value.items() if isinstance(value, dict) else enumerate(value):
@@ -105,7 +121,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _field(name: str, value: Any, role: Callable[[int], str]) -> Any:
     if name in DIFFERING_FIELDS:
-        return "given" if _given(value) else "none"
+        return "given" if _given(name, value) else "none"
     if name in BROKER_FIELDS:
         return [role(broker) for broker in value] if isinstance(value, list) else role(value)
     return _plain(value, role)
@@ -135,5 +151,7 @@ def _digest(value: bytes) -> str:
     return f"{len(value)} bytes, sha256 {hashlib.sha256(value).hexdigest()[:16]}"
 
 
-def _given(value: Any) -> bool:
-    return bool(value.strip(b"\0")) if isinstance(value, bytes) else value not in {None, "", -1}
+def _given(name: str, value: Any) -> bool:
+    if isinstance(value, bytes):
+        return bool(value.strip(b"\0"))
+    return value not in {None, "", -1} and (name, value) != NO_SESSION

@@ -9,7 +9,8 @@ from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.record_batch import batch_size_at, parse_header, split_batches
 from broker_sim.protocol.records import iter_records
 from integration.clients.raw_client import ConnectionEndedError
-from integration.observations import UNTIMED, Observation, Timing, at_once, on_event
+from integration.observations import Observation, Timing, at_once, untimed
+from integration.scenarios.helpers.due import usual_timing
 from integration.scenarios.helpers.normalise import normalised
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 
 __all__ = [
-    "after",
     "answer_or_end",
+    "concluded",
     "deleted",
     "delivered",
     "described",
@@ -33,6 +34,7 @@ __all__ = [
     "listed",
     "produced",
     "read",
+    "seen_in",
     "values_of",
     "versions_advertised",
     "whole_response",
@@ -63,36 +65,59 @@ SHOWN_VALUES = 20
 SHOWN_BYTES = 24
 
 
-def after(reply: Reply[Any] | Pending[Any], moment: float | Reply[Any], **window: float) -> Timing:
-    """Return that an answer was due at a moment, or at the answer of another request."""
-    at_ms = moment if isinstance(moment, float) else moment.answered_ms
-    return on_event(at_ms - reply.sent_ms, **window)
-
-
 def whole_response(
     step: str,
     cluster: ClusterUnderTest,
     reply: Reply[Any],
-    timing: Timing = UNTIMED,
+    timing: Timing | None = None,
     *,
     unordered: Collection[str] = (),
 ) -> Observation:
     """Observe every field of a response, except for those that `normalised` takes out.
 
-    `unordered` names lists in it whose order Kafka does not define.
+    Without a `timing` it is the usual one of the API. `unordered` names lists in the response whose
+    order Kafka does not define.
     """
     return Observation(
         step,
         elapsed_ms=reply.elapsed_ms,
-        timing=timing,
+        answered_ms=reply.answered_ms,
+        timing=timing or usual_timing(reply),
         fields=normalised(reply.message, cluster.brokers.role, unordered),
     )
+
+
+def seen_in(
+    step: str,
+    reply: Reply[Any],
+    *,
+    error_code: int | None = None,
+    base_offset: int | None = None,
+    **fields: Any,
+) -> Observation:
+    """Observe single values of a response, which came at the usual time of its API."""
+    return Observation(
+        step,
+        error_code=error_code,
+        base_offset=base_offset,
+        elapsed_ms=reply.elapsed_ms,
+        answered_ms=reply.answered_ms,
+        timing=usual_timing(reply),
+        fields=fields,
+    )
+
+
+def concluded(
+    step: str, reason: str = "follows from several responses", **fields: Any
+) -> Observation:
+    """Observe values that no single response has; `reason` says where they are from."""
+    return Observation(step, timing=untimed(reason), fields=fields)
 
 
 def produced(
     step: str,
     reply: Reply[messages.ProduceResponse],
-    timing: Timing = UNTIMED,
+    timing: Timing,
     *,
     topic: Topic | None = None,
     partition: int = 0,
@@ -113,6 +138,7 @@ def produced(
         error_code=found.error_code,
         base_offset=found.base_offset,
         elapsed_ms=reply.elapsed_ms,
+        answered_ms=reply.answered_ms,
         timing=timing,
         attempt=attempt,
         fields={
@@ -127,7 +153,7 @@ def produced(
 def fetched(
     step: str,
     reply: Reply[messages.FetchResponse],
-    timing: Timing = UNTIMED,
+    timing: Timing,
     *,
     topic: Topic | None = None,
     partition: int = 0,
@@ -153,6 +179,7 @@ def fetched(
         records=len(values),
         bytes=len(records),
         elapsed_ms=reply.elapsed_ms,
+        answered_ms=reply.answered_ms,
         timing=timing,
         attempt=attempt,
         fields={
@@ -170,7 +197,7 @@ def fetched(
 def listed(
     step: str,
     reply: Reply[messages.ListOffsetsResponse],
-    timing: Timing = UNTIMED,
+    timing: Timing,
     attempt: int = 1,
 ) -> Observation:
     """Observe the only partition of a ListOffsets response."""
@@ -180,6 +207,7 @@ def listed(
         error_code=found.error_code,
         base_offset=found.offset,
         elapsed_ms=reply.elapsed_ms,
+        answered_ms=reply.answered_ms,
         timing=timing,
         attempt=attempt,
         fields={"timestamp": found.timestamp, "leader_epoch": found.leader_epoch},
@@ -187,7 +215,11 @@ def listed(
 
 
 def deleted(
-    step: str, reply: Reply[messages.DeleteRecordsResponse], timing: Timing = UNTIMED
+    step: str,
+    reply: Reply[messages.DeleteRecordsResponse],
+    timing: Timing,
+    *,
+    attempt: int = 1,
 ) -> Observation:
     """Observe the only partition of a DeleteRecords response; base offset is the low watermark."""
     found = reply.message.topics[0].partitions[0]
@@ -196,19 +228,20 @@ def deleted(
         error_code=found.error_code,
         base_offset=found.low_watermark,
         elapsed_ms=reply.elapsed_ms,
+        answered_ms=reply.answered_ms,
         timing=timing,
+        attempt=attempt,
     )
 
 
-def delivered(
-    step: str, delivery: Delivery, timing: Timing = UNTIMED, *, attempt: int = 1
-) -> Observation:
+def delivered(step: str, delivery: Delivery, timing: Timing, *, attempt: int = 1) -> Observation:
     """Observe the delivery report of a user's producer."""
     return Observation(
         step,
         error_code=delivery.error_code,
         base_offset=delivery.offset,
         elapsed_ms=delivery.elapsed_ms,
+        answered_ms=delivery.answered_ms,
         timing=timing,
         attempt=attempt,
     )
@@ -220,6 +253,7 @@ def read(step: str, records: list[tuple[int, bytes]]) -> Observation:
         step,
         base_offset=records[0][0] if records else None,
         records=len(records),
+        timing=untimed("what came in however many responses the client needed"),
         fields={"values": [_shown(value) for _offset, value in records]},
     )
 
@@ -232,6 +266,7 @@ def described(
     return Observation(
         step,
         error_code=found.error_code,
+        timing=untimed("a state, asked for when it had been reached"),
         fields={
             "leader": cluster.brokers.role(found.leader),
             "leader_epoch": found.leader_epoch,
@@ -249,12 +284,17 @@ def answer_or_end(
         frame = pending.frame(timeout_ms)
     except ConnectionEndedError as ended:
         return Observation(
-            step, elapsed_ms=ended.elapsed_ms, timing=timing, fields={"closed": True}
+            step,
+            elapsed_ms=ended.elapsed_ms,
+            answered_ms=ended.answered_ms,
+            timing=timing,
+            fields={"closed": True},
         )
     return Observation(
         step,
         bytes=len(frame),
         elapsed_ms=pending.elapsed_ms,
+        answered_ms=pending.answered_ms,
         timing=timing,
         fields={"closed": False},
     )
@@ -298,14 +338,13 @@ def epoch_end(step: str, reply: Reply[messages.OffsetForLeaderEpochResponse]) ->
         error_code=found.error_code,
         base_offset=found.end_offset,
         elapsed_ms=reply.elapsed_ms,
+        answered_ms=reply.answered_ms,
         timing=at_once(),
         fields={"leader_epoch": found.leader_epoch},
     )
 
 
-def elected(
-    step: str, reply: Reply[messages.ElectLeadersResponse], timing: Timing = UNTIMED
-) -> Observation:
+def elected(step: str, reply: Reply[messages.ElectLeadersResponse], timing: Timing) -> Observation:
     """Observe an election of at most one partition."""
     results = [
         result.error_code
@@ -316,6 +355,7 @@ def elected(
         step,
         error_code=reply.message.error_code,
         elapsed_ms=reply.elapsed_ms,
+        answered_ms=reply.answered_ms,
         timing=timing,
         fields={"results": results},
     )
@@ -332,6 +372,7 @@ def versions_advertised(step: str, reply: Reply[messages.ApiVersionsResponse]) -
         step,
         error_code=reply.message.error_code,
         elapsed_ms=reply.elapsed_ms,
+        answered_ms=reply.answered_ms,
         timing=at_once(),
         fields={"ranges": ranges},
     )

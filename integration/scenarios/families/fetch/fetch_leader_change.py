@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 from integration.broker_verbs import Fault
 from integration.clients import admin
 from integration.clients.broker_client import Append, Position, batch_of
-from integration.observations import Observation, at_once, at_timeout, on_event
+from integration.observations import Observation, at_once, at_timeout
 from integration.scenarios.helpers.broker_configs import (
-    FENCED_WITHIN_MS,
     QUICK_FENCING,
-    SESSION_TIMEOUT_MS,
 )
 from integration.scenarios.helpers.displaced_leader import topic_with_displaced_leader
+from integration.scenarios.helpers.due import after
+from integration.scenarios.helpers.mechanisms import (
+    FETCH_WAIT_MS,
+    NEXT_FETCH,
+    at_new_leader,
+    at_next_fetch,
+    fencing,
+)
 from integration.scenarios.helpers.observe import (
-    after,
     answer_or_end,
     described,
     elected,
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 
 WITHOUT_EPOCH_WAIT_MS = 2500
-MOVED_LATE_MS = 500.0
 
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
@@ -63,11 +67,7 @@ def a_parked_fetch_whose_leader_moves_away(cluster: ClusterUnderTest) -> Iterato
         reply = pending.result()
         version, stated = asked[step]
         stays = version > 10 and stated < 0
-        due = (
-            at_timeout(WITHOUT_EPOCH_WAIT_MS)
-            if stays
-            else after(reply, election, late_ms=MOVED_LATE_MS)
-        )
+        due = at_timeout(WITHOUT_EPOCH_WAIT_MS) if stays else after(reply, election)
         yield fetched(step, reply, due)
     for version in (10, 12, 17):
         reply = cluster.connect(old).fetch(topic, max_wait_ms=700, version=version)
@@ -90,7 +90,7 @@ def a_parked_produce_whose_leader_is_demoted(cluster: ClusterUnderTest) -> Itera
     election = admin.elect_leader(cluster.clients.ask(cluster.first), topic)
     yield elected("election", election, at_once())
     reply = parked.result()
-    yield produced("parked", reply, after(reply, election, late_ms=MOVED_LATE_MS))
+    yield produced("parked", reply, after(reply, election))
     yield produced("once more at the old leader", leader.produce(topic, b"never"), at_once())
     cluster.faults.resume(cluster.third)
     cluster.wait_until.isr(topic, *cluster.brokers)
@@ -114,8 +114,10 @@ def a_leader_frozen_for_less_than_its_session_keeps_its_partitions(
     cluster.wait(1000)
     resumed_ms = cluster.faults.resume(cluster.second)
     fetch, produce = parked_fetch.result(), parked_produce.result()
-    yield fetched("fetch", fetch, after(fetch, resumed_ms, late_ms=600))
-    yield produced("produce", produce, after(produce, resumed_ms, late_ms=1200))
+    yield fetched("fetch", fetch, after(fetch, resumed_ms))
+    yield produced(
+        "produce", produce, after(produce, resumed_ms, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH)
+    )
     yield described("afterwards", cluster, topic)
 
 
@@ -129,12 +131,11 @@ def a_leader_frozen_beyond_its_session_is_replaced(
     yield produced("before", leader.produce(topic, b"acknowledged"), at_once())
     paused_ms = cluster.faults.pause(cluster.second)
     elected_ms = cluster.wait_until.leader(topic, cluster.first)
-    due = on_event(SESSION_TIMEOUT_MS, early_ms=600, late_ms=FENCED_WITHIN_MS)
-    yield Observation("new leader", elapsed_ms=elected_ms - paused_ms, timing=due)
+    yield fencing("new leader", paused_ms, elected_ms)
     yield described("without the old one", cluster, topic)
     new = cluster.connect(cluster.first)
     cluster.wait_until.isr(topic, cluster.first, cluster.third)
-    yield produced("at the new leader", new.produce(topic, b"later"), at_once(late_ms=1000))
+    yield produced("at the new leader", new.produce(topic, b"later"), at_new_leader())
     cluster.faults.resume(cluster.second)
     cluster.wait_until.isr(topic, *cluster.brokers)
     yield described("with the old one", cluster, topic)
@@ -153,23 +154,22 @@ def a_killed_leader_closes_its_connections_and_nothing_acknowledged_is_lost(
     parked = consumer.start_fetch(Position(topic, offset=3), max_wait_ms=20_000)
     cluster.wait(100)
     killed_ms = cluster.faults.kill(cluster.second)
-    yield answer_or_end("parked fetch", parked, after(parked, killed_ms, early_ms=500))
+    yield answer_or_end("parked fetch", parked, after(parked, killed_ms))
     yield described("dead, not fenced", cluster, topic)
     elected_ms = cluster.wait_until.leader(topic, cluster.first)
-    due = on_event(SESSION_TIMEOUT_MS, early_ms=700, late_ms=FENCED_WITHIN_MS)
-    yield Observation("new leader", elapsed_ms=elected_ms - killed_ms, timing=due)
+    yield fencing("new leader", killed_ms, elected_ms)
     yield described("fenced", cluster, topic)
     new = cluster.connect(cluster.first)
     cluster.wait_until.visible(topic, 3)
     yield fetched("all that was acknowledged", new.fetch(topic, 0), at_once())
-    yield produced("goes on", new.produce(topic, b"3"), at_once(late_ms=1000))
+    yield produced("goes on", new.produce(topic, b"3"), at_new_leader())
     cluster.faults.start(cluster.second)
     cluster.wait_until.isr(topic, *cluster.brokers)
     yield described("back", cluster, topic)
     cluster.wait_until.serving(cluster.second)
     old = cluster.connect(cluster.second)
     reply = old.fetch(topic, 0, max_wait_ms=5000, min_bytes=4 * len(batch_of([b"0"])))
-    yield fetched("the copy of the old leader", reply)
+    yield fetched("the copy of the old leader", reply, at_next_fetch())
 
 
 @scenario(
@@ -193,14 +193,14 @@ def a_returning_leader_truncates_what_nobody_acknowledged(
     yield described("new leader", cluster, topic)
     new = cluster.connect(cluster.third)
     yield listed("latest", new.list_offset(topic), at_once())
-    yield produced("at the new leader", new.produce(topic, b"instead"), at_once(late_ms=1000))
+    yield produced("at the new leader", new.produce(topic, b"instead"), at_new_leader())
     cluster.faults.start(cluster.second)
     cluster.wait_until.isr(topic, cluster.second, cluster.third)
     yield described("back", cluster, topic)
     cluster.wait_until.serving(cluster.second)
     old = cluster.connect(cluster.second)
     reply = old.fetch(topic, 0, max_wait_ms=5000, min_bytes=2 * len(batch_of([b"kept"])))
-    yield fetched("the copy of the old leader", reply)
+    yield fetched("the copy of the old leader", reply, at_next_fetch())
 
 
 @scenario(
@@ -216,7 +216,7 @@ def a_parked_produce_whose_leader_is_killed(cluster: ClusterUnderTest) -> Iterat
     cluster.wait(300)
     killed_ms = cluster.faults.kill(cluster.second)
     cluster.faults.resume(cluster.third)
-    yield answer_or_end("parked", parked, after(parked, killed_ms, early_ms=500))
+    yield answer_or_end("parked", parked, after(parked, killed_ms))
     cluster.wait_until.leader(topic, cluster.first)
     cluster.wait_until.visible(topic, 2)
     new = cluster.connect(cluster.first)
@@ -238,6 +238,6 @@ def a_parked_fetch_of_a_topic_that_is_deleted(cluster: ClusterUnderTest) -> Iter
     deleted_ms = cluster.topics.delete(doomed)
     for version, pending in parked.items():
         reply = pending.result()
-        due = after(reply, deleted_ms, early_ms=300, late_ms=500)
+        due = after(reply, deleted_ms)
         yield fetched(f"deleted, version {version}", reply, due, topic=doomed)
         yield fetched(f"kept, version {version}", reply, due, topic=kept)

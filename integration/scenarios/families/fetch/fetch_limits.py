@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from broker_sim.protocol import messages
 from integration.clients.broker_client import Append, Position, batch_of, fetch_request
 from integration.observations import Observation, at_once, at_timeout
-from integration.scenarios.helpers.observe import after, fetched, values_of, whole_response
+from integration.scenarios.helpers.due import after
+from integration.scenarios.helpers.observe import fetched, values_of, whole_response
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -305,6 +306,7 @@ def _shares(step: str, reply: Reply[messages.FetchResponse]) -> Observation:
     return Observation(
         step,
         elapsed_ms=reply.elapsed_ms,
+        answered_ms=reply.answered_ms,
         timing=at_once(),
         fields={"shares": [_share(answer) for answer in answers]},
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.clients.broker_client import Append, Position, batch_of
+from integration.clients.broker_client import Position, batch_of
 from integration.observations import at_once, at_timeout
-from integration.scenarios.helpers.observe import after, fetched, produced, whole_response
+from integration.scenarios.helpers.due import after
+from integration.scenarios.helpers.mechanisms import FETCH_WAIT_MS, NEXT_FETCH
+from integration.scenarios.helpers.observe import fetched, produced, whole_response
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 VALUE = b"v" * 32
 BATCH_BYTES = len(batch_of([VALUE]))
 UNKNOWN_PARTITION = 99
-FOLLOWER_FETCH_MS = 500.0
-"""A follower's own fetch may wait that long at its leader before it returns a high watermark."""
 
 
 @scenario()
@@ -231,7 +231,7 @@ def any_follower_serves_consumers_from_version_11(
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     leader.produce(topic, VALUE)
-    cluster.wait(FOLLOWER_FETCH_MS + 200)
+    cluster.wait(FETCH_WAIT_MS + 200)
     for version in (10, 11, 12, 17):
         reply = follower.fetch(topic, 0, max_wait_ms=1000, version=version)
         yield fetched(f"version {version}", reply, at_once())
@@ -247,12 +247,12 @@ def a_fetch_parked_at_a_follower_is_woken_by_its_replication(
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     leader.produce(topic, VALUE)
-    cluster.wait(FOLLOWER_FETCH_MS + 200)
+    cluster.wait(FETCH_WAIT_MS + 200)
     parked = follower.start_fetch(Position(topic, offset=1), max_wait_ms=5000)
     cluster.wait(200)
     reply = leader.produce(topic, VALUE)
     fetch = parked.result()
-    yield fetched("woken", fetch, after(fetch, reply, late_ms=FOLLOWER_FETCH_MS + 250))
+    yield fetched("woken", fetch, after(fetch, reply, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH))
 
 
 @scenario()
@@ -265,26 +265,3 @@ def a_broker_without_a_replica_is_not_asked_in_vain(
     for version in (10, 12, 17):
         reply = stranger.fetch(topic, 0, max_wait_ms=1000, version=version)
         yield fetched(f"version {version}", reply, at_once())
-
-
-@scenario()
-def lateness_of_long_polls(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A hundred fetches of an empty partition with max_wait_ms 20, to measure how late they are."""
-    topic = cluster.topics.create()
-    leader = cluster.connect(cluster.first)
-    for attempt in range(1, 101):
-        reply = leader.fetch(topic, max_wait_ms=20)
-        yield fetched("max wait 20", reply, at_timeout(20), attempt=attempt)
-
-
-@scenario()
-def lateness_of_wake_ups(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A hundred parked fetches, each woken by a produce with acks=1, to measure the delay."""
-    topic = cluster.topics.create([cluster.first])
-    consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
-    for attempt in range(1, 101):
-        parked = consumer.start_fetch(Position(topic, offset=attempt - 1), max_wait_ms=5000)
-        cluster.wait(10)
-        reply = leader.start_produce(Append(topic, 0, batch_of([VALUE])), acks=1).result()
-        fetch = parked.result()
-        yield fetched("woken", fetch, after(fetch, reply), attempt=attempt)

@@ -10,7 +10,7 @@ from broker_sim.protocol.api_keys import ApiKey
 from integration.clients.broker_client import Append, batch_of, produce_request
 from integration.observations import Observation, at_once
 from integration.scenarios.helpers.api_requests import REQUESTS, Subject
-from integration.scenarios.helpers.observe import answer_or_end, whole_response
+from integration.scenarios.helpers.observe import answer_or_end, seen_in, whole_response
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -48,9 +48,10 @@ def clients_have_to_name_their_software(cluster: ClusterUnderTest) -> Iterator[O
     for name in names:
         for step, named in (("name", (name, "1")), ("version", ("c", name))):
             request = messages.ApiVersionsRequest(*named)
-            reply = client.request(request, 4, messages.ApiVersionsResponse).message
-            fields = {"has_apis": bool(reply.api_keys)}
-            yield Observation(f"{step} {name[:8]!r}", error_code=reply.error_code, fields=fields)
+            reply = client.request(request, 4, messages.ApiVersionsResponse)
+            answer = reply.message
+            told = {"error_code": answer.error_code, "has_apis": bool(answer.api_keys)}
+            yield seen_in(f"{step} {name[:8]!r}", reply, **told)
 
 
 @scenario(topology="none")
@@ -68,7 +69,7 @@ def newer_clients_are_told_what_there_is(cluster: ClusterUnderTest) -> Iterator[
         reply = pending.result()
         yield whole_response(f"version {version}", cluster, reply, at_once())
         reply = client.request(_api_versions(0), 0, messages.ApiVersionsResponse)
-        yield Observation(f"version {version}, then 0", error_code=reply.message.error_code)
+        yield seen_in(f"version {version}, then 0", reply, error_code=reply.message.error_code)
 
 
 @scenario(topology="none")

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 from integration.broker_verbs import Fault
 from integration.clients.broker_client import LATEST, Append, Position, batch_of
 from integration.clients.raw_client import RawConnection
-from integration.observations import Observation, at_once, at_timeout, on_event
+from integration.observations import Observation, at_once, at_timeout
 from integration.scenarios.helpers.broker_configs import (
-    FENCED_WITHIN_MS,
     QUICK_FENCING,
     SESSION_TIMEOUT_MS,
 )
-from integration.scenarios.helpers.observe import after, described, fetched, listed, produced
+from integration.scenarios.helpers.due import after
+from integration.scenarios.helpers.mechanisms import (
+    at_new_leader,
+    at_next_fetch,
+    fencing,
+    just_started,
+)
+from integration.scenarios.helpers.observe import concluded, described, fetched, listed, produced
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -21,13 +27,12 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.messages import ProduceResponse
     from integration.clients.raw_client import Pending
+    from integration.clients.stopwatch import Moment
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 
 CONNECTIONS = 50
-RETRANSMITTED_WITHIN_MS = 1500
-"""TCP retransmits after pauses that double, and Docker's proxy is in between."""
-AFTER_RECONNECT = {"early_ms": 500, "late_ms": RETRANSMITTED_WITHIN_MS}
-"""Packets pass somewhat before Docker says so."""
+RETRANSMITTED_WITHIN_MS = 1000
+RETRANSMITTED = "TCP retransmits after pauses that double: the next one is up to as long as the network was away"
 
 
 @scenario(needs={Fault.PAUSE})
@@ -45,7 +50,7 @@ def a_client_that_leaves_does_not_take_its_parked_produce_along(
     yield produced("other client", observer.produce(topic, b"other", acks=1), at_once())
     cluster.wait(800)
     cluster.faults.resume(cluster.third)
-    yield produced("healthy again", observer.produce(topic, b"last"), at_once(late_ms=1500))
+    yield produced("healthy again", observer.produce(topic, b"last"), at_next_fetch())
     yield fetched("what is there", observer.fetch(topic, 0), at_once())
 
 
@@ -100,8 +105,39 @@ def a_frozen_broker_accepts_connections_and_answers_when_it_goes_on(
     }
     cluster.wait(500)
     resumed_ms = cluster.faults.resume(cluster.third)
-    yield from _taken(pending, resumed_ms, late_ms=500)
+    yield from _taken(pending, resumed_ms)
     yield listed("both", old.list_offset(topic, LATEST), at_once())
+
+
+@scenario(needs={Fault.PAUSE}, topology="2 partitions x 1 replica and 2 x 2")
+def a_paused_leader_answers_its_parked_requests_when_it_continues(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """Its timers stand still too: what is over by then times out at once, the rest in its own time."""
+    behind = [cluster.topics.create([cluster.third, cluster.second]) for _ in range(2)]
+    idle = cluster.topics.create([cluster.third])
+    written = cluster.topics.create([cluster.third])
+    leader = [cluster.connect(cluster.third) for _ in range(6)]
+    cluster.faults.pause(cluster.second)
+    produces = [
+        leader[0].start_produce(Append(behind[0], 0, batch_of([b"over"])), timeout_ms=1000),
+        leader[1].start_produce(Append(behind[1], 0, batch_of([b"not over"])), timeout_ms=3000),
+    ]
+    over = leader[2].start_fetch(Position(idle), max_wait_ms=1000)
+    not_over = leader[3].start_fetch(Position(idle), max_wait_ms=3000)
+    woken = leader[4].start_fetch(Position(written), max_wait_ms=20_000)
+    cluster.wait(500)
+    cluster.faults.pause(cluster.third)
+    cluster.wait(250)
+    wakes = leader[5].start_produce(Append(written, 0, batch_of([b"wakes"])), acks=1)
+    cluster.wait(750)
+    resumed_ms = cluster.faults.resume(cluster.third)
+    yield produced("produce, over", produces[0].result(), after(produces[0], resumed_ms))
+    yield fetched("fetch, over", over.result(), after(over, resumed_ms))
+    yield produced("produce while it is paused", wakes.result(), after(wakes, resumed_ms))
+    yield fetched("fetch that this wakes", woken.result(), after(woken, resumed_ms))
+    yield produced("produce, not over", produces[1].result(), at_timeout(3000))
+    yield fetched("fetch, not over", not_over.result(), at_timeout(3000))
 
 
 @scenario(needs={Fault.KILL}, configs=QUICK_FENCING)
@@ -112,14 +148,15 @@ def a_killed_broker_refuses_connections_until_it_is_back(
     topic = cluster.topics.create([cluster.third])
     cluster.connect(cluster.third).produce(topic, b"kept")
     cluster.faults.kill(cluster.third)
-    yield Observation("dead", fields={"refused": _refused(cluster, cluster.third)})
+    refused = _refused(cluster, cluster.third)
+    yield concluded("dead", "connecting has no response", refused=refused)
     cluster.faults.start(cluster.third)
     cluster.wait_until.serving(cluster.third)
     cluster.wait_until.leader(topic, cluster.third)
     again = cluster.connect(cluster.third)
     yield described("back", cluster, topic)
     cluster.wait_until.visible(topic, 1)
-    yield fetched("its records", again.fetch(topic, 0), at_once())
+    yield fetched("its records", again.fetch(topic, 0), just_started())
 
 
 @scenario(configs=QUICK_FENCING, needs={Fault.DISCONNECT})
@@ -134,10 +171,9 @@ def a_follower_cut_off_from_the_others_leaves_the_isr(
     cut_ms = cluster.faults.disconnect(cluster.third)
     parked = leader.start_produce(Append(topic, 0, batch_of([b"after"])))
     left_ms = cluster.wait_until.isr(topic, cluster.first, cluster.second)
-    due = on_event(SESSION_TIMEOUT_MS, early_ms=700, late_ms=FENCED_WITHIN_MS)
-    yield Observation("left", elapsed_ms=left_ms - cut_ms, timing=due)
+    yield fencing("left", cut_ms, left_ms)
     reply = parked.result()
-    yield produced("parked", reply, after(reply, left_ms, early_ms=300))
+    yield produced("parked", reply, after(reply, left_ms, since=cut_ms.began_ms))
     yield fetched("what it had", cut_off.fetch(topic, 0), at_once())
     cluster.faults.reconnect(cluster.third)
     cluster.wait_until.isr(topic, *cluster.brokers)
@@ -160,7 +196,7 @@ def a_leader_cut_off_from_the_others_acknowledges_nothing_to_acks_all(
     yield described("new leader", cluster, topic)
     new = cluster.connect(cluster.first)
     cluster.wait_until.isr(topic, cluster.first, cluster.third)
-    yield produced("at the new leader", new.produce(topic, b"instead"), at_once(late_ms=1200))
+    yield produced("at the new leader", new.produce(topic, b"instead"), at_new_leader())
     cluster.faults.reconnect(cluster.second)
     cluster.wait_until.isr(topic, *cluster.brokers)
     yield described("reconnected", cluster, topic)
@@ -181,7 +217,7 @@ def a_follower_that_no_client_reaches_goes_on_replicating(
     yield described("meanwhile", cluster, topic)
     reconnected_ms = cluster.faults.reconnect_clients(cluster.third)
     fetch = pending.result()
-    due = after(fetch, reconnected_ms, **AFTER_RECONNECT)
+    due = after(fetch, reconnected_ms, spread_ms=RETRANSMITTED_WITHIN_MS, reason=RETRANSMITTED)
     yield fetched("from the follower", fetch, due)
 
 
@@ -194,7 +230,7 @@ def a_leader_that_no_client_reaches_stays_the_leader(
     old = cluster.connect(cluster.third)
     yield produced("before", old.produce(topic, b"before"), at_once())
     cluster.faults.disconnect_clients(cluster.third)
-    cluster.wait(SESSION_TIMEOUT_MS + FENCED_WITHIN_MS)
+    cluster.wait(1.5 * SESSION_TIMEOUT_MS)
     yield described("meanwhile", cluster, topic)
     pending = {
         "old connection": old.start_produce(Append(topic, 0, batch_of([b"old"]))),
@@ -204,7 +240,9 @@ def a_leader_that_no_client_reaches_stays_the_leader(
     }
     cluster.wait(300)
     reconnected_ms = cluster.faults.reconnect_clients(cluster.third)
-    yield from _taken(pending, reconnected_ms, **AFTER_RECONNECT)
+    yield from _taken(
+        pending, reconnected_ms, spread_ms=RETRANSMITTED_WITHIN_MS, reason=RETRANSMITTED
+    )
     yield listed("both", old.list_offset(topic, LATEST), at_once())
 
 
@@ -222,15 +260,19 @@ def an_answer_that_cannot_be_delivered_waits_for_the_network(
     cluster.wait(1000)
     reconnected_ms = cluster.faults.reconnect_clients(cluster.second)
     reply = pending.result()
-    due = after(reply, reconnected_ms, **AFTER_RECONNECT)
+    due = after(reply, reconnected_ms, spread_ms=RETRANSMITTED_WITHIN_MS, reason=RETRANSMITTED)
     yield produced("timed out", reply, due)
     cluster.faults.resume(cluster.third)
-    yield produced("healthy again", leader.produce(topic, b"b"), at_once(late_ms=1500))
+    yield produced("healthy again", leader.produce(topic, b"b"), at_next_fetch())
     yield fetched("what is there", leader.fetch(topic, 0), at_once())
 
 
 def _taken(
-    pending: Mapping[str, Pending[ProduceResponse]], since_ms: float, **window: float
+    pending: Mapping[str, Pending[ProduceResponse]],
+    since: Moment,
+    *,
+    spread_ms: float = 0.0,
+    reason: str = "",
 ) -> Iterator[Observation]:
     """Observe produces that were all due at one moment, in whatever order they were appended."""
     for step, sent in pending.items():
@@ -239,7 +281,8 @@ def _taken(
             step,
             error_code=reply.message.responses[0].partition_responses[0].error_code,
             elapsed_ms=reply.elapsed_ms,
-            timing=after(reply, since_ms, **window),
+            answered_ms=reply.answered_ms,
+            timing=after(reply, since, spread_ms=spread_ms, reason=reason),
         )
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.records import Record, build_batch
 from integration.clients.broker_client import TIMESTAMP_MS, Append, batch_of, produce_request
-from integration.observations import at_once
+from integration.observations import at_once, untimed
+from integration.scenarios.helpers.broker_configs import SMALL_OFFSETS_TOPIC
 from integration.scenarios.helpers.observe import (
     answer_or_end,
     fetched,
@@ -24,11 +27,15 @@ from integration.scenarios.scenario import scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from integration.clients.raw_client import Reply
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
 
 MEBIBYTE = 1 << 20
 NO_API = 9999
+ASKED = untimed("Kafka asks the coordinator, which may be another broker")
+NEGATIVE = b"\xff\xff\xff\xff\x0f"
+"""-1 as the varint of an int32."""
 CLIENT = b"\0\1c"
 DAY_MS = 24 * 3600 * 1000
 
@@ -51,7 +58,7 @@ def a_batch_above_max_message_bytes_is_too_large(
     for acks in (1, -1):
         reply = leader.produce(topic, b"x" * 1001, acks=acks)
         yield produced(f"one byte more, acks={acks}", reply, at_once())
-    yield listed("appended", leader.list_offset(topic))
+    yield listed("appended", leader.list_offset(topic), at_once())
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -85,7 +92,7 @@ def damaged_records_are_refused_one_by_one(cluster: ClusterUnderTest) -> Iterato
     for step, records in damaged.items():
         reply = leader.start_produce(Append(topic, 0, records), acks=1).result()
         yield produced(step, reply, at_once())
-    yield listed("appended", leader.list_offset(topic))
+    yield listed("appended", leader.list_offset(topic), at_once())
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -183,6 +190,60 @@ def bytes_that_are_no_request_end_the_connection(
             expected=messages.MetadataResponse,
         )
         yield answer_or_end(step, pending, at_once(), timeout_ms=3000)
+
+
+@scenario(topology="1 partition x 1 replica", configs=SMALL_OFFSETS_TOPIC)
+def a_transaction_that_nobody_has_begun_is_refused(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """INVALID_PRODUCER_ID_MAPPING for an invented transactional id; without one, the request fails."""
+    topic = cluster.topics.create([cluster.first])
+    leader = cluster.connect(cluster.first)
+    records = [Record(b"a", timestamp=TIMESTAMP_MS)]
+    batch = build_batch(
+        records, is_transactional=True, producer_id=77, producer_epoch=0, base_sequence=0
+    )
+
+    def produce(name: str | None, version: int) -> Reply[messages.ProduceResponse]:
+        append = Append(topic, 0, batch)
+        request = produce_request([append], acks=-1, timeout_ms=1000, version=version)
+        request.transactional_id = name
+        return leader.request(request, version, messages.ProduceResponse)
+
+    def coordinator_is_known() -> bool:
+        find = messages.FindCoordinatorRequest(key="invented", key_type=1)
+        leader.request(find, 3, messages.FindCoordinatorResponse)
+        answer = produce("invented", 12).message.responses[0].partition_responses[0]
+        return answer.error_code != ErrorCode.NOT_ENOUGH_REPLICAS
+
+    cluster.wait_until(coordinator_is_known, "there is a coordinator of transactions")
+    for version in (7, 12, 13):
+        for name in ("invented", "", None):
+            yield produced(f"id {name}, version {version}", produce(name, version), ASKED)
+    yield listed("appended", leader.list_offset(topic), at_once())
+
+
+@scenario()
+def what_a_request_has_too_much_is_ignored(cluster: ClusterUnderTest) -> Iterator[Observation]:
+    """Bytes behind a request, tagged fields that nobody knows, negative lengths where null may be."""
+    nothing = b"\0\0\0\0"
+    cases = {
+        "bytes behind": (0, frame(ApiKey.METADATA, 0, nothing + b"abc")),
+        "three bytes behind": (4, frame(ApiKey.METADATA, 4, nothing + b"\1\0\0\0")),
+        "null is not allowed": (0, frame(ApiKey.METADATA, 0, b"\xff\xff\xff\xff")),
+        "a count of -2": (0, frame(ApiKey.METADATA, 0, b"\xff\xff\xff\xfe")),
+        "unknown tagged field": (12, frame(ApiKey.METADATA, 12, b"\0\1\0\0\1\x63\2ab")),
+        "too large tagged field": (12, frame(ApiKey.METADATA, 12, b"\0\1\0\0\1\x63\7ab")),
+        "tagged fields, -1 of them": (12, frame(ApiKey.METADATA, 12, b"\0\1\0\0" + NEGATIVE)),
+        "boolean 2": (4, frame(ApiKey.METADATA, 4, nothing + b"\2")),
+    }
+    for step, (version, content) in cases.items():
+        connection = cluster.connect(cluster.first)
+        pending = connection.send_frame(
+            content, api_key=ApiKey.METADATA, version=version, expected=messages.MetadataResponse
+        )
+        seen = answer_or_end(step, pending, at_once(), timeout_ms=3000)
+        yield replace(seen, bytes=None)  # all topics of the cluster are in the response
 
 
 @scenario(topology="1 partition x 1 replica")

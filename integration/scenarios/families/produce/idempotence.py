@@ -8,7 +8,9 @@ from broker_sim.protocol import messages
 from integration.broker_verbs import Fault
 from integration.clients.broker_client import Append, batch_of
 from integration.observations import Observation, at_once, at_timeout
+from integration.scenarios.helpers.due import CONNECTS
 from integration.scenarios.helpers.observe import (
+    concluded,
     delivered,
     fetched,
     listed,
@@ -142,7 +144,8 @@ def a_user_producer_with_idempotence_delivers_in_order(
     producer = cluster.clients.producer(enable_idempotence="true", retries=5)
     producer.warm_up(topic)
     for attempt in (1, 2, 3):
-        yield delivered("record", producer.produce(topic, b"v"), attempt=attempt)
+        due = at_once() if attempt > 1 else CONNECTS
+        yield delivered("record", producer.produce(topic, b"v"), due, attempt=attempt)
     found = cluster.connect(cluster.first).fetch(topic)
     yield fetched("all", found, at_once())
 
@@ -228,14 +231,14 @@ def a_duplicate_has_the_stamp_of_the_first(cluster: ClusterUnderTest) -> Iterato
     first, second = (
         reply.message.responses[0].partition_responses[0].log_append_time_ms for reply in replies
     )
-    yield Observation("stamps", fields={"equal": first == second})
+    yield concluded("stamps", equal=first == second)
 
 
 @scenario(topology="none")
 def producer_ids_are_given_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Ids of one broker increase, of two differ; an id without epoch is INVALID_REQUEST."""
     ids = [cluster.clients.producer_id() for _ in range(3)]
-    yield Observation("of one broker", fields={"rise": ids == sorted(set(ids))})
+    yield concluded("of one broker", rise=ids == sorted(set(ids)))
     client = cluster.connect(cluster.first)
     request = messages.InitProducerIdRequest
     cases = {

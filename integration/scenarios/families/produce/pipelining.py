@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from integration.broker_verbs import Fault
 from integration.clients.broker_client import LATEST, Append, Position, batch_of
 from integration.observations import at_once, at_timeout
-from integration.scenarios.helpers.observe import after, fetched, listed, produced
+from integration.scenarios.helpers.due import after
+from integration.scenarios.helpers.observe import fetched, listed, produced
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from integration.clients.broker_client import EARLIEST, Append, batch_of
 from integration.observations import at_once
+from integration.scenarios.helpers.mechanisms import at_next_fetch
 from integration.scenarios.helpers.observe import delivered, fetched, listed, produced
 from integration.scenarios.scenario import scenario
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 
 """A follower whose fetch has just begun to wait without this partition returns after 500 ms."""
-
-FOLLOWER_FETCH_MS = 500.0
-"""`replica.fetch.wait.max.ms`: how long a follower's fetch waits at its leader."""
 
 
 @scenario()
@@ -36,7 +34,8 @@ def user_producer_gets_offsets_for_acks_1_and_all_but_not_for_0(
             delivery = producer.produce(topic, b"timed")
             yield delivered(f"acks={acks}", delivery, at_once(), attempt=attempt)
         cluster.wait_until.visible(topic, 4 * turn)
-    yield fetched("all are there", cluster.connect(cluster.first).fetch(topic))
+    reply = cluster.connect(cluster.first).fetch(topic)
+    yield fetched("all are there", reply, at_once())
 
 
 @scenario()
@@ -46,7 +45,7 @@ def acks_0_is_appended_without_an_answer(cluster: ClusterUnderTest) -> Iterator[
     leader = cluster.connect(cluster.first)
     leader.produce_unanswered(topic, b"unanswered")
     yield listed("next request", leader.list_offset(topic, EARLIEST), at_once())
-    yield fetched("appended", leader.fetch(topic, max_wait_ms=5000))
+    yield fetched("appended", leader.fetch(topic, max_wait_ms=5000), at_next_fetch())
 
 
 @scenario()
@@ -82,7 +81,7 @@ def the_first_record_of_a_new_topic_may_wait_for_the_followers(
     for attempt in range(1, 6):
         topic = cluster.topics.create(settled=False)
         first = leader.produce(topic, b"first")
-        yield produced("first", first, at_once(late_ms=FOLLOWER_FETCH_MS + 750), attempt=attempt)
+        yield produced("first", first, at_next_fetch(), attempt=attempt)
         yield produced("second", leader.produce(topic, b"second"), at_once(), attempt=attempt)
 
 
@@ -104,7 +103,7 @@ def other_acks_are_invalid(cluster: ClusterUnderTest) -> Iterator[Observation]:
     for acks in (2, -2, 32767):
         reply = leader.produce(topic, b"never", acks=acks)
         yield produced(f"acks={acks}", reply, at_once())
-    yield listed("nothing appended", leader.list_offset(topic))
+    yield listed("nothing appended", leader.list_offset(topic), at_once())
 
 
 @scenario(topology="2 partitions x 3 replicas")

@@ -8,8 +8,10 @@ from integration.broker_verbs import Fault
 from integration.clients.broker_client import Append, batch_of
 from integration.clients.stopwatch import now_ms
 from integration.observations import at_once, at_timeout
-from integration.scenarios.helpers.broker_configs import SHORT_LAG, lagged_out
-from integration.scenarios.helpers.observe import after, delivered, fetched, produced
+from integration.scenarios.helpers.broker_configs import SHORT_LAG
+from integration.scenarios.helpers.due import CONNECTS, after
+from integration.scenarios.helpers.mechanisms import at_next_fetch, lagged_out
+from integration.scenarios.helpers.observe import delivered, fetched, produced
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from integration.observations import Observation
 
 UNKNOWN_PARTITION = 99
-AT_REJOIN_MS = 2500.0
-"""A resumed follower needs up to the wait of a fetch, and the leader asks the controller first."""
 
 
 @scenario(needs={Fault.PAUSE})
@@ -52,7 +52,8 @@ def user_producer_times_out_while_a_follower_is_frozen(
         topic = cluster.topics.create(min_insync_replicas=minimum)
         producer = cluster.clients.producer(acks=-1, request_timeout_ms=1500)
         producer.warm_up(topic)
-        yield delivered(f"healthy, min ISR {minimum}", producer.produce(topic, b"a"))
+        healthy = producer.produce(topic, b"a")
+        yield delivered(f"healthy, min ISR {minimum}", healthy, CONNECTS)
         cluster.faults.pause(cluster.third)
         delivery = producer.produce(topic, b"b")
         yield delivered(f"frozen, min ISR {minimum}", delivery, at_timeout(1500))
@@ -150,8 +151,8 @@ def below_the_minimum_isr_acks_all_is_refused(cluster: ClusterUnderTest) -> Iter
     yield produced("acks=1", leader.produce(topic, b"2", acks=1), at_once())
     cluster.faults.resume(cluster.third)
     cluster.wait_until.isr(topic, *cluster.brokers)
-    yield produced("recovered", leader.produce(topic, b"3"), at_once(late_ms=AT_REJOIN_MS))
-    yield fetched("all that was appended", leader.fetch(topic))
+    yield produced("recovered", leader.produce(topic, b"3"), at_next_fetch())
+    yield fetched("all that was appended", leader.fetch(topic), at_once())
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
@@ -180,7 +181,7 @@ def a_parked_produce_succeeds_when_the_frozen_follower_goes_on(
     cluster.wait(600)
     resumed_ms = cluster.faults.resume(cluster.third)
     reply = parked.result()
-    yield produced("parked", reply, after(reply, resumed_ms, late_ms=1000))
+    yield produced("parked", reply, after(reply, resumed_ms))
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
@@ -195,7 +196,8 @@ def user_producer_gets_through_when_the_isr_shrinks(
     producer = cluster.clients.producer(acks=-1, request_timeout_ms=30_000)
     for topic in (lenient, strict):
         producer.warm_up(topic)
-        yield delivered(f"healthy, {_strictness(topic, strict)}", producer.produce(topic, b"a"))
+        healthy = producer.produce(topic, b"a")
+        yield delivered(f"healthy, {_strictness(topic, strict)}", healthy, CONNECTS)
     paused_ms = cluster.faults.pause(cluster.third)
     sent_ms = now_ms()
     delivery = producer.produce(lenient, b"b")
@@ -223,7 +225,7 @@ def parked_produces_are_answered_together_when_the_follower_goes_on(
     resumed_ms = cluster.faults.resume(cluster.third)
     for attempt, pending in enumerate(parked, 1):
         reply = pending.result()
-        due = after(reply, resumed_ms, late_ms=1000)
+        due = after(reply, resumed_ms)
         yield produced("parked", reply, due, attempt=attempt)
 
 
@@ -238,7 +240,7 @@ def a_parked_produce_whose_topic_is_deleted(cluster: ClusterUnderTest) -> Iterat
     cluster.wait(300)
     deleted_ms = cluster.topics.delete(topic)
     reply = parked.result()
-    yield produced("parked", reply, after(reply, deleted_ms, early_ms=300, late_ms=600))
+    yield produced("parked", reply, after(reply, deleted_ms))
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -255,14 +257,3 @@ def a_minimum_above_the_replicas_counts_as_their_number(
 
 def _strictness(topic: Topic, strict: Topic) -> str:
     return "min ISR 3" if topic is strict else "min ISR 1"
-
-
-@scenario(needs={Fault.PAUSE})
-def lateness_of_produce_timeouts(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A hundred produces that time out after 20 ms, one after the other, to measure how late."""
-    topic = cluster.topics.create()
-    leader = cluster.connect(cluster.first)
-    cluster.faults.pause(cluster.third)
-    for attempt in range(1, 101):
-        reply = leader.produce(topic, b"late?", timeout_ms=20)
-        yield produced("timeout 20", reply, at_timeout(20), attempt=attempt)

@@ -10,12 +10,11 @@ from integration.clients.broker_client import Append, Position, batch_of
 from integration.clients.stopwatch import now_ms
 from integration.observations import Observation, at_once, on_event
 from integration.scenarios.helpers.broker_configs import (
-    FENCED_WITHIN_MS,
     QUICK_FENCING,
-    SESSION_TIMEOUT_MS,
 )
+from integration.scenarios.helpers.due import after
+from integration.scenarios.helpers.mechanisms import fenced, just_started
 from integration.scenarios.helpers.observe import (
-    after,
     answer_or_end,
     described,
     fetched,
@@ -35,6 +34,9 @@ FIRST_ANSWER_MS = 50
 HEARTBEAT_INTERVAL_MS = 2000
 DEFAULT_SESSION_TIMEOUT_MS = 9000
 LONG_MS = 30_000
+STARTED_WITHIN_MS = 3000
+STOPPING_MS = 300
+STOPPING = "a process that is told to stop asks the controller first, and Docker tells it late"
 
 
 @scenario(needs={Fault.STOP})
@@ -54,22 +56,39 @@ def a_stopped_leader_hands_over_before_it_goes_and_is_let_in_again_after_its_ses
     stopped_ms = now_ms()
     ended_ms = cluster.faults.stop(cluster.second)
     reply = old_leader.result()
-    yield fetched("parked at the old leader", reply, after(reply, stopped_ms))
-    listed_brokers = [broker.node_id for broker in behind_it.result().message.brokers]
+    due = after(reply, stopped_ms, spread_ms=STOPPING_MS, reason=STOPPING)
+    yield fetched("parked at the old leader", reply, due)
+    listing = behind_it.result()
+    listed_brokers = [broker.node_id for broker in listing.message.brokers]
     yield Observation(
-        "metadata right after it", fields={"brokers": cluster.brokers.roles(listed_brokers)}
+        "metadata right after it",
+        elapsed_ms=listing.elapsed_ms,
+        answered_ms=listing.answered_ms,
+        timing=after(listing, stopped_ms, spread_ms=STOPPING_MS, reason=STOPPING),
+        fields={"brokers": cluster.brokers.roles(listed_brokers)},
     )
     due_ms = stopped_ms - long_poll.sent_ms + FIRST_ANSWER_MS + HEARTBEAT_INTERVAL_MS
-    yield answer_or_end("parked at a follower", long_poll, on_event(due_ms))
+    due = on_event(
+        due_ms,
+        earliest_ms=stopped_ms - long_poll.sent_ms,
+        spread_ms=STOPPING_MS,
+        reason=STOPPING,
+    )
+    yield answer_or_end("parked at a follower", long_poll, due)
     yield described("led before", cluster, led)
     yield described("followed before", cluster, followed)
     new_leader = cluster.connect(cluster.first)
     yield produced("acks=all to the new leader", new_leader.produce(led, b"after"), at_once())
     cluster.faults.start(cluster.second)
     joined_ms = cluster.wait_until.brokers(*cluster.brokers)
-    # A refused registration is repeated every 2 s, and the process takes a while to start.
-    due = on_event(DEFAULT_SESSION_TIMEOUT_MS, early_ms=500, late_ms=HEARTBEAT_INTERVAL_MS + 3000)
-    yield Observation("listed again", elapsed_ms=joined_ms - ended_ms, timing=due)
+    due = on_event(
+        DEFAULT_SESSION_TIMEOUT_MS,
+        earliest_ms=DEFAULT_SESSION_TIMEOUT_MS - HEARTBEAT_INTERVAL_MS,
+        spread_ms=HEARTBEAT_INTERVAL_MS + STARTED_WITHIN_MS,
+        reason="a refused registration is repeated every 2 s, and the process takes time to start",
+    )
+    listed_ms = joined_ms - ended_ms
+    yield Observation("listed again", elapsed_ms=listed_ms, answered_ms=joined_ms, timing=due)
     cluster.wait_until.isr(led, *cluster.brokers)
     yield described("led before, all back", cluster, led)
 
@@ -96,12 +115,13 @@ def requests_parked_at_a_stopping_leader_are_answered_when_it_loses_its_leadersh
     stopped_ms = now_ms()
     cluster.faults.stop(cluster.second)
     reply = parked.result()
-    yield produced("parked produce", reply, after(reply, stopped_ms))
+    due = after(reply, stopped_ms, spread_ms=STOPPING_MS, reason=STOPPING)
+    yield produced("parked produce", reply, due)
     for name, fetch in fetches.items():
         answer = fetch.result()
-        yield fetched(f"parked fetch, {name}", answer, after(answer, stopped_ms))
-    due_ms = paused_ms + SESSION_TIMEOUT_MS - any_replica.sent_ms
-    due = on_event(due_ms, early_ms=600, late_ms=FENCED_WITHIN_MS)
+        due = after(answer, stopped_ms, spread_ms=STOPPING_MS, reason=STOPPING)
+        yield fetched(f"parked fetch, {name}", answer, due)
+    due = fenced(paused_ms, any_replica.sent_ms)
     yield answer_or_end("parked fetch that a follower may serve", any_replica, due)
     yield described("one left", cluster, topic)
 
@@ -119,5 +139,5 @@ def an_only_replica_that_was_stopped_leads_again_with_all_records(
     cluster.wait_until.leader(topic, cluster.second)
     yield described("back", cluster, topic)
     back = cluster.connect(cluster.second)
-    yield listed("latest", back.list_offset(topic), at_once())
-    yield fetched("all", back.fetch(topic), at_once())
+    yield listed("latest", back.list_offset(topic), just_started())
+    yield fetched("all", back.fetch(topic), just_started())

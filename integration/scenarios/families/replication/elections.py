@@ -9,6 +9,7 @@ from integration.clients import admin
 from integration.observations import at_once
 from integration.scenarios.helpers.broker_configs import QUICK_FENCING
 from integration.scenarios.helpers.displaced_leader import topic_with_displaced_leader
+from integration.scenarios.helpers.mechanisms import at_new_leader
 from integration.scenarios.helpers.observe import described, elected, fetched, listed, produced
 from integration.scenarios.scenario import scenario
 
@@ -51,7 +52,7 @@ def the_preferred_leader_takes_over_when_asked(cluster: ClusterUnderTest) -> Ite
     cluster.wait_until.leader(topic, cluster.second)
     yield described("moved", cluster, topic)
     new = cluster.connect(cluster.second)
-    yield produced("at the new leader", new.produce(topic, b"a"), at_once(late_ms=1200))
+    yield produced("at the new leader", new.produce(topic, b"a"), at_new_leader())
     reply = admin.elect_leader(cluster.clients.ask(cluster.first), topic)
     yield elected("asked again", reply, at_once())
 

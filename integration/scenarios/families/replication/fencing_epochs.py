@@ -70,7 +70,8 @@ def list_offsets_finds_offsets_by_time(cluster: ClusterUnderTest) -> Iterator[Ob
         yield listed(f"timestamp {timestamp}", leader.list_offset(topic, timestamp), at_once())
     empty = cluster.topics.create([cluster.first])
     for timestamp in (EARLIEST, LATEST, MAX_TIMESTAMP, 0):
-        yield listed(f"empty, timestamp {timestamp}", leader.list_offset(empty, timestamp))
+        reply = leader.list_offset(empty, timestamp)
+        yield listed(f"empty, timestamp {timestamp}", reply, at_once())
 
 
 @scenario()

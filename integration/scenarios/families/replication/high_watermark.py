@@ -8,7 +8,9 @@ from integration.broker_verbs import Fault
 from integration.clients.broker_client import EARLIEST, LATEST, Position, batch_of
 from integration.observations import at_once, at_timeout
 from integration.scenarios.helpers.broker_configs import SHORT_LAG, SMALL_OFFSETS_TOPIC
-from integration.scenarios.helpers.observe import after, described, fetched, listed, produced, read
+from integration.scenarios.helpers.due import after
+from integration.scenarios.helpers.mechanisms import FETCH_WAIT_MS, NEXT_FETCH
+from integration.scenarios.helpers.observe import described, fetched, listed, produced, read
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def a_fetch_at_the_high_watermark_wakes_when_the_frozen_follower_goes_on(
     cluster.wait(300)
     resumed_ms = cluster.faults.resume(cluster.third)
     reply = parked.result()
-    yield fetched("woken", reply, after(reply, resumed_ms, late_ms=1000))
+    yield fetched("woken", reply, after(reply, resumed_ms))
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
@@ -89,12 +91,12 @@ def a_fetch_at_the_high_watermark_wakes_when_the_isr_shrinks(
     topic = cluster.topics.create()
     leader, consumer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"seen")
-    cluster.faults.pause(cluster.third)
+    paused_ms = cluster.faults.pause(cluster.third)
     leader.produce(topic, b"hidden", acks=1)
     parked = consumer.start_fetch(Position(topic, offset=1), max_wait_ms=20_000)
     left_ms = cluster.wait_until.isr(topic, cluster.first, cluster.second)
     reply = parked.result()
-    yield fetched("woken", reply, after(reply, left_ms, early_ms=300))
+    yield fetched("woken", reply, after(reply, left_ms, since=paused_ms.began_ms))
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
@@ -119,7 +121,9 @@ def below_the_minimum_isr_the_high_watermark_stands(
     cluster.wait(100)
     resumed_ms = cluster.faults.resume(cluster.third)
     reply = parked.result()
-    yield fetched("visible", reply, after(reply, resumed_ms, late_ms=2000))
+    yield fetched(
+        "visible", reply, after(reply, resumed_ms, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH)
+    )
     yield described("complete", cluster, topic)
 
 
@@ -139,17 +143,6 @@ def lowering_the_minimum_isr_lets_the_high_watermark_go_on(
     cluster.wait(1500)
     yield produced("accepted", leader.produce(topic, b"2"), at_once())
     yield fetched("visible", leader.fetch(topic, 0), at_once())
-
-
-@scenario()
-def lateness_of_acks_all_with_three_replicas(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A hundred synchronous produces with acks=all, to measure how long the replication takes."""
-    topic = cluster.topics.create()
-    leader = cluster.connect(cluster.first)
-    leader.produce(topic, b"first")
-    for attempt in range(1, 101):
-        reply = leader.produce(topic, b"how long?")
-        yield produced("acks=all", reply, at_once(), attempt=attempt)
 
 
 @scenario()

@@ -6,30 +6,21 @@ from typing import TYPE_CHECKING
 
 from integration.broker_verbs import Fault
 from integration.clients.broker_client import Append, batch_of
-from integration.observations import Observation, at_once, on_event
+from integration.observations import Observation, at_once, at_timeout
 from integration.scenarios.helpers.broker_configs import (
-    FENCED_WITHIN_MS,
     LAG_TIME_MS,
     QUICK_FENCING,
-    SESSION_TIMEOUT_MS,
     SHORT_LAG,
 )
-from integration.scenarios.helpers.observe import after, described, fetched, produced
+from integration.scenarios.helpers.due import after
+from integration.scenarios.helpers.mechanisms import at_next_fetch, fenced, fencing, shrinking
+from integration.scenarios.helpers.observe import described, fetched, produced
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
-
-FETCH_WAIT_MS = 500
-DEFAULT_SESSION_TIMEOUT_MS = 9000
-
-
-def shrunk(step: str, moment_ms: float, since_ms: float) -> Observation:
-    """Observe that a paused follower left the ISR by its lag."""
-    due = on_event(LAG_TIME_MS, early_ms=FETCH_WAIT_MS + 100, late_ms=LAG_TIME_MS / 2 + 300)
-    return Observation(step, elapsed_ms=moment_ms - since_ms, timing=due)
 
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
@@ -44,7 +35,7 @@ def a_follower_that_lacks_a_record_leaves_after_the_lag_time(
     paused_ms = cluster.faults.pause(cluster.third)
     leader.produce(topic, b"lacking", acks=1)
     left_ms = cluster.wait_until.isr(topic, cluster.first, cluster.second)
-    yield shrunk("left", left_ms, paused_ms)
+    yield shrinking("left", paused_ms, left_ms)
     yield described("shrunk", cluster, topic)
     cluster.faults.resume(cluster.third)
     cluster.wait_until.isr(topic, *cluster.brokers)
@@ -93,14 +84,39 @@ def a_fenced_broker_leaves_every_isr(cluster: ClusterUnderTest) -> Iterator[Obse
     topic = cluster.topics.create()
     paused_ms = cluster.faults.pause(cluster.third)
     left_ms = cluster.wait_until.isr(topic, cluster.first, cluster.second)
-    due = on_event(SESSION_TIMEOUT_MS, early_ms=600, late_ms=FENCED_WITHIN_MS)
-    yield Observation("left", elapsed_ms=left_ms - paused_ms, timing=due)
+    yield fencing("left", paused_ms, left_ms)
     yield described("fenced", cluster, topic)
     cluster.wait_until.brokers(cluster.first, cluster.second)
     cluster.faults.resume(cluster.third)
     cluster.wait_until.brokers(*cluster.brokers)
     cluster.wait_until.isr(topic, *cluster.brokers)
     yield described("back", cluster, topic)
+
+
+@scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
+def acks_all_is_answered_when_a_frozen_follower_is_fenced(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """Min ISR 1: a parked produce succeeds then. Min ISR 3: it times out, and others are refused."""
+    lenient = cluster.topics.create()
+    strict = cluster.topics.create(min_insync_replicas="3")
+    leaders = [cluster.connect(cluster.first) for _ in range(3)]
+    for topic in (lenient, strict):
+        minimum = "3" if topic is strict else "1"
+        reply = leaders[0].produce(topic, b"0")
+        yield produced(f"healthy, min ISR {minimum}", reply, at_once())
+    paused = cluster.faults.pause(cluster.third)
+    parked = leaders[0].start_produce(Append(lenient, 0, batch_of([b"1"])), timeout_ms=20_000)
+    beyond = leaders[1].start_produce(Append(strict, 0, batch_of([b"1"])), timeout_ms=4500)
+    reply = parked.result()
+    yield produced("parked, min ISR 1", reply, fenced(paused, reply.sent_ms))
+    cluster.wait_until.isr(strict, cluster.first, cluster.second)
+    refused = leaders[2].produce(strict, b"never")
+    yield produced("min ISR 3, ISR of two", refused, at_once())
+    yield produced("parked, min ISR 3", beyond.result(), at_timeout(4500))
+    cluster.faults.resume(cluster.third)
+    cluster.wait_until.isr(strict, *cluster.brokers)
+    yield described("back", cluster, strict)
 
 
 @scenario(needs={Fault.PAUSE})
@@ -115,10 +131,8 @@ def with_kafkas_defaults_a_frozen_broker_is_fenced_after_nine_seconds(
     parked = leader.start_produce(Append(topic, 0, batch_of([b"parked"])))
     left_ms = cluster.wait_until.isr(topic, cluster.first, cluster.second)
     reply = parked.result()
-    # The last heartbeat was up to 2 s before.
-    due = on_event(DEFAULT_SESSION_TIMEOUT_MS, early_ms=2100, late_ms=1500)
-    yield Observation("fenced", elapsed_ms=left_ms - paused_ms, timing=due)
-    yield produced("parked", reply, after(reply, left_ms, early_ms=300))
+    yield fencing("fenced", paused_ms, left_ms, session_ms=9000, heartbeat_ms=2000)
+    yield produced("parked", reply, after(reply, left_ms, since=paused_ms.began_ms))
 
 
 @scenario(configs=QUICK_FENCING, needs={Fault.KILL})
@@ -137,7 +151,8 @@ def a_killed_follower_leaves_and_returns_with_all_records(
     cluster.faults.start(cluster.third)
     cluster.wait_until.isr(topic, *cluster.brokers)
     yield described("with it again", cluster, topic)
-    yield produced("acks=all with it", leader.produce(topic, b"three again"))
+    yield produced("acks=all with it", leader.produce(topic, b"three again"), at_next_fetch())
     cluster.wait_until.serving(cluster.third)
     copy = cluster.connect(cluster.third)
-    yield fetched("its own copy", copy.fetch(topic, max_wait_ms=5000, min_bytes=280))
+    reply = copy.fetch(topic, max_wait_ms=5000, min_bytes=280)
+    yield fetched("its own copy", reply, at_next_fetch())

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.config import BROKER_CONFIGS
+from broker_sim.config import every_broker_config
 from broker_sim.protocol import messages
 from integration.clients.admin_requests import (
     APPEND,
     BROKER,
     BROKER_LOGGER,
+    CLIENT_METRICS,
     DELETE,
+    GROUP,
     SET,
     SUBTRACT,
     TOPIC,
     alter,
     describe_configs,
 )
-from integration.observations import Observation
-from integration.scenarios.helpers.observe import whole_response
+from integration.scenarios.helpers.observe import seen_in, whole_response
 from integration.scenarios.helpers.publication import Publication
 from integration.scenarios.scenario import scenario
 
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
+    from integration.observations import Observation
 
 UNORDERED = ("results", "responses")
 UNKNOWN_KIND = 99
 NO_SUCH_OPERATION = 7
-OWN_TO_EACH_CLUSTER = {"broker.id", "log.dir", "log.dirs", "node.id"}
-BROKER_KEYS = (*sorted(set(BROKER_CONFIGS) - OWN_TO_EACH_CLUSTER), "no.such.key")
-"""Kafka has some three hundred more, for features that the simulator does not have."""
+OWN_TO_EACH_CLUSTER = {
+    *("advertised.listeners", "broker.id", "controller.listener.names", "controller.quorum.voters"),
+    *("inter.broker.listener.name", "listener.security.protocol.map", "listeners", "log.dir"),
+    *("log.dirs", "node.id", "process.roles"),
+}
+BROKER_KEYS = (*sorted(set(every_broker_config()) - OWN_TO_EACH_CLUSTER), "no.such.key")
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -95,12 +100,12 @@ def resources_that_do_not_exist_are_refused(cluster: ClusterUnderTest) -> Iterat
     }
     for step, resource in cases.items():
         yield whole_response(step, cluster, describe_configs(client, resource))
-    refused = describe_configs(client, (BROKER, "99", keys)).message.results[0]
-    yield Observation("unknown broker", error_code=refused.error_code)
+    reply = describe_configs(client, (BROKER, "99", keys))
+    yield seen_in("unknown broker", reply, error_code=reply.message.results[0].error_code)
     reply = describe_configs(client, cases["unknown topic"], (TOPIC, topic.name, keys))
     yield whole_response("beside a good one", cluster, reply, unordered=UNORDERED)
     reply = describe_configs(client, (TOPIC, topic.name, keys), (TOPIC, topic.name, None))
-    yield Observation("the same twice", fields={"results": len(reply.message.results)})
+    yield seen_in("the same twice", reply, results=len(reply.message.results))
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -177,8 +182,8 @@ def changes_of_strange_resources_are_refused(cluster: ClusterUnderTest) -> Itera
             reply = alter(client, *resources, validate_only=True, version=version)
             yield whole_response(f"{step}, version {version}", cluster, reply, unordered=UNORDERED)
     # Kafka's message contains the number of the broker that was asked.
-    (refused,) = alter(client, (BROKER, "99", broker_change)).message.responses
-    yield Observation("unknown broker", error_code=refused.error_code)
+    altered = alter(client, (BROKER, "99", broker_change))
+    yield seen_in("unknown broker", altered, error_code=altered.message.responses[0].error_code)
 
 
 @scenario(topology="none")
@@ -238,3 +243,46 @@ def the_old_request_replaces_all_configurations(cluster: ClusterUnderTest) -> It
             published.wait()
             described = describe_configs(client, (TOPIC, topic.name, keys))
             yield whole_response(f"{step}, version {version}: described", cluster, described)
+
+
+@scenario(topology="none")
+def groups_and_subscriptions_have_configurations(
+    cluster: ClusterUnderTest,
+) -> Iterator[Observation]:
+    """Those of a group and of a subscription to client metrics that nobody has made."""
+    client = cluster.connect(cluster.first)
+    cases: dict[str, tuple[int, str, tuple[str, ...] | None]] = {
+        "group": (GROUP, "unknown", None),
+        "group without a name": (GROUP, "", None),
+        "subscription": (CLIENT_METRICS, "unknown", None),
+        "subscription without a name": (CLIENT_METRICS, "", None),
+        "loggers of nobody": (BROKER_LOGGER, "", None),
+        "no number": (BROKER_LOGGER, "first", None),
+    }
+    for step, resource in cases.items():
+        reply = describe_configs(client, resource, synonyms=True)
+        yield whole_response(step, cluster, reply, unordered=UNORDERED)
+
+
+@scenario(topology="none")
+def threads_change_in_small_steps(cluster: ClusterUnderTest) -> Iterator[Observation]:
+    """A number of threads may be doubled or halved at once; some configurations not at all."""
+    client = cluster.connect(cluster.first)
+    changes = (
+        *(("num.io.threads", value) for value in ("0", "3", "4", "16", "17")),
+        *(("log.cleaner.threads", value) for value in ("2", "3")),
+        *(("background.threads", value) for value in ("20", "21")),
+        ("num.network.threads", "7"),
+        ("num.recovery.threads.per.data.dir", "5"),
+        ("num.replica.fetchers", "3"),
+        ("ssl.keystore.type", "JKS"),
+        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("advertised.listeners", "PLAINTEXT://localhost:9"),
+        ("controller.quorum.voters", "1@localhost:9"),
+    )
+    for name, value in changes:
+        change = (name, SET, value)
+        for broker in ("", str(cluster.first)):
+            reply = alter(client, (BROKER, broker, [change]), validate_only=True)
+            step = f"{name}={value} of {'one' if broker else 'all'}"
+            yield whole_response(step, cluster, reply)

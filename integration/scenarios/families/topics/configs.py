@@ -18,12 +18,13 @@ from integration.clients.broker_client import (
 )
 from integration.observations import Observation, at_once
 from integration.scenarios.helpers.broker_configs import RESTRICTED
+from integration.scenarios.helpers.due import after
 from integration.scenarios.helpers.observe import (
-    after,
     answer_or_end,
     fetched,
     listed,
     produced,
+    seen_in,
     whole_response,
 )
 from integration.scenarios.helpers.publication import Publication
@@ -54,7 +55,7 @@ def max_message_bytes_holds_from_when_it_is_changed(
         for size in (100, 1000):
             reply = leader.produce(topic, b"x" * size)
             yield produced(f"limit {limit}, {size} bytes", reply, at_once(), attempt=1)
-    yield listed("appended", leader.list_offset(topic, LATEST))
+    yield listed("appended", leader.list_offset(topic, LATEST), at_once())
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -78,13 +79,15 @@ def log_append_time_is_stamped_by_the_broker(cluster: ClusterUnderTest) -> Itera
     stamp = reply.message.responses[0].partition_responses[0].log_append_time_ms
     yield _stamped("fetched", leader.fetch(topic), stamp)
     for step, time, found in (("before", -1, True), ("at", 0, True), ("after", 1, False)):
-        answer = leader.list_offset(topic, stamp + time).message.topics[0].partitions[0]
-        fields = {"is_the_stamp": answer.timestamp == stamp, "found": found}
-        yield Observation(
+        listing = leader.list_offset(topic, stamp + time)
+        answer = listing.message.topics[0].partitions[0]
+        yield seen_in(
             f"{step} that time",
+            listing,
             error_code=answer.error_code,
             base_offset=answer.offset,
-            fields=fields,
+            is_the_stamp=answer.timestamp == stamp,
+            found=found,
         )
 
 
@@ -144,8 +147,13 @@ def the_brokers_compression_wins(cluster: ClusterUnderTest) -> Iterator[Observat
             records: Any = found.message.responses[0].partitions[0].records
             header = parse_header(records)
             shown = [record.value == values[0].value for record in iter_records(records)]
-            fields = {"codec": header.codec.name, "same": shown, "base": header.base_offset}
-            yield Observation(f"{step}, fetched", fields=fields)
+            yield seen_in(
+                f"{step}, fetched",
+                found,
+                codec=header.codec.name,
+                same=shown,
+                base=header.base_offset,
+            )
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -159,7 +167,7 @@ def a_compacted_topic_wants_keys(cluster: ClusterUnderTest) -> Iterator[Observat
     records = [Record(b"v", key, TIMESTAMP_MS) for key in (b"good", None, b"good", None)]
     reply = leader.start_produce(Append(topic, 0, build_batch(records))).result()
     yield whole_response("two of four without", cluster, reply)
-    yield listed("appended", leader.list_offset(topic, LATEST))
+    yield listed("appended", leader.list_offset(topic, LATEST), at_once())
 
 
 @scenario(topology="1 partition x 1 replica")
@@ -204,9 +212,10 @@ def brokers_defaults_are_those_of_new_topics(cluster: ClusterUnderTest) -> Itera
     name = cluster.topics.name("defaults")
     yield whole_response("created", cluster, create(client, creatable(name)))
     cluster.wait_until.known(name)
-    (topic,) = metadata(client, name).message.topics
+    found = metadata(client, name)
+    (topic,) = found.message.topics
     sizes = [len(partition.replica_nodes) for partition in topic.partitions]
-    yield Observation("replicas", fields={"sizes": sizes})
+    yield seen_in("replicas", found, sizes=sizes)
     ours = cluster.topics.create([cluster.first])
     for size in (4000, 6000):
         reply = client.produce(ours, b"x" * size)
@@ -239,7 +248,7 @@ def a_request_above_the_sockets_limit_ends_the_connection(
         pending = connection.start_produce(Append(topic, 0, batch_of([b"x" * size])))
         yield answer_or_end(f"{size} bytes", pending, at_once())
     reply = cluster.connect(cluster.first).list_offset(topic, LATEST)
-    yield listed("appended", reply)
+    yield listed("appended", reply, at_once())
 
 
 @scenario(topology="1 partition x 1 replica", configs=RESTRICTED)
@@ -316,14 +325,13 @@ def _stamped(step: str, reply: Reply[messages.FetchResponse], stamp: int) -> Obs
     records: Any = reply.message.responses[0].partitions[0].records
     header = parse_header(records)
     record = next(iter_records(records))
-    return Observation(
+    return seen_in(
         step,
+        reply,
         base_offset=header.base_offset,
-        fields={
-            "attributes": header.attributes,
-            "base_timestamp": header.base_timestamp,
-            "max_timestamp_is_the_stamp": header.max_timestamp == stamp,
-            "max_timestamp_is_the_producers": header.max_timestamp == TIMESTAMP_MS,
-            "record_is_the_stamp": record.timestamp == stamp,
-        },
+        attributes=header.attributes,
+        base_timestamp=header.base_timestamp,
+        max_timestamp_is_the_stamp=header.max_timestamp == stamp,
+        max_timestamp_is_the_producers=header.max_timestamp == TIMESTAMP_MS,
+        record_is_the_stamp=record.timestamp == stamp,
     )

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from integration.broker_verbs import Fault
 from integration.clients.broker_client import EARLIEST, LATEST, Position
 from integration.observations import at_once, at_timeout
-from integration.scenarios.helpers.observe import after, deleted, fetched, listed, produced
+from integration.scenarios.helpers.due import after
+from integration.scenarios.helpers.mechanisms import FETCH_WAIT_MS, NEXT_FETCH, at_next_fetch
+from integration.scenarios.helpers.observe import deleted, fetched, listed, produced
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -15,9 +17,6 @@ if TYPE_CHECKING:
 
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
-
-REPLICATED_WITHIN_MS = 1250.0
-"""Followers send their log start offset with a fetch, every 500 ms, and two may be needed."""
 
 
 @scenario()
@@ -30,14 +29,14 @@ def records_are_gone_when_all_replicas_have_deleted_them(
     leader.produce(topic, b"0", b"1", b"2")
     leader.produce(topic, b"3")
     reply = leader.start_delete_records(topic, 2).result()
-    yield deleted("below 2", reply, at_once(late_ms=REPLICATED_WITHIN_MS))
+    yield deleted("below 2", reply, at_next_fetch())
     yield listed("earliest", leader.list_offset(topic, EARLIEST), at_once())
     yield fetched("below the start", leader.fetch(topic, 1), at_once())
     yield fetched("at the start", leader.fetch(topic, 2), at_once())
     reply = leader.start_delete_records(topic, 1).result()
-    yield deleted("below what is gone", reply, at_once(late_ms=REPLICATED_WITHIN_MS))
+    yield deleted("below what is gone", reply, at_next_fetch())
     reply = leader.start_delete_records(topic, -1).result()
-    yield deleted("all", reply, at_once(late_ms=REPLICATED_WITHIN_MS))
+    yield deleted("all", reply, at_next_fetch())
     yield listed("earliest of none", leader.list_offset(topic, EARLIEST), at_once())
     yield fetched("nothing left", leader.fetch(topic, 4, max_wait_ms=200), at_timeout(200))
     yield produced("offsets go on", leader.produce(topic, b"4"), at_once())
@@ -75,7 +74,7 @@ def deletion_times_out_while_a_follower_is_frozen(
     yield deleted("timeout 0", reply, at_once())
     cluster.faults.resume(cluster.third)
     reply = leader.start_delete_records(topic, 2, timeout_ms=20_000).result()
-    yield deleted("after it went on", reply, at_once(late_ms=2000))
+    yield deleted("after it went on", reply, at_next_fetch())
 
 
 @scenario(needs={Fault.PAUSE})
@@ -91,7 +90,9 @@ def a_parked_deletion_is_done_when_the_frozen_follower_goes_on(
     cluster.wait(700)
     resumed_ms = cluster.faults.resume(cluster.third)
     reply = parked.result()
-    yield deleted("deleted", reply, after(reply, resumed_ms, late_ms=1500))
+    yield deleted(
+        "deleted", reply, after(reply, resumed_ms, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH)
+    )
 
 
 @scenario(needs={Fault.PAUSE})

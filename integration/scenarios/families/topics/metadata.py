@@ -9,7 +9,7 @@ from broker_sim.protocol import messages
 from integration.clients.admin_requests import creatable, create, metadata, pages
 from integration.observations import Observation, at_once
 from integration.scenarios.helpers.broker_configs import RESTRICTED
-from integration.scenarios.helpers.observe import described, whole_response
+from integration.scenarios.helpers.observe import described, seen_in, whole_response
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def metadata_makes_topics_when_allowed(cluster: ClusterUnderTest) -> Iterator[Ob
     found = metadata(client, name)
     (topic,) = found.message.topics
     sizes = [len(partition.replica_nodes) for partition in topic.partitions]
-    yield Observation("then", error_code=topic.error_code, fields={"sizes": sizes})
+    yield seen_in("then", found, error_code=topic.error_code, sizes=sizes)
     for invalid in ("not a name", ".", "", name.replace(".auto", "_auto")):
         reply = metadata(client, invalid, auto_create=True)
         yield whole_response(f"allowed, {invalid[:12]!r}", cluster, reply)
@@ -212,7 +212,7 @@ def a_deleted_topic_is_gone_from_metadata(cluster: ClusterUnderTest) -> Iterator
     cluster.wait_until.known(topic.name)
     again = created.message.topics[0]
     same_id = again.topic_id == topic.topic_id
-    yield Observation("again", error_code=again.error_code, fields={"same_id": same_id})
+    yield seen_in("again", created, error_code=again.error_code, same_id=same_id)
     yield described("after", cluster, topic)
     old = metadata(client, topic.topic_id)
-    yield Observation("old id", error_code=old.message.topics[0].error_code)
+    yield seen_in("old id", old, error_code=old.message.topics[0].error_code)

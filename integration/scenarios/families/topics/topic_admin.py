@@ -13,14 +13,15 @@ from integration.clients.admin_requests import (
     move,
     ongoing,
 )
-from integration.observations import Observation
-from integration.scenarios.helpers.observe import described, produced, whole_response
+from integration.observations import at_once
+from integration.scenarios.helpers.observe import concluded, described, produced, whole_response
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
+    from integration.observations import Observation
 
 UNKNOWN_BROKER = 99
 LONGEST_NAME = 249
@@ -171,7 +172,7 @@ def topics_are_deleted_by_name_and_by_id(cluster: ClusterUnderTest) -> Iterator[
     cluster.wait_until.unknown(topic.name)
     yield whole_response("by id again", cluster, delete(client, topic.topic_id))
     reply = client.produce(topic, b"a")
-    yield produced("produce by the old id", reply)
+    yield produced("produce by the old id", reply, at_once())
 
 
 @scenario(topology="2 topics of 1 partition x 1 replica")
@@ -210,7 +211,7 @@ def a_topic_can_be_enlarged_only(cluster: ClusterUnderTest) -> Iterator[Observat
         yield whole_response(f"validated, version {version}", cluster, reply)
     cluster.wait_until.known(topic.name, 3)
     replicas = [len(found.replicas) for found in cluster.metadata.describe_all(topic.name).values()]
-    yield Observation("replicas of each", fields={"replicas": replicas})
+    yield concluded("replicas of each", replicas=replicas)
 
 
 @scenario(topology="1 partition x 2 replicas")

@@ -1,0 +1,1 @@
+"""Consumer groups: membership, rebalances, offsets, failover of their coordinators."""

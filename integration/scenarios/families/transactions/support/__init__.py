@@ -1,0 +1,1 @@
+"""What all scenarios of transactions use: producers of raw requests, and their observations."""
