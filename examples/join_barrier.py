@@ -4,7 +4,7 @@ It is how a consumer group forms in Kafka: every member's request waits, and one
 them all. Run it with `python examples/join_barrier.py`; its time is virtual.
 """
 
-from purgatory import DelayedOperation, DelayedOperationPurgatory, VirtualTimer
+from broker_sim.purgatory import DelayedOperation, DelayedOperationPurgatory, VirtualTimer
 
 GROUP = "group"
 

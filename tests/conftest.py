@@ -6,8 +6,12 @@ Without `REQUIRE_REAL_KAFKA` a test is skipped, in one line, when what it needs 
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import subprocess
+import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
@@ -15,10 +19,15 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
+    from integration.comparison.runs import Configs, Run, Runner
+    from integration.comparison.verdict import ScenarioResult
     from integration.reference.clusters.cluster import ReferenceCluster
+    from integration.scenarios.scenario import Scenario
 
 pytest_plugins = ["broker_sim.testing.pytest_plugin"]
+INDEX_TIMEOUT_S = 900
 REQUIRED = os.environ.get("REQUIRE_REAL_KAFKA", "")
 
 # The time that an example takes depends on the machine. Everything else is hypothesis' default: with
@@ -81,3 +90,68 @@ def real_kafka(running_real_kafka) -> ReferenceCluster:
     """
     running_real_kafka.wait_for_brokers(set(running_real_kafka.broker_ids))
     return running_real_kafka
+
+
+class OpenSide:
+    """A side of a comparison whose cluster runs already; each has topics of its own."""
+
+    def __init__(self, runner: Runner, first_repeat: int) -> None:
+        self.name = "open"
+        self._runner = runner
+        self._first_repeat = first_repeat
+
+    def open(self, configs: Configs) -> AbstractContextManager[Runner]:
+        del configs
+        return nullcontext(self)
+
+    def run(self, scenario: Scenario, repeat: int) -> Run:
+        return self._runner.run(scenario, self._first_repeat + repeat)
+
+
+@pytest.fixture(scope="session")
+def play() -> Iterator[Callable[[Scenario, Runner, Runner], ScenarioResult]]:
+    """Plays a scenario on two running clusters: `play(scenario, kafka, sim)` gives the result.
+
+    As in a comparison it is played again while only the time differs. Several tests can play it on
+    the same brokers.
+    """
+    from integration.comparison.both_sides import compare_sides
+    from integration.comparison.differences import read_known_differences
+    from integration.comparison.machine import ControlTimer
+
+    first_repeats = itertools.count(100, 10)
+    known = read_known_differences()
+    with ControlTimer() as control:
+
+        def play(scenario: Scenario, kafka: Runner, sim: Runner) -> ScenarioResult:
+            first_repeat = next(first_repeats)
+            (result,) = compare_sides(
+                OpenSide(kafka, first_repeat),
+                OpenSide(sim, first_repeat),
+                [scenario],
+                repeats=1,
+                known=known,
+                on_result=lambda _: None,
+                control=control,
+            )
+            return result
+
+        yield play
+
+
+@pytest.fixture(scope="session")
+def package_index(tmp_path_factory):
+    """Skip, with the remedy, where pip finds no packages; fail in the checks of every change."""
+    directory = tmp_path_factory.mktemp("download")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
+    asked = subprocess.run(
+        [*command, "--dest", directory, "hatchling"],
+        capture_output=True,
+        timeout=INDEX_TIMEOUT_S,
+        check=False,
+    )
+    if asked.returncode != 0:
+        reason = "pip finds no package index: set PIP_INDEX_URL to one that answers"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)

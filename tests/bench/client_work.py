@@ -33,6 +33,14 @@ def topic(peer: Peer, replication_factor: int) -> Iterator[str]:
         admin.delete_topics([name])[name].result(TIMEOUT_S)
 
 
+def leader_of(peer: Peer, name: str, partition: int) -> tuple[str, int]:
+    """Return the address of a partition's leader."""
+    admin = AdminClient({"bootstrap.servers": peer.bootstrap_servers, "log_level": 0})
+    found = admin.list_topics(name, timeout=10)
+    leader = found.brokers[found.topics[name].partitions[partition].leader]
+    return leader.host, leader.port
+
+
 def _has_leaders(admin: AdminClient, name: str) -> bool:
     found = admin.list_topics(name, timeout=10).topics[name]
     leaders = [partition.leader for partition in found.partitions.values()]

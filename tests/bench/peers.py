@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -133,9 +133,9 @@ def librdkafka_mock() -> Iterator[Peer]:
 
 
 @contextmanager
-def kafka() -> Iterator[Peer]:
+def kafka(configs: Mapping[str, str] | None = None) -> Iterator[Peer]:
     """Run three nodes of the real Kafka on the local Java."""
-    cluster = JvmCluster()
+    cluster = JvmCluster(configs)
     start = time.perf_counter()
     try:
         cluster.open()

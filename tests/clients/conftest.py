@@ -11,11 +11,20 @@ from pathlib import Path
 import pytest
 
 from broker_sim.control.client import ControlClient
+from broker_sim.protocol import messages
+from integration.clients.admin_requests import GROUP
+from integration.clients.raw_client import RawConnection
 
 HERE = Path(__file__).parent
-PATIENT = {"broker.session.timeout.ms": 120_000, "replica.lag.time.max.ms": 120_000}
-"""A frozen follower stays in the ISR, however long a test takes on a busy machine."""
+CONFIGS = {
+    # A frozen follower stays in the ISR, however long a test takes on a busy machine.
+    "broker.session.timeout.ms": 120_000,
+    "replica.lag.time.max.ms": 120_000,
+    # A new group does not wait for more members.
+    "group.initial.rebalance.delay.ms": 0,
+}
 END_TIMEOUT_S = 120
+ALTER_CONFIGS_VERSION, SET = 1, 0
 
 
 class Simulator:
@@ -49,8 +58,8 @@ class Simulator:
 
 @contextmanager
 def _run(*options):
-    command = [sys.executable, "-m", "broker_sim", "run", "--brokers", "3", *options]
-    command += [word for key, value in PATIENT.items() for word in ("--config", f"{key}={value}")]
+    configs = [word for key, value in CONFIGS.items() for word in ("--config", f"{key}={value}")]
+    command = [sys.executable, "-m", "broker_sim", "run", "--brokers", "3", *configs, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield Simulator(json.loads(process.stdout.readline()))
@@ -69,6 +78,26 @@ def run_simulator():
 def simulator(run_simulator):
     with run_simulator() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def alter_group():
+    """Return a function that sets configurations of a group: bootstrap servers, group, values."""
+
+    def alter(bootstrap_servers, group, configs):
+        request = messages.IncrementalAlterConfigsRequest
+        changes = [request.AlterableConfig(key, SET, str(value)) for key, value in configs.items()]
+        host, port = bootstrap_servers.partition(",")[0].split(":")
+        with RawConnection(host, int(port)) as connection:
+            reply = connection.request(
+                request([request.AlterConfigsResource(GROUP, group, changes)]),
+                ALTER_CONFIGS_VERSION,
+                messages.IncrementalAlterConfigsResponse,
+            )
+        (result,) = reply.message.responses
+        assert result.error_code == 0, result.error_message
+
+    return alter
 
 
 @pytest.fixture

@@ -11,6 +11,9 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from broker_sim import Cluster, Fault
+from broker_sim.config import RACK_AWARE_SELECTOR
+
 TIMEOUT_S = 60
 
 
@@ -37,13 +40,14 @@ def produce(simulator, topic, values, partition=0, **config):
     return send(producer_of(simulator, **config), topic, values, partition)
 
 
-def consume(simulator, topic, number, partition=0, offset=OFFSET_BEGINNING):
+def consume(simulator, topic, number, partition=0, offset=OFFSET_BEGINNING, **config):
     """Return the values of the first records from the offset on."""
     consumer = Consumer(
         {
             "bootstrap.servers": simulator.bootstrap_servers,
             "group.id": "only assigns",
             "enable.auto.commit": False,
+            **config,
         }
     )
     try:
@@ -137,3 +141,19 @@ def test_metadata_names_all_brokers_and_the_leader(simulator):
     for number, partition in metadata.topics[topic].partitions.items():
         assert partition.leader == simulator.partition(topic, number)["leader"]
         assert sorted(partition.isrs) == [1, 2, 3]
+
+
+def test_consumer_reads_from_the_replica_in_its_rack():
+    racks = {1: {"broker.rack": "a"}, 2: {"broker.rack": "b"}, 3: {"broker.rack": "c"}}
+    with Cluster(
+        3, configs={"replica.selector.class": RACK_AWARE_SELECTOR}, broker_configs=racks
+    ) as cluster:
+        cluster.create_topic("t", assignments={0: [1, 2, 3]})
+        cluster.produce("t", "v")
+        for broker in (1, 2, 3):
+            cluster.inject(Fault(api="Fetch", broker=broker, delay_ms=1))
+        assert consume(cluster, "t", 1, **{"client.rack": "b"}) == [b"v"]
+        hits = [fault.hits for fault in cluster.status().faults]
+    assert hits[0] == 1, "the leader is asked once and names the replica"
+    assert hits[1] >= 1
+    assert hits[2] == 0

@@ -39,7 +39,17 @@ def java_results(simulator, require_or_skip):
     topics = {name: simulator.create_topic() for name in CASES}
     cases = [",".join((topics[name], *settings)) for name, settings in CASES.items()]
     done = subprocess.run(
-        ["java", "-cp", f"{jars}/*", str(SOURCE), simulator.bootstrap_servers, str(COUNT), *cases],
+        [
+            "java",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            f"{jars}/*",
+            str(SOURCE),
+            simulator.bootstrap_servers,
+            str(COUNT),
+            *cases,
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -1,7 +1,11 @@
+import json
+import sys
+
 import pytest
 from click.testing import CliRunner
 
 from integration.cli import main
+from integration.comparison.recorded import RECORDING, RecordedSide
 from integration.scenarios.catalogue import CATALOGUE
 
 
@@ -29,6 +33,13 @@ def test_a_pattern_that_fits_no_scenario_is_an_error_of_usage(run):
     assert "no scenario is called 'nothing_like_it'" in done.output
 
 
+def test_without_the_client_that_scenarios_use_there_is_one_line(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    done = run("--reference", "recorded")
+    assert done.exit_code == 2
+    assert done.output == "confluent-kafka is not installed: pip install 'broker-sim[compare]'\n"
+
+
 def test_an_unknown_reference_is_an_error_of_usage(run):
     done = run("--reference", "elsewhere")
     assert done.exit_code == 2
@@ -39,3 +50,27 @@ def test_a_reference_that_does_not_answer_is_exit_code_2(run, tmp_path):
     done = run("--reference", "bootstrap=127.0.0.1:1", "--out", str(tmp_path))
     assert done.exit_code == 2
     assert "no Kafka answers at 127.0.0.1:1" in done.output
+
+
+def test_the_demo_takes_no_other_scenarios_and_records_nothing(run):
+    for option in (("--scenario", "pipelining"), ("--record",)):
+        done = run("--demo", *option)
+        assert done.exit_code == 2
+        assert "--demo has scenarios and a cluster of its own" in done.output
+
+
+def test_recordings_without_a_common_version_have_no_drift_to_tell(run, tmp_path):
+    (tmp_path / "observations.jsonl").write_text("")
+    (tmp_path / "recording.json").write_text(
+        json.dumps({"runs": [{"scenarios": {"other": {"version": "1", "duration_ms": 1}}}]})
+    )
+    done = run("drift", str(tmp_path))
+    assert done.exit_code == 2
+    assert "not shipped at this version: other" in done.output
+    assert "0 scenarios compared" in done.output
+
+
+def test_shipped_recording_has_no_drift_to_itself(run):
+    done = run("drift", str(RECORDING))
+    assert done.exit_code == 0, done.output
+    assert f"{len(RecordedSide().versions)} scenarios compared, 0 outcomes differ" in done.output

@@ -1,10 +1,6 @@
-"""docker-compose.yml gives three real brokers on 127.0.0.1, and the Dockerfile the simulator."""
+"""docker-compose.yml gives three real brokers on 127.0.0.1."""
 
-import json
-import os
 import re
-import shutil
-import subprocess
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -28,21 +24,6 @@ BROKERS = set(NODE_IDS)
 
 
 @pytest.fixture
-def compose_program(require_or_skip):
-    for program in (["docker", "compose"], ["docker-compose"]):
-        if shutil.which(program[0]):
-            asked = subprocess.run(
-                [*program, "version"], capture_output=True, timeout=60, check=False
-            )
-            if asked.returncode == 0:
-                return program
-    return require_or_skip(
-        "no compose program: apt-get install -y --no-install-recommends docker-compose",
-        needs_containers=True,
-    )
-
-
-@pytest.fixture
 def kafka_image(require_or_skip):
     try:
         with closing(connect_docker()) as client:
@@ -56,29 +37,12 @@ def kafka_image(require_or_skip):
 
 
 @pytest.fixture
-def compose_kafka(compose_program, kafka_image):
+def compose_kafka(compose_project, kafka_image):
     ports = free_ports(len(BROKERS))
-    environment = os.environ | {"KAFKA_IMAGE": kafka_image}
-    environment |= {f"KAFKA_{n}_PORT": str(port) for n, port in enumerate(ports, start=1)}
-    project = [*compose_program, "-p", f"broker-sim-{os.getpid()}"]
-
-    def compose(*arguments):
-        done = subprocess.run(
-            [*project, *arguments],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-
-    try:
-        compose("up", "-d", *(f"kafka-{broker}" for broker in sorted(BROKERS)))
+    environment = {f"KAFKA_{n}_PORT": str(port) for n, port in enumerate(ports, start=1)}
+    environment["KAFKA_IMAGE"] = kafka_image
+    with compose_project(environment, *(f"kafka-{broker}" for broker in sorted(BROKERS))):
         yield BootstrapCluster(",".join(f"127.0.0.1:{port}" for port in ports))
-    finally:
-        compose("down", "-v", "-t", "1")
 
 
 def test_the_compose_file_configures_the_nodes_as_the_comparison_does():
@@ -100,17 +64,6 @@ def test_the_compose_file_configures_the_nodes_as_the_comparison_does():
         properties = node_properties(node, nodes, "/tmp/kafka-data", {})
         for key, value in node_environment(properties).items():
             assert f"{key}: {value}\n" in text
-
-
-def test_the_simulator_understands_the_command_of_its_image():
-    from broker_sim.cli.run import command
-
-    (words,) = re.findall(r"^CMD (\[.*\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
-    program, verb, *options = json.loads(words)
-    assert (program, verb) == ("broker-sim", "run")
-    parsed = command.make_context(verb, options).params
-    assert parsed["host"] == "0.0.0.0"
-    assert (parsed["brokers"], parsed["port"]) == (3, 9092)
 
 
 @pytest.mark.real_kafka

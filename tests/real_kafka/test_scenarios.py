@@ -6,12 +6,9 @@ way to wait, on the session's real brokers.
 
 import pytest
 
-from broker_sim import Cluster
-from integration.cluster_under_test.running_cluster import kafka_cluster, simulated_cluster
-from integration.comparison.differences import read_known_differences
-from integration.comparison.runs import ClusterRunner
-from integration.comparison.verdict import ScenarioResult, Verdict
-from integration.reference.clusters.node_config import COMMON_CONFIGS
+from integration.cluster_under_test.running_cluster import kafka_cluster
+from integration.comparison.runs import ClusterRunner, SimulatorSide
+from integration.comparison.verdict import Verdict
 from integration.scenarios.catalogue import select
 
 CHOSEN = (
@@ -34,10 +31,7 @@ CHOSEN = (
 
 @pytest.fixture(scope="module")
 def simulator():
-    with (
-        Cluster(3, configs=COMMON_CONFIGS) as cluster,
-        ClusterRunner(simulated_cluster(cluster)) as runner,
-    ):
+    with SimulatorSide().open(()) as runner:
         yield runner
 
 
@@ -49,9 +43,8 @@ def kafka(running_real_kafka):
 
 @pytest.mark.real_kafka
 @pytest.mark.parametrize("scenario", select(CHOSEN), ids=lambda scenario: scenario.name)
-def test_the_simulator_answers_as_kafka(scenario, kafka, simulator):
-    result = ScenarioResult(scenario)
-    result.add(kafka.run(scenario, 1), simulator.run(scenario, 1), read_known_differences())
+def test_the_simulator_answers_as_kafka(scenario, kafka, simulator, play):
+    result = play(scenario, kafka, simulator)
     assert result.verdict in {Verdict.AGREED, Verdict.DOCUMENTED}, (
         result.trouble or result.differences
     )

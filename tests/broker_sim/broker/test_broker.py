@@ -127,13 +127,15 @@ def test_produce_that_waits_is_answered_when_its_broker_hears_that_it_no_longer_
     assert error_of(setup.wait(responses)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_broker_has_caught_up_when_its_registration_is_in_its_metadata(setup):
-    assert setup.broker.has_caught_up
+def test_restarted_broker_serves_from_when_it_is_unfenced(setup):
+    assert setup.broker.is_serving
     setup.cluster.kill(1)
     setup.cluster.start(1, wait=False)
     restarted = setup.cluster.nodes.brokers[1]
-    assert not restarted.has_caught_up
-    setup.cluster.run_until(lambda: restarted.has_caught_up)
+    assert not restarted.is_serving
+    setup.cluster.run_until(lambda: setup.cluster.inside.listeners.is_accepting(1))
+    assert restarted.is_serving
+    assert not restarted.image.brokers[1].fenced
 
 
 # -- death ------------------------------------------------------------------------------------------
@@ -166,6 +168,5 @@ def test_log_of_a_topic_that_was_deleted_meanwhile_is_not_kept(setup):
     setup.cluster.nodes.controller.delete_topics(["t"])
     setup.cluster.start(1, wait=False)
     assert logs.get(KEY, topic_id) is not None
-    restarted = setup.cluster.nodes.brokers[1]
-    setup.cluster.run_until(lambda: restarted.has_caught_up)
+    setup.cluster.run_until(lambda: setup.cluster.inside.listeners.is_accepting(1))
     assert logs.get(KEY, topic_id) is None

@@ -42,6 +42,7 @@ class OneBroker:
         )
         self.links = Links(self.scheduler)
         self.links.attach(CONTROLLER_ID, Process("controller", self.scheduler))
+        self.links.listen(CONTROLLER_ID)
         self.holds_metadata = False
         self.dies_when_stopped = True
         self._held = []
@@ -62,8 +63,12 @@ class OneBroker:
         link = ControllerLink(
             BROKER, self.links, self.controller, lambda: self.lifecycle.broker_epoch
         )
+        self.unfenced_ms = []
         self.start = lambda: self.lifecycle.start(
-            link, lambda: self.image_version, previous_broker_epoch
+            link,
+            lambda: self.image_version,
+            previous_broker_epoch,
+            on_unfenced=lambda: self.unfenced_ms.append(self.now_ms),
         )
 
     def kill(self):
@@ -177,6 +182,19 @@ class TestStart:
         rig.advance(INTERVAL_MS)
         assert rig.lifecycle.state is LifecycleState.STARTING
         assert rig.registration.fenced
+
+    def test_it_is_told_that_it_is_unfenced_once_in_its_life(self, rig):
+        rig.links.set_fault(BROKER, CONTROLLER_ID, LinkFault(delay_ms=100))
+        rig.start()
+        rig.advance(200)
+        assert rig.unfenced_ms == [200]
+        rig.process.pause()
+        rig.advance(SESSION_MS + INTERVAL_MS)
+        assert rig.registration.fenced
+        rig.process.resume()
+        rig.advance(INTERVAL_MS)
+        assert not rig.registration.fenced
+        assert rig.unfenced_ms == [200]
 
     def test_metadata_that_was_waited_for_unfences_it_without_waiting_for_a_heartbeat(self, rig):
         rig.holds_metadata = True

@@ -2,19 +2,24 @@
 
 import contextlib
 import json
+import os
 import random
 import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
+from broker_sim import compiled
 from broker_sim.control.client import ControlClient
+from broker_sim.runtime.acceptor import RETRY_DELAY_S
 from broker_sim.trace import FIELDS
 
 TIMEOUT_S = 120
-COMMAND = [sys.executable, "-m", "broker_sim"]
+COMMAND = [sys.executable, *(["-P"] if sys.flags.safe_path else []), "-m", "broker_sim"]
+API_VERSIONS_REQUEST = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
 
 
 @pytest.fixture
@@ -43,6 +48,7 @@ def running():
     def start(*arguments):
         process = subprocess.Popen(
             [*COMMAND, "run", *arguments],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -67,6 +73,25 @@ def test_run_prints_one_line_and_ends_cleanly_on_a_signal(running, number):
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, stdout, stderr) == (0, "", "")
+
+
+def test_run_ends_with_its_stdin_if_asked_to(running):
+    process, _ = running("--until-stdin-closes")
+    stdout, stderr = process.communicate("not yet\n", timeout=TIMEOUT_S)
+    assert (process.returncode, stdout, stderr) == (0, "", "")
+
+
+def test_run_outlives_its_stdin_unless_asked(running):
+    process, ready = running()
+    process.stdin.close()
+    assert ControlClient(ready["control"]).get("/status")["brokers"]
+    assert process.poll() is None
+    process.stdin = None  # communicate would use it
+
+
+def test_run_tells_its_build(running):
+    _, ready = running("--brokers", "1")
+    assert ready["build"] == ("native" if compiled else "pure")
 
 
 def test_run_serves_on_its_addresses_with_its_topics(running):
@@ -129,6 +154,7 @@ def test_run_traces_into_a_file(running, tmp_path):
         (["--config", "min.insync.replicas=0"], "min.insync.replicas"),
         (["--as-version", "1.9"], "'4.3'"),
         (["--port", "65535"], "--port 65535"),
+        (["--host", "0.0.0.0"], "--advertised-host"),
         (["--frobnicate"], "--frobnicate"),
     ],
 )
@@ -176,3 +202,124 @@ def test_version_is_that_of_the_package(broker_sim):
     code, stdout, _ = broker_sim("--version")
     assert code == 0
     assert stdout.startswith("broker-sim, version ")
+
+
+def test_memory_limit_is_told_in_the_ready_line(running):
+    _, ready = running("--brokers", "1", "--memory-limit", "512MB")
+    assert ready["memory_limit_bytes"] == 512 << 20
+
+
+@pytest.mark.parametrize("size", ["0", "2G", "-1MB"])
+def test_bad_memory_limit_is_refused_in_one_line(size):
+    done = subprocess.run(
+        [*COMMAND, "run", "--memory-limit", size], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert f"memory limit '{size}': give bytes, or a size such as 512MB" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_log_says_in_json_what_the_brokers_do(running):
+    process, _ = running("--brokers", "1", "--log-level", "info", "--log-format", "json")
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=TIMEOUT_S)
+    events = [json.loads(line) for line in stderr.splitlines()]
+    assert [event["event"] for event in events] == [
+        "broker_registered",
+        "broker_unfenced",
+        "broker_started",
+    ]
+    assert {event["logger"] for event in events} == {"broker_sim.controller", "broker_sim.broker"}
+
+
+def test_closed_stdout_is_one_line_that_says_what_to_do():
+    command = [*COMMAND, "run", "--brokers", "1"]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("broker-sim: stdout is closed")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("host", ["nope.invalid", "192.0.2.1"])
+def test_host_of_another_machine_is_one_line(broker_sim, host):
+    code, stdout, stderr = broker_sim("run", "--host", host)
+    assert (code, stdout, stderr.count("\n")) == (1, "", 1)
+    assert "the host has to be an address of this machine" in stderr
+
+
+def test_addresses_of_ip_version_6_have_brackets(running):
+    for host in ("::1", "[::1]"):
+        _, ready = running("--brokers", "1", "--host", host, "--control-host", host)
+        assert ready["bootstrap_servers"].startswith("[::1]:")
+        assert ControlClient(ready["control"]).get("/status")["brokers"]
+
+
+def test_control_port_with_a_token_answers_only_who_has_it(running, broker_sim, monkeypatch):
+    _, ready = running("--brokers", "1", "--control-token", "secret")
+    monkeypatch.delenv("BROKER_SIM_CONTROL_TOKEN", raising=False)
+    status = ("ctl", "--control", ready["control"], "status")
+    code, _, stderr = broker_sim(*status)
+    assert (code, stderr.count("\n")) == (1, 1)
+    assert "BROKER_SIM_CONTROL_TOKEN" in stderr
+    assert broker_sim(*status[:1], "--token", "secret", *status[1:])[0] == 0
+    assert broker_sim(*status, **os.environ, BROKER_SIM_CONTROL_TOKEN="secret")[0] == 0
+
+
+class TestOpenFiles:
+    LIMIT = 64
+
+    def limited(self, *arguments):
+        return ["sh", "-c", f'ulimit -n {self.LIMIT}; exec "$@"', "sh", *COMMAND, "run", *arguments]
+
+    def test_too_many_brokers_are_one_line_with_the_remedy(self):
+        done = subprocess.run(
+            self.limited("--brokers", "60"),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert "ulimit -n" in done.stderr
+
+    @pytest.mark.threads
+    @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+    def test_connections_wait_are_told_once_and_served_when_others_end(self, loop, tmp_path):
+        if loop == "asyncio":
+            (tmp_path / "uvloop.py").write_text("raise ImportError('hidden')")
+        process = subprocess.Popen(
+            self.limited("--brokers", "1"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        )
+        with process, contextlib.ExitStack() as stack:
+            stack.callback(process.kill)
+            host, port = json.loads(process.stdout.readline())["bootstrap_servers"].split(":")
+            connections = [
+                stack.enter_context(socket.create_connection((host, int(port)), TIMEOUT_S))
+                for _ in range(self.LIMIT + 6)
+            ]
+            told = process.stderr.readline()
+            assert "connections_wait" in told
+            assert "ulimit -n" in told
+            tried_again_s = time.monotonic() + 4 * RETRY_DELAY_S
+            while time.monotonic() < tried_again_s:
+                connections[0].sendall(API_VERSIONS_REQUEST)
+                assert connections[0].recv(65_536)
+            for connection in connections[:-6]:
+                connection.close()
+            # The last ones came when no file was left.
+            for connection in connections[-6:]:
+                connection.sendall(API_VERSIONS_REQUEST)
+                assert len(connection.recv(4)) == 4
+            process.terminate()
+            assert process.wait(TIMEOUT_S) == 0
+            assert process.stderr.read() == ""

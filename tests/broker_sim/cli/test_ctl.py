@@ -163,3 +163,50 @@ def test_every_verb_is_a_subcommand_with_help(ctl):
         code, text, _ = ctl(name.replace("_", "-"), "--help")
         assert code == 0
         assert "Usage:" in text
+
+
+def test_help_needs_no_cluster_and_its_lack_is_told(ctl, monkeypatch, capsys):
+    def without_cluster(*arguments):
+        monkeypatch.delenv("BROKER_SIM_CONTROL", raising=False)
+        monkeypatch.setattr(sys, "argv", ["broker-sim", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    assert without_cluster("ctl", "inject", "--help")[0] == 0
+    for command in (("ctl", "status"), ("top",)):
+        code, _, error = without_cluster(*command)
+        assert (code, error.count("\n")) == (2, 1)
+        assert "--control URL or set BROKER_SIM_CONTROL" in error
+
+
+def test_topics_and_records(ctl):
+    assert ctl("create-topic", "orders", "--partitions", "1")[0] == 0
+    assert ctl("produce", "orders", "v", "--key", "k")[1] == "orders-0 has it at offset 0\n"
+    assert ctl("produce", "orders", "w")[1] == "orders-0 has it at offset 1\n"
+    assert ctl("records", "orders")[1] == "orders-0 0\tk\tv\norders-0 1\tnull\tw\n"
+    assert ctl("wait-until-in-sync", "--timeout-s", "30.5") == (0, "wait-until-in-sync: done\n", "")
+    assert ctl("delete-topic", "orders") == (0, "delete-topic: done\n", "")
+    assert ctl("records", "orders")[0] == 1
+    assert ctl("reset") == (0, "reset: done\n", "")
+
+
+def test_tombstone_is_produced_by_an_option(ctl, cluster):
+    cluster.create_topic("orders", 1, 1)
+    assert ctl("produce", "orders", "--null-value", "--key", "k")[0] == 0
+    assert [(r.key, r.value) for r in cluster.records("orders")] == [(b"k", None)]
+    for arguments in (("orders",), ("orders", "v", "--null-value")):
+        code, _, complaint = ctl("produce", *arguments)
+        assert code == 2
+        assert "give either VALUE or --null-value" in complaint
+
+
+def test_status_begins_with_the_memory(ctl, cluster):
+    assert ctl("status")[1].startswith("memory: 0 bytes of at most ")
+
+
+def test_what_cannot_be_injected_is_one_line(ctl):
+    for arguments in (("Vote", "--delay-ms", "1"), ("Produce", "--error", "NOTHING")):
+        code, _, error = ctl("inject", *arguments)
+        assert (code, error.count("\n")) == (1, 1)
+    assert ctl("inject", "produce", "--error", "not_leader_or_follower")[0] == 0

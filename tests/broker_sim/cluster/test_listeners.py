@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
 from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
 
 
 @pytest.fixture
@@ -25,16 +26,18 @@ def is_refused(cluster, broker_id):
     return pending.disconnected
 
 
-def test_broker_refuses_clients_until_it_has_caught_up(cluster, listeners):
+def test_broker_refuses_clients_until_it_hears_that_it_is_unfenced(cluster, listeners):
     cluster.kill(3)
-    cluster.disconnect(3)
-    cluster.start(3, wait=False)
     cluster.advance(20_000)
+    cluster.nodes.links.set_fault(3, CONTROLLER_ID, LinkFault(delay_ms=100))
+    cluster.start(3, wait=False)
+    started_ms, restarted = cluster.now_ms, cluster.nodes.brokers[3]
+    cluster.advance(199)
+    assert restarted.image.brokers[3].epoch == restarted.lifecycle.broker_epoch
     assert not listeners.is_accepting(3)
     assert is_refused(cluster, 3)
-    cluster.reconnect(3)
     cluster.run_until(lambda: listeners.is_accepting(3))
-    assert cluster.nodes.brokers[3].has_caught_up
+    assert cluster.now_ms == started_ms + 200
     assert not is_refused(cluster, 3)
 
 

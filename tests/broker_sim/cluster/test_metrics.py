@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 
 UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
@@ -48,3 +49,42 @@ def test_dead_broker_has_a_state_and_no_other_metrics(cluster, metrics):
         "broker_sim_broker_state",
         "kafka_controller_kafkacontroller_timesincelastheartbeatms",
     }
+
+
+def test_coordinator_counts_groups_and_offsets(make_user):
+    user = make_user(brokers=1, offsets_retention_minutes=1)
+    user.commit("g", {0: 5, 1: 7})
+    user.commit("h", {0: 5})
+    user.delete_offsets("h", [0])
+    lines = user.cluster.metrics().splitlines()
+    found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    metadata = "kafka_coordinator_group_groupmetadatamanager"
+    coordinator = "kafka_server_group_coordinator_metrics"
+    assert float(found[f'{metadata}_numoffsets{{broker="1"}}']) == 2
+    assert float(found[f'{metadata}_numgroupsempty{{broker="1"}}']) == 2
+    assert float(found[f'{metadata}_numgroupsstable{{broker="1"}}']) == 0
+    kinds = (
+        f'{coordinator}_group_count{{broker="1",protocol="{kind}"}}'
+        for kind in ("classic", "consumer")
+    )
+    assert [float(found[kind]) for kind in kinds] == [2, 0]
+    assert float(found[f'{coordinator}_offset_commit_count_total{{broker="1"}}']) == 3
+    assert float(found[f'{coordinator}_offset_deletion_count_total{{broker="1"}}']) == 1
+    assert float(found[f'{coordinator}_offset_expiration_count_total{{broker="1"}}']) == 0
+
+
+def test_fetch_sessions_are_counted(cluster, metrics):
+    broker = cluster.nodes.brokers[1]
+    cache = broker.fetch_manager.cache
+    name = "kafka_server_fetchsessioncache_"
+    assert metrics()[f'{name}numincrementalfetchsessions{{broker="1"}}'] == 0
+    client = cluster.client()
+    request = fetch_request(("orders", 0), ("orders", 1), max_wait_ms=0)
+    request.session_epoch = 0
+    answer = client.send(1, request, FETCH_VERSION)
+    cluster.run_until(lambda: answer.done)
+    cache.next_shard().evictions = 3
+    found = metrics()
+    assert found[f'{name}numincrementalfetchsessions{{broker="1"}}'] == 1
+    assert found[f'{name}numincrementalfetchpartitionscached{{broker="1"}}'] == 2
+    assert found[f'{name}incrementalfetchsessionevictions_total{{broker="1"}}'] == 3

@@ -142,6 +142,35 @@ class TestKill:
         assert partition(nodes).leader == 1
         cluster.run_until(lambda: partition(nodes).leader == 2)
 
+    def test_restarted_leader_gives_followers_nothing_while_its_old_session_lasts(
+        self, cluster, nodes
+    ):
+        for follower in (2, 3):
+            nodes.pause(follower)
+        produced = cluster.client().send(1, produce_request(("topic", 0), acks=1), PRODUCE_VERSION)
+        cluster.run_until(lambda: produced.done)
+        nodes.kill(1)
+        nodes.start(1)
+        for follower in (2, 3):
+            nodes.resume(follower)
+        cluster.advance(SESSION_TIMEOUT_MS - HEARTBEAT_INTERVAL_MS - 1)
+        leader = nodes.brokers[1].replica_manager.partitions[KEY]
+        assert leader.is_leader
+        assert leader.log.log_end_offset == 1
+        cluster.run_until(lambda: partition(nodes).leader == 2)
+        cluster.run_until(lambda: set(partition(nodes).isr) == {1, 2, 3})
+        logs = [node.logs.get(KEY, leader.topic_id) for node in nodes.nodes.values()]
+        assert [log.log_end_offset for log in logs] == [0, 0, 0]
+
+    def test_restarted_follower_replicates_while_its_old_session_lasts(self, cluster, nodes):
+        nodes.kill(3)
+        nodes.start(3)
+        produced = cluster.client().send(1, produce_request(("topic", 0)), PRODUCE_VERSION)
+        cluster.run_until(lambda: produced.done)
+        assert produced.response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        assert nodes.brokers[3].lifecycle.broker_epoch == -1
+        assert partition(nodes).isr == (1, 2, 3)
+
     @pytest.mark.parametrize("end", ["kill", "stop"])
     def test_calls_to_a_broker_fail_when_its_process_ends(self, cluster, nodes, end):
         failed = []

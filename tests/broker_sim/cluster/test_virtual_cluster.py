@@ -28,7 +28,7 @@ def test_restarted_broker_removes_logs_of_deleted_topics(cluster):
     cluster.nodes.controller.delete_topics(["topic"])
     cluster.start(3, wait=False)
     assert logs.get(KEY, deleted) is not None
-    cluster.run_until(lambda: cluster.nodes.brokers[3].has_caught_up)
+    cluster.run_until(lambda: cluster.inside.listeners.is_accepting(3))
     assert logs.get(KEY, deleted) is None
     assert logs.get(TopicPartition("kept", 0), kept) is not None
 

@@ -5,16 +5,18 @@ Needs Java and Maven; with REQUIRE_REAL_KAFKA set their absence is a failure.
 
 import os
 import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from broker_sim.config import BROKER_CONFIGS, TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS, to_text
+from broker_sim.config import (
+    BROKER_CONFIGS,
+    TOPIC_CONFIG_SYNONYMS,
+    TOPIC_CONFIGS,
+    other_configs,
+    to_text,
+)
 
 pytestmark = pytest.mark.real_kafka
-
-ORACLE = Path(__file__).parent / "java" / "ConfigOracle.java"
 
 LIMITED_HERE_ONLY = {
     "group.consumer.assignors",
@@ -37,19 +39,12 @@ def kafka():
     if shutil.which("java") is None:
         give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
     try:
-        class_path = f"{kafka_jars()}/*"
+        jars = kafka_jars()
     except ReferenceUnavailableError as unavailable:
         give_up(str(unavailable))
-    done = subprocess.run(
-        ["java", "-cp", class_path, str(ORACLE)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    rows = (line.split("\t") for line in done.stdout.splitlines())
-    return {(kind, name): rest for kind, name, *rest in rows}
+    from tools.update_other_configs import config_facts
+
+    return {(kind, name): rest for kind, name, *rest in config_facts(jars)}
 
 
 def ours(definition, last):
@@ -73,6 +68,17 @@ def test_a_broker_config_is_kafkas(kafka, name):
     if name == "node.id":
         theirs[1] = mine[1]  # required there, given by the cluster here
     assert mine == theirs
+
+
+def test_no_broker_config_is_missing_and_the_others_are_as_kafka_has_them(kafka):
+    facts = [[*key, *rest] for key, rest in kafka.items()]
+    from tools.update_other_configs import TARGET, lines_of
+
+    assert TARGET.read_text(encoding="utf-8").splitlines() == lines_of(facts)
+    told = {name for (kind, name), rest in kafka.items() if kind == "broker" and rest[3] == "false"}
+    ours = {name for name, definition in BROKER_CONFIGS.items() if not definition.internal}
+    assert ours | set(other_configs()) == told
+    assert len(told) == 340
 
 
 @pytest.mark.parametrize("name", sorted(TOPIC_CONFIGS))

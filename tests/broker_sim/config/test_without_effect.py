@@ -10,6 +10,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import broker_sim
 from broker_sim.config import (
     BROKER_CONFIGS,
@@ -22,7 +24,10 @@ from broker_sim.config import (
     TopicConfig,
     UpdateMode,
     effective_topic_config,
+    other_configs,
+    to_text,
     topic_defaults,
+    why_without_effect,
 )
 from broker_sim.errors import ConfigError
 
@@ -30,9 +35,16 @@ ROOT = Path(broker_sim.__file__).parent
 IS_A_CONFIG = re.compile(r"(config|_static)$")
 """How everything that holds or returns a configuration is named."""
 
+READ_BY_NAME = {"group.consumer.assignment.interval.ms"}
+"""Dynamic configurations that are looked up by their names when they are needed."""
+
+CHANGED_IN_THE_LOGS = {"producer.id.expiration.ms", "transaction.partition.verification.enable"}
+"""Dynamic configurations that `LogManager.reconfigure` takes over."""
+
 CANDIDATES = (
     *("false", "true", "1", "2", "501", "2000000", "0.25"),
     *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x"),
+    "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 )
 
 
@@ -109,6 +121,7 @@ def test_dynamic_broker_configs_that_change_no_topics_are_those_of_the_table():
         for name, definition in BROKER_CONFIGS.items()
         if definition.update_mode is UpdateMode.CLUSTER_WIDE
         and name not in BROKER_WITHOUT_EFFECT
+        and name not in READ_BY_NAME | CHANGED_IN_THE_LOGS
         and values_read_of(topic_defaults(with_another_value(definition, default.with_dynamic)))
         == values_read_of(topic_defaults(default))
     }
@@ -123,3 +136,22 @@ def test_topic_configs_that_nothing_reads_are_those_of_the_table():
 def test_every_broker_config_that_only_sets_a_topics_without_effect_has_its_reason():
     for name, why in TOPIC_WITHOUT_EFFECT.items():
         assert BROKER_WITHOUT_EFFECT[TOPIC_CONFIG_SYNONYMS[name]] == why
+
+
+def test_every_config_of_kafka_is_accepted_and_the_others_have_a_reason():
+    others = other_configs()
+    assert not BROKER_CONFIGS.keys() & others.keys()
+    for name, definition in others.items():
+        assert why_without_effect(name)
+        text = to_text(definition.default)
+        if text is not None:
+            config = BrokerConfig.from_mapping({name: text})
+            assert config.text_of(definition) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("num.io.threads", "0"), ("num.io.threads", "x"), ("ssl.client.auth", "no")]
+)
+def test_bad_value_of_a_config_without_effect_is_refused(name, value):
+    with pytest.raises(ConfigError, match=f"Invalid value {value} for configuration {name}"):
+        BrokerConfig.from_mapping({name: value})

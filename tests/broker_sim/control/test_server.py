@@ -8,6 +8,8 @@ from http.client import HTTPConnection
 
 import pytest
 
+from broker_sim import Cluster
+from broker_sim.control.client import ControlClient, ControlError
 from broker_sim.control.server import ControlServer
 
 TIMEOUT_S = 60
@@ -21,7 +23,7 @@ def ask(control_url):
         connection = HTTPConnection(control_url.removeprefix("http://"), timeout=TIMEOUT_S)
         try:
             content = body if isinstance(body, (bytes, type(None))) else json.dumps(body)
-            connection.request(method, path, content)
+            connection.request(method, path, content, {"Content-Type": "application/json"})
             response = connection.getresponse()
             text = response.read()
             is_json = response.headers.get_content_type() == "application/json"
@@ -129,6 +131,26 @@ def test_faults_are_injected_shown_and_healed(ask, cluster):
     assert cluster.status().faults == ()
 
 
+def test_record_without_a_value_is_a_tombstone(ask, cluster):
+    cluster.create_topic("orders", 1, 1)
+    status, record = ask("POST", "/topics/orders/records", {"key": "k", "value": None})
+    assert (status, record["key"], record["value"]) == (200, "k", None)
+    assert [(r.key, r.value) for r in cluster.records("orders")] == [(b"k", None)]
+    status, answer = ask("POST", "/topics/orders/records", {"key": "k"})
+    assert (status, answer) == (400, {"error": "'value' is missing: str expected"})
+
+
+def test_cluster_with_a_token_answers_only_those_that_bring_it(monkeypatch):
+    monkeypatch.delenv("BROKER_SIM_CONTROL_TOKEN", raising=False)
+    with Cluster(1, control=True, control_token="secret") as cluster:
+        with pytest.raises(ControlError, match="wants its token"):
+            ControlClient(cluster.control_url).request("GET", "/status")
+        with pytest.raises(ControlError, match="wants its token"):
+            ControlClient(cluster.control_url, "other").request("GET", "/status")
+        status = ControlClient(cluster.control_url, "secret").request("GET", "/status")
+    assert [broker["id"] for broker in status["brokers"]] == [1]
+
+
 def test_metrics_have_kafkas_names(ask, cluster, parked_fetch):
     status, text = ask("GET", "/metrics")
     assert status == 200
@@ -194,5 +216,34 @@ def test_port_that_cannot_be_served_is_closed_and_logged_with_the_reason(monkeyp
 
     url = asyncio.run(main())
     (record,) = caplog.records
-    assert f"event='control_port_failed' url='{url}'" in record.getMessage()
+    assert f"control_port_failed url='{url}'" in record.getMessage()
     assert "import of broker_sim.control.app halted" in record.getMessage()
+
+
+def test_foreign_requests_change_nothing_and_are_refused_in_one_line(control_url, cluster):
+    host = control_url.removeprefix("http://")
+    json_type = {"Content-Type": "application/json"}
+    for status, headers, body in (
+        (403, {"Host": "evil.test", **json_type}, None),
+        (403, {"Origin": "http://evil.test", **json_type}, None),
+        (415, {"Content-Type": "text/plain"}, "{}"),
+        (415, {}, "{}"),
+    ):
+        connection = HTTPConnection(host, timeout=TIMEOUT_S)
+        connection.request("POST", "/brokers/2/pause", body, headers)
+        response = connection.getresponse()
+        assert (response.status, list(json.loads(response.read()))) == (status, ["error"])
+        connection.close()
+    assert cluster.status().broker(2).state == "running"
+
+
+def test_records_are_produced_and_read(ask, cluster):
+    cluster.create_topic("orders", 1, 1)
+    status, record = ask("POST", "/topics/orders/records", {"value": "v", "key": "k"})
+    assert (status, record["offset"], record["value"], record["key"]) == (200, 0, "v", "k")
+    cluster.produce("orders", b"\xff")
+    status, answer = ask("GET", "/topics/orders/records")
+    assert [record["value"] for record in answer["records"]] == ["v", {"base64": "/w=="}]
+    assert ask("DELETE", "/topics/orders")[0] == 200
+    assert ask("GET", "/topics/orders/records")[0] == 404
+    assert ask("DELETE", "/topics/a%2Fb")[0] == 404

@@ -235,3 +235,58 @@ class TestMinInsyncReplicas:
         assert cluster.partition("u").elr == (3,)
         alter(cluster, ALL_BROKERS, put("min.insync.replicas", "2"))
         assert cluster.partition("u").elr == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("num.io.threads", "17", "value should not be greater than double the current value 8"),
+        ("num.io.threads", "3", "value should be at least half the current value 8"),
+        ("num.io.threads", "0", "Value must be at least 1"),
+        ("log.cleaner.threads", "3", "cannot be increased to more than double the current value 1"),
+        ("ssl.keystore.type", "JKS", "only per-listener using the listener prefix"),
+        ("sasl.enabled.mechanisms", "PLAIN", "broker id must be specified: [sasl.enabled"),
+        ("controller.quorum.voters", "x", "Cannot update these configs dynamically"),
+    ],
+)
+def test_change_of_a_config_without_effect_is_refused_as_by_kafka(cluster, name, value, reason):
+    outcome = alter(cluster, ALL_BROKERS, put(name, value))
+    assert outcome.error_code == ErrorCode.INVALID_REQUEST
+    assert reason in outcome.error_message
+
+
+def test_threads_are_doubled_step_by_step(cluster):
+    for value in ("16", "32", "16"):
+        assert alter(cluster, ALL_BROKERS, put("num.io.threads", value)).ok
+    assert not alter(cluster, BROKER_1, put("num.io.threads", "4")).ok
+    assert alter(cluster, BROKER_1, put("num.io.threads", "8")).ok
+    assert alter(cluster, BROKER_1, put("sasl.enabled.mechanisms", "PLAIN")).ok
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "value", "reason"),
+    [
+        (ALL_BROKERS, "listeners", "", "Configuration 'listeners' must not be empty."),
+        (ALL_BROKERS, "listeners", "foo", "Cannot update these configs at default cluster level"),
+        (BROKER_1, "listeners", "foo", "Unable to parse foo to a broker endpoint"),
+        (BROKER_1, "listeners", "CONTROLLER://:1", "Found PLAINTEXT. The valid options"),
+        (ALL_BROKERS, "max.connections.per.ip.overrides", "a:x", 'For input string: "x"'),
+        (BROKER_1, "metric.reporters", "no.such.Class", "DynamicMetricsReporters"),
+        (BROKER_1, "metric.reporters", "a,,b", "'metric.reporters' values must not be empty."),
+        (ALL_BROKERS, "max.connections.per.ip", "0", "can be set to zero only if"),
+        (ALL_BROKERS, "max.connections", "0", "Invalid max.connections 0"),
+    ],
+)
+def test_what_a_running_broker_refuses_is_refused(cluster, resource, name, value, reason):
+    before = cluster.image
+    outcome = alter(cluster, resource, put(name, value))
+    assert outcome.error_code == ErrorCode.INVALID_REQUEST
+    assert reason in outcome.error_message
+    assert cluster.image is before
+
+
+def test_listener_may_be_added_together_with_its_protocol(cluster):
+    listeners = put("listeners", "PLAINTEXT://:1,NEW://:2")
+    assert not alter(cluster, BROKER_1, listeners).ok
+    protocols = put("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,NEW:PLAINTEXT")
+    assert alter(cluster, BROKER_1, listeners, protocols).ok

@@ -10,17 +10,31 @@ from random import Random
 import pytest
 
 from broker_sim.broker.producer_ids import ProducerIds
+from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
 from broker_sim.config import BrokerConfig
 from broker_sim.controller import Controller, CreatableTopic, IsrMember, PartitionAlteration
+from broker_sim.errors import ErrorCode
+from broker_sim.fetch_session import FetchManager
 from broker_sim.handlers import RequestContext
 from broker_sim.handlers.faults import FaultInjector
+from broker_sim.log import ProducerStateManagerConfig
 from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.codec import decode, encode
-from broker_sim.replica import Purgatories, ReplicaManager
+from broker_sim.replica import Purgatories, ReplicaManager, TransactionalAppends
 from broker_sim.runtime.action_queue import ActionQueue
 from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
+
+
+class NobodyHasBegun:
+    """The `TransactionVerifier` of a cluster without transactions."""
+
+    def verify(self, transactional_id, _id, _epoch, topic_partitions, on_result, *, adds):
+        assert transactional_id
+        assert adds in {True, False}
+        code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        on_result(dict.fromkeys(topic_partitions, code))
 
 
 class AlwaysOpen:
@@ -28,6 +42,17 @@ class AlwaysOpen:
 
     def close(self, reason=""):
         raise AssertionError(f"closed: {reason}")
+
+
+class NoTransactions:
+    """The `TransactionVerifier` of a cluster in which nobody has begun a transaction."""
+
+    def verify(self, transactional_id, producer_id, producer_epoch, partitions, on_result, *, adds):
+        """Answer as a coordinator that does not know the transactional id."""
+        code = (
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING if transactional_id else ErrorCode.INVALID_REQUEST
+        )
+        on_result(dict.fromkeys(partitions, code))
 
 
 class BrokerOne:
@@ -42,7 +67,23 @@ class BrokerOne:
         self.config = BrokerConfig.from_mapping(configs or {})
         self._timers = []
         purgatories = Purgatories(lambda name, _: self._purgatory(name), self.config)
-        self.replica_manager = ReplicaManager(purgatories, ActionQueue(), lambda _: True)
+        actions = ActionQueue()
+        self.replica_manager = ReplicaManager(purgatories, actions, lambda _: True)
+        self.transactional_appends = TransactionalAppends(
+            self.replica_manager,
+            NobodyHasBegun(),
+            actions,
+            self.config,
+            ProducerStateManagerConfig(),
+            clock=self.clock,
+            call_later=lambda *_: None,
+        )
+        markers = TxnMarkerWriter(
+            self.replica_manager, None, self.clock, self.config.request_timeout_ms
+        )
+        self.write_txn_markers = markers.write
+        slots = self.config.max_incremental_fetch_session_cache_slots
+        self.fetch_manager = FetchManager(self.clock, slots, lambda: Random(3))
         self.image = MetadataImage(-1, "cluster")
         self.metadata_is_held = False
         self._held = []

@@ -3,10 +3,9 @@
 import pytest
 
 from broker_sim.cluster.virtual_cluster import VirtualCluster
-from broker_sim.controller import initial_features
+from broker_sim.controller import initial_features, limited_features
 from broker_sim.errors import ConfigError, ErrorCode
 from broker_sim.handlers.api_table import ApiTable
-from broker_sim.handlers.cluster.api_versions import limited_features
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.messages import ApiVersionsRequest, MetadataRequest
 from broker_sim.protocol.release import find_release, releases
@@ -85,7 +84,11 @@ def test_features_of_a_new_cluster_are_supported_by_its_release(release):
 
 def test_features_are_those_of_the_release():
     assert initial_features(NEWEST) == initial_features(None)
-    assert initial_features("4.0") == {"metadata.version": 25}
+    assert initial_features("4.0") == {
+        "metadata.version": 25,
+        "group.version": 1,
+        "transaction.version": 2,
+    }
     assert initial_features("3.7") == {"metadata.version": 19}
     assert initial_features("3.2") == {}
     assert limited_features(find_release("3.2")) == ()

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.config import TopicConfig
-from broker_sim.log import PartitionLog
+from broker_sim.log import PartitionLog, ProducerStateManagerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 from purgatory import VirtualClock
@@ -18,12 +18,12 @@ def clock():
 
 @pytest.fixture
 def new_log(clock):
-    def make(*, producer_id_expiration_ms=86_400_000, **config):
+    def make(*, producer_id_expiration_ms=86_400_000, verification=False, **config):
         return PartitionLog(
             TopicPartition("topic", 0),
             TopicConfig(**config),
             clock,
-            producer_id_expiration_ms=producer_id_expiration_ms,
+            producers=ProducerStateManagerConfig(producer_id_expiration_ms, verification),
         )
 
     return make

@@ -9,7 +9,7 @@ import pytest
 
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError
-from broker_sim.log import PartitionLog
+from broker_sim.log import PartitionLog, ProducerStateManagerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import validate_produce_records
 from purgatory import VirtualClock
@@ -48,7 +48,12 @@ class LogRunner:
                 config = replace(config, cleanup_policy=(value,))
             else:
                 config = replace(config, **{attribute: int(value) if value.isdigit() else value})
-        self.log = PartitionLog(TopicPartition("t", 0), config, self.clock)
+        self.log = PartitionLog(
+            TopicPartition("t", 0),
+            config,
+            self.clock,
+            producers=ProducerStateManagerConfig(transaction_verification_enabled=False),
+        )
         return "ok"
 
     def do_time(self, wall_ms):
@@ -95,15 +100,8 @@ class LogRunner:
 
     def do_abread(self, offset):
         log, start = self.log, int(offset)
-        log.read(start, 1, upper_bound_offset=log.last_stable_offset)
-        if start >= log.last_stable_offset:
-            return "[]"
-        # Kafka's sparse index knows the end of what was read only to the end of its segment.
-        end = min(
-            (s.base_offset for s in log.segments if s.base_offset > start),
-            default=log.log_end_offset,
-        )
-        aborted = log.collect_aborted_transactions(start, end)
+        data = log.read(start, 1, upper_bound_offset=log.last_stable_offset)
+        aborted = log.aborted_transactions(start, data.size_bytes)
         return listed(f"{txn.producer_id}/{txn.first_offset}" for txn in aborted)
 
     def do_hw(self, offset):

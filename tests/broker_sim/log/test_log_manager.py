@@ -1,7 +1,7 @@
 import pytest
 
 from broker_sim.config import TopicConfig
-from broker_sim.log import LogManager
+from broker_sim.log import LogManager, ProducerStateManagerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 
 KEY = TopicPartition("topic", 0)
@@ -10,7 +10,7 @@ OLD_ID, NEW_ID = b"a" * 16, b"b" * 16
 
 @pytest.fixture
 def logs(clock):
-    return LogManager(clock, producer_id_expiration_ms=1000)
+    return LogManager(clock, ProducerStateManagerConfig(1000))
 
 
 @pytest.fixture

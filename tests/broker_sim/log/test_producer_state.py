@@ -155,6 +155,19 @@ def test_open_transaction_holds_the_last_stable_offset(log, append, batch, produ
     assert log.last_stable_offset == 6
 
 
+@pytest.mark.parametrize(("start", "stable"), [(1, 1), (2, 2), (3, 2), (4, 2), (5, 5), (6, 6)])
+def test_log_start_inside_an_open_transaction_is_stable_from_its_batch_on(
+    log, append, batch, producer_batch, start, stable
+):
+    append(batch(1))
+    append(producer_batch(0, 1, is_transactional=True))
+    append(producer_batch(1, 3, is_transactional=True))
+    append(batch(1))
+    log.update_high_watermark(6)
+    log.maybe_increment_log_start_offset(start)
+    assert log.last_stable_offset == stable
+
+
 def test_last_stable_offset_never_exceeds_the_high_watermark(log, append, producer_batch):
     append(producer_batch(0, 3, is_transactional=True))
     assert log.last_stable_offset == 0
@@ -170,13 +183,6 @@ def test_oldest_open_transaction_sets_the_last_stable_offset(log, append, produc
         append(marker(producer_id=producer_id), origin="coordinator")
         log.update_high_watermark(log.log_end_offset)
         assert log.last_stable_offset == expected
-
-
-def test_last_stable_offset_is_never_before_the_log_start(log, append, producer_batch):
-    append(producer_batch(0, 4, is_transactional=True))
-    log.update_high_watermark(4)
-    log.maybe_increment_log_start_offset(3)
-    assert log.last_stable_offset == 3
 
 
 def test_plain_write_inside_a_transaction_is_refused(append, producer_batch, marker, error_of):
@@ -197,7 +203,8 @@ def test_read_lists_the_aborted_transactions_it_touches(log, append, batch, prod
 
     def aborted(start, end):
         return [
-            (a.producer_id, a.first_offset) for a in log.collect_aborted_transactions(start, end)
+            (a.producer_id, a.first_offset)
+            for a in log.producer_state.collect_aborted_transactions(start, end)
         ]
 
     assert aborted(0, 12) == [(2, 2), (2, 6)]
@@ -212,7 +219,7 @@ def test_read_lists_the_aborted_transactions_it_touches(log, append, batch, prod
 def test_committed_transaction_is_not_listed(log, append, producer_batch, marker):
     append(producer_batch(0, is_transactional=True))
     append(marker(), origin="coordinator")
-    assert log.collect_aborted_transactions(0, 10) == []
+    assert log.producer_state.collect_aborted_transactions(0, 10) == []
 
 
 def test_marker_without_a_transaction_changes_nothing_but_the_epochs(log, append, marker):
@@ -270,12 +277,12 @@ def test_transactions_are_known_again_after_a_kill(log, append, producer_batch, 
     append(producer_batch(0, 2, producer_id=2, is_transactional=True))
     log.update_high_watermark(5)
     log.checkpoint_high_watermark()
-    before = (log.last_stable_offset, log.collect_aborted_transactions(0, 9))
+    before = (log.last_stable_offset, log.producer_state.collect_aborted_transactions(0, 9))
     log.recover()
-    assert (log.last_stable_offset, log.collect_aborted_transactions(0, 9)) == before
+    assert (log.last_stable_offset, log.producer_state.collect_aborted_transactions(0, 9)) == before
     log.roll()
     log.recover()
-    assert (log.last_stable_offset, log.collect_aborted_transactions(0, 9)) == before
+    assert (log.last_stable_offset, log.producer_state.collect_aborted_transactions(0, 9)) == before
     assert before[0] == 3
 
 
@@ -287,7 +294,32 @@ def test_truncated_marker_opens_its_transaction_again(log, append, producer_batc
     log.truncate_to(2)
     log.update_high_watermark(2)
     assert log.last_stable_offset == 0
-    assert log.collect_aborted_transactions(0, 9) == []
+    assert log.producer_state.collect_aborted_transactions(0, 9) == []
     append(marker(is_commit=True), origin="coordinator")
     log.update_high_watermark(3)
     assert log.last_stable_offset == 3
+
+
+def test_list_goes_on_behind_a_transaction_that_ended_before_an_older_one(
+    log, append, producer_batch, marker
+):
+    append(producer_batch(0, producer_id=1, is_transactional=True))
+    append(producer_batch(0, producer_id=2, is_transactional=True))
+    append(marker(producer_id=2, is_commit=False), origin="coordinator")
+    append(marker(producer_id=1, is_commit=False), origin="coordinator")
+    listed = log.producer_state.collect_aborted_transactions(0, 2)
+    assert [(txn.producer_id, txn.first_offset) for txn in listed] == [(2, 1), (1, 0)]
+
+
+def test_list_of_a_read_reaches_to_the_end_of_its_segment(
+    log, append, batch, producer_batch, marker
+):
+    append(batch())
+    append(producer_batch(0, producer_id=1, is_transactional=True))
+    append(marker(producer_id=1, is_commit=False), origin="coordinator")
+    log.roll()
+    append(producer_batch(0, producer_id=2, is_transactional=True))
+    append(marker(producer_id=2, is_commit=False), origin="coordinator")
+    log.update_high_watermark(5)
+    assert [txn.first_offset for txn in log.aborted_transactions(0, 1)] == [1]
+    assert [txn.first_offset for txn in log.aborted_transactions(3, 1)] == [3]

@@ -72,3 +72,40 @@ def test_connection_made_while_the_network_is_cut_is_held_too(connect):
     assert not wire.transport.reading
     connections.release()
     assert wire.transport.reading
+
+
+def test_paused_broker_neither_takes_nor_rejects_connections_until_it_goes_on(connect):
+    first, second = connect(), connect()
+    connections = OpenConnections(first.process, -1, max_connections_per_ip=1)
+    first.process.pause()
+    for wire in (first, second):
+        connections.add(wire.connection)
+        assert not wire.transport.reading
+        assert not wire.transport.closing
+    assert len(connections) == 0
+    first.process.resume()
+    assert len(connections) == 1
+    assert (first.transport.closing, first.transport.reading) == (False, True)
+    assert second.transport.closing
+
+
+def test_paused_broker_takes_nobody_in_the_place_of_one_that_leaves(connect):
+    first, second = connect(), connect()
+    connections = OpenConnections(first.process, -1, max_connections=1)
+    for wire in (first, second):
+        connections.add(wire.connection)
+    first.process.pause()
+    connections.discard(first.connection)
+    assert not second.transport.reading
+    first.process.resume()
+    assert second.transport.reading
+
+
+def test_killed_while_paused_a_broker_breaks_off_the_connections_it_has_not_taken(connect):
+    wire = connect()
+    connections = OpenConnections(wire.process, -1)
+    wire.process.pause()
+    connections.add(wire.connection)
+    wire.process.kill()
+    connections.abort()
+    assert wire.transport.closing

@@ -80,12 +80,26 @@ def test_unknown_tagged_fields_beside_known_ones_are_skipped():
     assert decode(messages.FetchRequest, 15, frame.removesuffix(known) + unknown) == request
 
 
-def test_tagged_field_that_differs_from_its_size_is_refused():
-    frame = encoded(messages.FetchRequest(cluster_id="c"), 12)
+@pytest.mark.parametrize("size", ["03", "01", "09", "ffffffff0f"])
+def test_size_of_a_known_tagged_field_is_not_looked_at(size):
+    request = messages.FetchRequest(cluster_id="c")
+    frame = encoded(request, 12)
     assert frame.endswith(b"\1\0\2\2c")
-    for tail in (b"\1\0\3\2cc", b"\1\0\1\2c", b"\1\0\x09\2c"):
-        with pytest.raises(ProtocolError, match="tag 0"):
-            decode(messages.FetchRequest, 12, frame[:-5] + tail)
+    assert decode(messages.FetchRequest, 12, frame[:-3] + bytes.fromhex(size) + b"\2c") == request
+
+
+def test_tagged_field_of_another_version_is_refused():
+    frame = encoded(messages.FetchRequest(), 12)
+    assert frame.endswith(b"\0")
+    with pytest.raises(ProtocolError, match="tag 1 is not valid in version 12"):
+        decode(messages.FetchRequest, 12, frame[:-1] + b"\1\1\0")
+
+
+def test_varint_of_a_negative_length_is_null():
+    negative = bytes.fromhex("ffffffff0f")
+    assert decode(messages.MetadataRequest, 12, negative + bytes(4)).topics is None
+    with pytest.raises(ProtocolError, match="group_id: null is not allowed"):
+        decode(messages.HeartbeatRequest, 4, negative + bytes(10))
 
 
 def test_tagged_fields_with_default_values_are_not_written():
@@ -157,7 +171,7 @@ def test_error_names_the_element_of_each_array():
     frame = bytearray(encoded(message, 12))
     assert frame.endswith(b"\0\0\1\1\0")
     frame[-5] = 0x7F
-    expected = r"topics\[1\]\.partitions\[2\]\.tagged fields: the bytes end too early"
+    expected = r"topics\[1\]\.partitions\[2\]\.tagged fields: tag 0 is not valid in version 12"
     with pytest.raises(ProtocolError, match=expected):
         decode(request, 12, frame)
 
@@ -185,9 +199,11 @@ def test_records_that_are_not_bytes_are_refused(records):
         encode(produce(records), 9)
 
 
-def test_bytes_after_the_message_are_refused():
-    with pytest.raises(ProtocolError, match="HeartbeatResponse v0: 1 bytes are left over"):
-        decode(messages.HeartbeatResponse, 0, b"\0\0\0")
+def test_bytes_after_the_message_are_ignored():
+    request = messages.MetadataRequest(topics=None, allow_auto_topic_creation=True)
+    for version in (1, 4, 12):
+        frame = encoded(request, version)
+        assert decode(messages.MetadataRequest, version, frame + b"abc") == request
 
 
 @pytest.mark.parametrize("version", [-1, 2, 14, 99])
@@ -236,7 +252,7 @@ def test_too_large_lengths_and_counts_allocate_nothing(cls, version, frame):
         (messages.SaslAuthenticateRequest, 0, b"\0\0\0\2a", "auth_bytes: 2 bytes announced, 1 left"),
         (messages.MetadataRequest, 9, b"\3\2a\0", "topics: 2 elements announced, 3 bytes left"),
         (messages.MetadataRequest, 0, b"\0\0\0\2\0\0\0", "topics: 2 elements announced, 3 bytes left"),
-        (messages.FetchRequest, 12, bytes(25) + b"\1\1\1\1\0\2\2", "tag 0: 2 bytes announced, 1 left"),
+        (messages.FetchRequest, 12, bytes(25) + b"\1\1\1\1\7\2\2", "tagged field: 2 bytes announced, 1 left"),
     ],
 )  # fmt: skip
 def test_error_of_a_too_large_length_names_its_field(cls, version, frame, reason):

@@ -6,6 +6,7 @@ from broker_sim.protocol.primitives import (
     ArrayPackers,
     append_bytes,
     checked_uuid,
+    finish_length,
     finish_string_length,
     join_uuids,
     read_varint,
@@ -43,10 +44,23 @@ def test_varint_longer_than_needed_is_read():
     assert read_varint(b"\x85\x80\x00", 0) == (5, 3)
 
 
-@pytest.mark.parametrize("encoded", ["8080808008", "ffffffffff", "808080808000"])
-def test_varint_of_more_than_31_bits_is_refused(encoded):
-    with pytest.raises(ProtocolError, match="31 bits"):
+@pytest.mark.parametrize(
+    ("encoded", "value"), [("8080808008", -(1 << 31)), ("ffffffff0f", -1), ("ffffffff7f", -1)]
+)
+def test_varint_of_32_bits_is_negative(encoded, value):
+    assert read_varint(bytes.fromhex(encoded), 0) == (value, 5)
+
+
+@pytest.mark.parametrize("encoded", ["ffffffffff", "808080808000"])
+def test_varint_of_more_than_five_bytes_is_refused(encoded):
+    with pytest.raises(ProtocolError, match="five bytes"):
         read_varint(bytes.fromhex(encoded), 0)
+
+
+def test_length_that_wraps_around_is_refused():
+    assert finish_length(bytes.fromhex("ffffff0f"), 0, 0xFF) == (-1, 4)
+    with pytest.raises(ProtocolError, match="2147483647 bytes"):
+        finish_length(bytes.fromhex("80808008"), 0, 0x80)
 
 
 @pytest.mark.parametrize("value", [-1, 1 << 31])
@@ -94,6 +108,12 @@ def test_tagged_fields_of_any_length_are_skipped():
     wide = b"\1" + varint(1 << 20) + varint(300) + bytes(300)
     assert skip_tagged_fields(many, 1, many[0]) == len(many)
     assert skip_tagged_fields(wide, 1, wide[0]) == len(wide)
+
+
+@pytest.mark.parametrize("size", ["02", "ffffffff07", "ffffffff0f"])
+def test_tagged_field_larger_than_what_is_left_is_refused(size):
+    with pytest.raises(ProtocolError, match="bytes announced, 1 left"):
+        skip_tagged_fields(b"\7" + bytes.fromhex(size) + b"x", 0, 1)
 
 
 def test_too_large_count_of_tagged_fields_ends_with_the_buffer():

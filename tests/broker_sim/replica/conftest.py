@@ -130,7 +130,7 @@ class OneBroker:
         self.actions = ActionQueue()
         self.manager = ReplicaManager(self.purgatories, self.actions, self.metadata.is_known)
         self.proposals = []
-        self._logs = LogManager(self.clock, 86_400_000)
+        self.logs = LogManager(self.clock)
 
     def _make_purgatory(self, name, _):
         timer = SystemTimer(name, self.clock, InlineExecutor())
@@ -151,7 +151,7 @@ class OneBroker:
             key,
             TOPIC_ID,
             LEADER,
-            self._logs.get_or_create(key, TOPIC_ID, config),
+            self.logs.get_or_create(key, TOPIC_ID, config),
             config,
             clock=self.clock,
             replica_lag_time_max_ms=self.config.replica_lag_time_max_ms,

@@ -76,6 +76,27 @@ def test_records_are_appended_and_the_next_fetch_begins_after_them(bench, leader
     assert bench.partition(FOLLOWER).log.high_watermark == 3
 
 
+def test_same_answer_again_changes_nothing_and_the_same_fetch_follows(bench, leader, follower):
+    data = FetchPartitionData(ErrorCode.NONE, 2, 2, 0)
+    sent = []
+    for _ in range(3):
+        infos, on_response, _ = leader.fetches[-1]
+        sent.append(infos[0][1])
+        on_response([(infos[0][0], data)])
+    assert len(leader.fetches) == 4
+    assert sent[0] is sent[1] is sent[2]
+
+
+def test_fetch_names_a_log_start_that_the_follower_moved_itself(bench, leader, follower):
+    data = FetchPartitionData(ErrorCode.NONE, 2, 2, 0)
+    for log_start_offset in (0, 0, 1):
+        bench.partition(FOLLOWER).log.maybe_increment_log_start_offset(log_start_offset)
+        infos, on_response, _ = leader.fetches[-1]
+        on_response([(infos[0][0], data)])
+    ((_, fetch),) = leader.fetches[-1][0]
+    assert fetch.log_start_offset == 1
+
+
 def test_records_that_cannot_be_appended_are_fetched_again_after_the_backoff(
     bench, leader, follower
 ):

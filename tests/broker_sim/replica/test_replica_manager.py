@@ -259,6 +259,7 @@ def test_committed_read_ends_before_an_open_transaction(broker):
         base_sequence=0,
         is_transactional=True,
     )
+    broker.logs.producers.transaction_verification_enabled = False
     broker.manager.append_records(
         {key(): open_transaction}, lambda _: None, timeout_ms=0, required_acks=1
     )

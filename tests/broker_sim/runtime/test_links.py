@@ -18,6 +18,7 @@ class Net:
     def attach(self, node):
         self.processes[node] = Process(str(node), self.scheduler)
         self.links.attach(node, self.processes[node])
+        self.links.listen(node)
 
     def settle(self):
         while self.scheduler.step():
@@ -122,6 +123,21 @@ def test_call_to_a_dead_node_fails_at_once(net):
     )
     net.settle()
     assert failures == ["no"]
+
+
+def test_call_to_a_node_that_does_not_listen_yet_fails_but_it_can_be_sent_to(net):
+    net.links.detach(2)
+    net.links.attach(2, net.processes[2])
+    got = []
+    net.links.call(1, 2, lambda answer: answer("yes"), got.append, lambda: got.append("refused"))
+    net.settle()
+    assert got == ["refused"]
+    net.links.send(1, 2, got.append, "sent")
+    net.settle()
+    net.links.listen(2)
+    net.links.call(1, 2, lambda answer: answer("yes"), got.append, lambda: got.append("refused"))
+    net.settle()
+    assert got == ["refused", "sent", "yes"]
 
 
 def test_unanswered_call_to_a_dying_node_fails_once_even_if_it_answers_later(net):

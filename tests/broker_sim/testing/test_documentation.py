@@ -1,28 +1,11 @@
-"""The examples of docs/virtual-time.md run as they stand."""
+"""What docs/virtual-time.md names exists; its examples are run by tests/documents."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["pytester"]
-
 PAGE = Path(__file__).parents[3] / "docs" / "virtual-time.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-CONFTEST, *TESTS, PROGRAM = EXAMPLES
-
-
-def test_examples_of_tests_pass(pytester, monkeypatch):
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    pytester.makeconftest(CONFTEST)
-    for number, example in enumerate(TESTS):
-        pytester.makepyfile(**{f"test_{number}": example})
-    result = pytester.runpytest_subprocess("-W", "error")
-    result.assert_outcomes(passed=2)
-
-
-def test_example_of_a_program_runs():
-    exec(compile(PROGRAM, PAGE.name, "exec"), {})
 
 
 def test_arguments_of_the_marker_are_all_listed():

@@ -4,19 +4,21 @@ import socket
 
 import pytest
 
-from broker_sim import Cluster
 from integration.clients.admin import brokers_of
 from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
-from integration.cluster_under_test.running_cluster import simulated_cluster
+from integration.cluster_under_test.running_cluster import BROKERS, simulated_cluster
 from integration.scenarios.helpers.broker_configs import QUICK_FENCING
+from integration.simulator.command import own_command
+from integration.simulator.process import SimulatorProcess
 
 pytestmark = pytest.mark.threads
 
 
 @pytest.fixture(scope="module")
 def running():
-    with Cluster(3, configs=QUICK_FENCING) as cluster:
-        yield simulated_cluster(cluster)
+    command = own_command().arguments
+    with SimulatorProcess(command, brokers=BROKERS, configs=dict(QUICK_FENCING)) as simulator:
+        yield simulated_cluster(simulator)
 
 
 def is_healthy(running):

@@ -2,10 +2,11 @@
 
 import pytest
 
-from broker_sim import Cluster
 from integration.clients.broker_client import Append, BrokerClient, Position, batch_of
 from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
-from integration.cluster_under_test.running_cluster import simulated_cluster
+from integration.cluster_under_test.running_cluster import BROKERS, simulated_cluster
+from integration.simulator.command import own_command
+from integration.simulator.process import SimulatorProcess
 
 WAIT_MS = 4_000
 CLIENTS = 20
@@ -16,7 +17,7 @@ PATIENT = {"broker.session.timeout.ms": "120000", "replica.lag.time.max.ms": "12
 @pytest.mark.threads
 def test_purgatories_are_empty_again_after_clients_left_their_requests_parked():
     with (
-        Cluster(3, configs=PATIENT) as simulator,
+        SimulatorProcess(own_command().arguments, brokers=BROKERS, configs=PATIENT) as simulator,
         ClusterUnderTest(simulated_cluster(simulator), "leaks") as cluster,
     ):
         alone, pair = (
@@ -39,5 +40,6 @@ def test_purgatories_are_empty_again_after_clients_left_their_requests_parked():
 
 def parked(simulator, purgatory, topic):
     """Return the operations parked on the topic's partition at the first broker."""
-    parked_there = simulator.purgatory().of(1, purgatory).parked
-    return [one for one in parked_there if f"{topic.name}-0" in map(str, one.keys)]
+    broker, *_ = simulator.control.get("/purgatory")["brokers"]
+    (parked_there,) = (one["parked"] for one in broker["purgatories"] if one["name"] == purgatory)
+    return [one for one in parked_there if f"{topic.name}-0" in map(str, one["keys"])]

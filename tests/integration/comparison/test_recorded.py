@@ -1,84 +1,127 @@
+import json
+
 import pytest
 
-from integration.comparison.drift import Drift, drift_between
 from integration.comparison.recorded import RecordedSide, write_recording
 from integration.comparison.runs import Run
 from integration.reference.errors import ReferenceUnavailableError
 
+FACTS = {"kafka_version": "4.3.1", "reference": "jvm"}
+
 
 @pytest.fixture
-def recording(tmp_path, result_of, see):
-    """A recording of one scenario with two steps, one that was skipped and one with trouble."""
-    results = [
+def record(tmp_path):
+    """Return a function that records results, by default of version 1 each."""
+
+    def record(*results, catalogue=None, version="1", facts=FACTS, date="2026-01-01"):
+        return write_recording(
+            tmp_path,
+            results,
+            facts=facts,
+            recorded_at=date,
+            version_of=lambda _: version,
+            catalogue=[result.scenario for result in results] if catalogue is None else catalogue,
+        )
+
+    return record
+
+
+@pytest.fixture
+def side(tmp_path):
+    """Return a function that reads what was recorded."""
+    return lambda version="1": RecordedSide(tmp_path, version_of=lambda _: version)
+
+
+@pytest.fixture
+def recording(record, result_of, see):
+    """A recording of one scenario with two steps, one that was not played and one with trouble."""
+    record(
         result_of(([see("a", base_offset=1), see("b")], [see("a")]), name="recorded"),
         result_of((Run(skipped="needs disconnect"), Run()), name="skipped"),
         result_of((Run([see("a")], trouble="broken"), Run()), name="troubled"),
-    ]
-    facts = {"kafka_version": "4.3.1", "reference": "jvm"}
-    write_recording(
-        tmp_path, results, catalogue_version="abc", facts=facts, recorded_at="2026-01-01"
     )
-    return tmp_path
 
 
-def test_runner_returns_what_was_recorded(recording, make_scenario, see):
-    side = RecordedSide("abc", recording)
-    with side.open(()) as runner:
+@pytest.mark.usefixtures("recording")
+def test_runner_returns_what_was_recorded(side, make_scenario, see):
+    with side().open(()) as runner:
         played = runner.run(make_scenario("recorded"), 1)
     assert played.observations == [see("a", base_offset=1), see("b")]
 
 
-def test_the_facts_of_the_recorded_run_are_kept(recording):
-    facts = RecordedSide("abc", recording).facts
-    assert facts["kafka_version"] == "4.3.1"
-    assert facts["recorded_at"] == "2026-01-01"
+@pytest.mark.usefixtures("recording")
+def test_the_facts_of_the_recorded_run_are_kept(side):
+    assert side().facts == {**FACTS, "recorded_at": "2026-01-01"}
 
 
-def test_the_first_repeat_that_was_in_time_is_kept(tmp_path, result_of, see):
+def test_the_first_repeat_that_was_in_time_is_kept(record, side, result_of, see):
     late, in_time = [see(elapsed_ms=9000.0)], [see(elapsed_ms=2.0)]
-    results = [
+    left_out = record(
         result_of((late, late), (in_time, in_time), name="late_once"),
         result_of((late, late), name="late_always"),
-    ]
-    left_out = write_recording(tmp_path, results, catalogue_version="abc", facts={}, recorded_at="")
+    )
     assert left_out == ["late_always"]
-    side = RecordedSide("abc", tmp_path)
-    assert side.observations_of("late_once") == in_time
+    assert side().observations_of("late_once") == in_time
 
 
+@pytest.mark.usefixtures("recording")
 @pytest.mark.parametrize("name", ["skipped", "troubled", "never_heard_of"])
-def test_what_was_not_recorded_is_skipped(recording, make_scenario, name):
-    with RecordedSide("abc", recording).open(()) as runner:
-        assert runner.run(make_scenario(name), 1).skipped == "was not recorded"
+def test_what_was_not_recorded_is_not_played_and_the_remedy_told(side, make_scenario, name):
+    with side().open(()) as runner:
+        reason = runner.run(make_scenario(name), 1).skipped
+    assert reason.startswith("not recorded; broker-sim-compare --reference jvm --record ")
 
 
-def test_a_recording_of_another_catalogue_is_refused(recording):
-    with pytest.raises(ReferenceUnavailableError, match=r"is of catalogue abc, .* are other"):
-        RecordedSide("other", recording)
+@pytest.mark.usefixtures("recording")
+def test_what_was_recorded_at_another_version_is_not_played(side, make_scenario):
+    with side("2").open(()) as runner:
+        played = runner.run(make_scenario("recorded"), 1)
+    assert played.observations == []
+    assert "at another version" in played.skipped
+    assert "--record" in played.skipped
 
 
-def test_a_missing_recording_is_refused_with_the_remedy(tmp_path):
+def test_missing_recording_is_refused_with_the_remedy(side):
     with pytest.raises(ReferenceUnavailableError, match=r"no recording in .*--record"):
-        RecordedSide("abc", tmp_path)
+        side()
 
 
-def test_recordings_that_differ_in_times_only_have_no_drift(
-    recording, tmp_path_factory, result_of, see
-):
-    fresh = tmp_path_factory.mktemp("fresh")
-    slower = [see("a", 99.0, base_offset=1), see("b", 99.0)]
-    results = [result_of((slower, slower), name="recorded")]
-    write_recording(fresh, results, catalogue_version="abc", facts={}, recorded_at="")
-    assert list(drift_between(RecordedSide("abc", recording), RecordedSide("abc", fresh))) == []
+@pytest.fixture
+def three(result_of, see):
+    """Return a function that makes the results of scenarios `a`, `b`, `c` with this base offset."""
+
+    def three(offset):
+        pair = [see(base_offset=offset)], [see()]
+        return [result_of(pair, name=name) for name in "abc"]
+
+    return three
 
 
-def test_every_outcome_that_differs_is_drift(recording, tmp_path_factory, result_of, see):
-    fresh = tmp_path_factory.mktemp("fresh")
-    results = [result_of(([see("a", base_offset=2)], []), name="recorded")]
-    write_recording(fresh, results, catalogue_version="abc", facts={}, recorded_at="")
-    found = list(drift_between(RecordedSide("abc", recording), RecordedSide("abc", fresh)))
-    assert found == [
-        Drift("recorded", "a #1", "base_offset", 1, 2),
-        Drift("recorded", "b #1", "seen", True, False),
-    ]
-    assert str(found[0]) == "recorded, a #1, base_offset: 1 is now 2"
+def test_only_what_was_played_is_replaced(record, side, three):
+    old, new = three(1), three(2)
+    names = [result.scenario for result in old]
+    record(*old, catalogue=names)
+    record(new[1], catalogue=names, version="2", facts={"reference": "new"}, date="2026-02-02")
+    found = side()
+    assert found.versions == {"a": "1", "b": "2", "c": "1"}
+    assert [found.observations_of(name)[0].base_offset for name in "abc"] == [1, 2, 1]
+    assert [list(run["scenarios"]) for run in found.runs] == [["a", "c"], ["b"]]
+    assert found.facts == {"reference": "new", "recorded_at": "2026-02-02"}
+
+
+def test_what_could_not_be_recorded_again_keeps_its_old_recording(record, side, three, result_of):
+    old = three(1)
+    names = [result.scenario for result in old]
+    record(*old, catalogue=names)
+    troubled = result_of((Run(trouble="broken"), Run()), name="a")
+    assert record(troubled, catalogue=names, version="2") == ["a"]
+    assert side().versions == {"a": "1", "b": "1", "c": "1"}
+
+
+def test_scenarios_that_are_no_more_are_dropped(record, side, three, tmp_path):
+    first, *rest = three(1)
+    record(first, *rest)
+    record(*rest)
+    assert side().versions.keys() == {"b", "c"}
+    lines = (tmp_path / "observations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["scenario"] for line in lines] == ["b", "c"]

@@ -55,8 +55,9 @@ OBSERVATION = {
     "elapsed_ms": 1.0,
     "timing": "at_once",
     "due_ms": 0.0,
-    "early_ms": 0.0,
-    "late_ms": 250.0,
+    "earliest_ms": 0.0,
+    "spread_ms": 0.0,
+    "stalled_ms": 0.0,
     "fields": {},
 }
 
@@ -70,7 +71,7 @@ def pytest_collection_modifyitems(items):
 
 def _missing() -> str | None:
     if find_spec("pyspark") is None:
-        return "pyspark is not installed: pip install 'broker-sim[spark]'"
+        return "pyspark is not installed: install openjdk-17-jre-headless and make setup-spark"
     from integration.pipeline.errors import PipelineError
     from integration.pipeline.spark.session import require_java
 

@@ -41,11 +41,24 @@ def pipeline():
     return run
 
 
-def test_without_pyspark_there_is_one_line(monkeypatch, tmp_path):
-    monkeypatch.setattr("integration.pipeline.cli.find_spec", lambda name: None)
-    result = CliRunner().invoke(main, ["ingest", "--input", "x", "--output", str(tmp_path)])
-    assert result.exit_code == 1
-    assert result.output == "Error: pyspark is not installed: pip install 'broker-sim[spark]'\n"
+@pytest.mark.parametrize(
+    ("module", "package", "extra", "arguments"),
+    [
+        ("cli", "pyspark", "spark", ["ingest", "--input", "x", "--output", "y"]),
+        ("demo", "confluent_kafka", "compare", []),
+        ("demo", "pyspark", "spark", []),
+    ],
+)
+def test_without_a_package_there_is_one_line(pipeline, tmp_path, module, package, extra, arguments):
+    program = (
+        f"import sys; sys.modules[{package!r}] = None;"
+        f"from integration.pipeline.{module} import main; main()"
+    )
+    result = pipeline(*arguments, program=("-c", program))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"Error: {package} is not installed: pip install 'broker-sim[{extra}]'\n"
+    )
 
 
 @pytest.mark.spark

@@ -5,12 +5,14 @@ import os
 import pytest
 
 from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.jars import kafka_jars
+from integration.reference.jars import kafka_jars, kafka_tools_jars
 
 FETCHES = """\
 for argument in "$@"; do
+    case $argument in */pom.xml) wanted=$(grep -o 'kafka[-_][a-z0-9.]*</artifactId>' "$argument" | sed -n 2p) ;; esac
     case $argument in -DoutputDirectory=*) touch "${argument#*=}/kafka-clients-9.9.9.jar" ;; esac
 done
+echo "${wanted%%<*}" >> "$0.wanted"
 """
 FAILS = """\
 echo "[INFO] scanning"
@@ -47,6 +49,13 @@ def test_jars_are_fetched_once(maven):
     assert [path.name for path in directory.iterdir()] == ["kafka-clients-9.9.9.jar"]
     program.unlink()
     assert kafka_jars("9.9.9") == directory
+
+
+def test_tools_are_another_artifact_in_a_directory_of_their_own(maven):
+    program = maven(FETCHES)
+    assert kafka_jars("9.9.9") != kafka_tools_jars("9.9.9")
+    wanted = program.with_name("mvn.wanted").read_text().split()
+    assert wanted == ["kafka_2.13", "kafka-tools"]
 
 
 def test_mavens_first_error_is_the_reason_and_nothing_is_kept(maven, cache):

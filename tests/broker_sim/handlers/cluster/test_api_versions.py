@@ -3,9 +3,10 @@ import struct
 import pytest
 
 from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.controller import SUPPORTED_FEATURES
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable
-from broker_sim.handlers.cluster.api_versions import SUPPORTED_FEATURES, handle_api_versions
+from broker_sim.handlers.cluster.api_versions import handle_api_versions
 from broker_sim.network import Connection
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import decode_response

@@ -73,3 +73,20 @@ def test_resource_that_comes_twice_is_refused_twice(broker, alter):
     refused = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     assert alter(Resource(TOPIC, "t", []), Resource(TOPIC, "t", [])) == [refused, refused]
     assert broker.image.topics["t"].configs == {"retention.ms": "100"}
+
+
+def test_configs_of_groups_and_subscriptions_are_replaced(broker, alter):
+    group, subscription = ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS
+    session, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+    ok = [(ErrorCode.NONE, None)]
+    assert alter(Resource(group, "g", [Config(session, "50000")])) == ok
+    assert alter(Resource(group, "g", [Config(heartbeat, "6000")])) == ok
+    assert broker.image.configs_of_resource(group, "g") == {heartbeat: "6000"}
+    assert alter(Resource(subscription, "s", [Config("interval.ms", "200")])) == ok
+    assert alter(Resource(subscription, "s", [])) == ok
+    assert broker.image.configs_of_resource(subscription, "s") == {}
+
+
+def test_loggers_are_an_unknown_type(alter):
+    (outcome,) = alter(Resource(8, "1", [Config("root", "INFO")]))
+    assert outcome == (ErrorCode.INVALID_REQUEST, "Unknown resource type 8")

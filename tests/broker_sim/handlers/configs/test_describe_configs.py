@@ -1,6 +1,6 @@
 import pytest
 
-from broker_sim.config import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigSource, ConfigType
+from broker_sim.config import TOPIC_CONFIGS, ConfigSource, ConfigType, every_broker_config
 from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.configs.describe_configs import handle_describe_configs
@@ -89,7 +89,7 @@ def test_nameless_broker_shows_what_is_set_for_all_brokers(broker, version):
 
 def test_all_public_configs_are_listed_and_internal_ones_are_not(broker):
     topic, of_broker = describe(broker, Resource(TOPIC, "t", None), Resource(BROKER, "1", None))
-    for result, definitions in ((topic, TOPIC_CONFIGS), (of_broker, BROKER_CONFIGS)):
+    for result, definitions in ((topic, TOPIC_CONFIGS), (of_broker, every_broker_config())):
         public = {name for name, definition in definitions.items() if not definition.internal}
         assert configs_of(result).keys() == public
 
@@ -152,9 +152,10 @@ def test_config_that_only_the_file_sets_is_read_only(broker):
         (Resource(TOPIC, "", None), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (Resource(BROKER, "2", None), ErrorCode.INVALID_REQUEST),
         (Resource(BROKER, "one", None), ErrorCode.INVALID_REQUEST),
-        (Resource(8, "1", None), ErrorCode.INVALID_REQUEST),
-        (Resource(16, "m", None), ErrorCode.INVALID_REQUEST),
-        (Resource(32, "g", None), ErrorCode.INVALID_REQUEST),
+        (Resource(8, "", None), ErrorCode.INVALID_REQUEST),
+        (Resource(8, "2", None), ErrorCode.INVALID_REQUEST),
+        (Resource(16, "", None), ErrorCode.INVALID_REQUEST),
+        (Resource(32, "", None), ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_resource_that_cannot_be_described_fails_alone(broker, version, resource, error_code):
@@ -177,3 +178,36 @@ def test_unknown_resource_type_refuses_the_whole_request(broker, unknown_type):
         ("t", ErrorCode.INVALID_REQUEST, []),
         ("x", ErrorCode.INVALID_REQUEST, []),
     ]
+
+
+def test_broker_tells_where_it_listens_and_who_it_is(broker):
+    (result,) = describe(broker, Resource(BROKER, "1", None))
+    configs = configs_of(result)
+    assert len(configs) == 340
+    static = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9001"}
+    static["advertised.listeners"] = static["listeners"]
+    for name in ("listeners", "advertised.listeners"):
+        assert (configs[name].value, configs[name].config_source) == (static[name], 4)
+
+
+def test_password_is_sensitive_and_never_told(make_broker):
+    broker = make_broker({"ssl.key.password": "secret"})
+    (result,) = describe(broker, Resource(BROKER, "1", ["ssl.key.password"]))
+    (config,) = result.configs
+    assert (config.is_sensitive, config.value, config.config_type) == (True, None, 9)
+    assert [(synonym.value, synonym.source) for synonym in config.synonyms] == [(None, 4)]
+
+
+def test_groups_subscriptions_and_loggers_are_described(broker):
+    group, subscription, loggers = describe(
+        broker, Resource(32, "g", None), Resource(16, "m", None), Resource(8, "1", None)
+    )
+    assert len(group.configs) == 17
+    assert configs_of(group)["consumer.session.timeout.ms"].value == "45000"
+    assert [(config.name, config.value) for config in subscription.configs] == [
+        ("interval.ms", "300000"),
+        ("match", ""),
+        ("metrics", ""),
+    ]
+    assert configs_of(loggers)["root"].config_source == 6
+    assert configs_of(loggers)["root"].value in {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}

@@ -1,13 +1,19 @@
+import logging
+
 import pytest
 
 from broker_sim.controller import AlterOp, ConfigResourceType
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.configs.describe_configs import handle_describe_configs
 from broker_sim.handlers.configs.incremental_alter_configs import handle_incremental_alter_configs
-from broker_sim.protocol.messages import IncrementalAlterConfigsRequest
+from broker_sim.protocol.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 Config = IncrementalAlterConfigsRequest.AlterableConfig
 TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
+GROUP, CLIENT_METRICS = ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS
+LOGGERS = 8
+LOGGER = "broker_sim.replica"
 SET, DELETE, APPEND, SUBTRACT = AlterOp
 VERSIONS = range(2)
 
@@ -149,3 +155,223 @@ def test_config_that_comes_twice_is_refused(alter):
 
 def test_empty_request_has_an_empty_response(alter):
     assert alter() == []
+
+
+@pytest.fixture
+def levels():
+    """Let a test change levels of loggers; afterwards they are as before."""
+    loggers = [logging.getLogger(name) for name in (None, LOGGER)]
+    before = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+
+
+def described(broker, kind, name, *keys):
+    """Return value, source and synonyms of configurations as the broker describes them."""
+    wanted = DescribeConfigsRequest.DescribeConfigsResource(kind, name, list(keys))
+    request = DescribeConfigsRequest([wanted], include_synonyms=True)
+    (result,) = broker.ask(handle_describe_configs, request, 4).results
+    return {
+        c.name: (c.value, c.config_source, [(s.name, s.value, s.source) for s in c.synonyms])
+        for c in result.configs
+    }
+
+
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+
+
+def test_configs_of_a_group_are_set_described_and_deleted(broker, alter):
+    changes = [
+        Config(SESSION, SET, " 47000 "),
+        Config("share.isolation.level", SET, "read_committed"),
+    ]
+    assert alter(Resource(GROUP, "g", changes)) == [(ErrorCode.NONE, None)]
+    default = ("group.consumer.session.timeout.ms", "45000", 5)
+    assert described(broker, GROUP, "g", SESSION, HEARTBEAT) == {
+        HEARTBEAT: ("5000", 5, [("group.consumer.heartbeat.interval.ms", "5000", 5)]),
+        SESSION: ("47000", 8, [(SESSION, "47000", 8), default]),
+    }
+    assert described(broker, GROUP, "other", SESSION) == {SESSION: ("45000", 5, [default])}
+    assert alter(Resource(GROUP, "g", [Config(SESSION, DELETE, None)])) == [(ErrorCode.NONE, None)]
+    assert broker.image.configs_of_resource(GROUP, "g") == {
+        "share.isolation.level": "read_committed"
+    }
+
+
+INVALID = (
+    (SESSION, "44999", f"{SESSION} must be greater than or equal to group.consumer.min.session"),
+    (SESSION, "60001", f"{SESSION} must be less than or equal to group.consumer.max.session"),
+    (SESSION, "0", f"Invalid value 0 for configuration {SESSION}: Value must be at least 1"),
+    (SESSION, "", f"Invalid value  for configuration {SESSION}: Not a number of type INT"),
+    ("bogus", "1", "Unknown group config name: bogus"),
+    ("share.auto.offset.reset", "by_duration:-PT1H", "of the format 'by_duration:<PnDTnHnMn.nS>'."),
+    ("share.auto.offset.reset", "by_duration:P", "of the format 'by_duration:<PnDTnHnMn.nS>'."),
+    ("share.isolation.level", "x", "String must be one of: read_committed, read_uncommitted"),
+    (
+        "streams.num.standby.replicas",
+        "3",
+        "less than or equal to group.streams.max.standby.replicas",
+    ),
+    (
+        "share.delivery.count.limit",
+        "11",
+        "less than or equal to group.share.max.delivery.count.limit",
+    ),
+    ("share.delivery.count.limit", "1", "Value must be at least 2"),
+)
+
+
+@pytest.mark.parametrize(("name", "value", "message"), INVALID)
+def test_value_that_a_group_may_not_have_is_refused(broker, alter, name, value, message):
+    ((code, said),) = alter(Resource(GROUP, "g", [Config(name, SET, value)]))
+    assert code == ErrorCode.INVALID_CONFIG
+    assert message in said
+    assert broker.image.configs_of_resource(GROUP, "g") == {}
+
+
+@pytest.mark.parametrize("value", ["earliest", "by_duration:PT1H", "by_duration:p1dt2.5s"])
+def test_share_groups_may_begin_where_kafka_lets_them(alter, value):
+    change = Config("share.auto.offset.reset", SET, value)
+    assert alter(Resource(GROUP, "g", [change])) == [(ErrorCode.NONE, None)]
+
+
+def test_session_of_a_group_is_longer_than_its_heartbeat(make_broker):
+    low = {"group.consumer.min.session.timeout.ms": "5000"}
+    broker = make_broker(low)
+    request = IncrementalAlterConfigsRequest([Resource(GROUP, "g", [Config(SESSION, SET, "5000")])])
+    (response,) = broker.ask(handle_incremental_alter_configs, request, 1).responses
+    assert response.error_message == f"{SESSION} must be greater than {HEARTBEAT}"
+
+
+def test_subscription_is_altered_and_described(broker, alter):
+    changes = [Config("interval.ms", SET, "1000"), Config("metrics", SET, " a , b,a")]
+    assert alter(Resource(CLIENT_METRICS, "s", changes)) == [(ErrorCode.NONE, None)]
+    assert described(broker, CLIENT_METRICS, "s", "interval.ms", "match", "metrics") == {
+        "interval.ms": ("1000", 7, [("interval.ms", "1000", 7)]),
+        "match": ("", 5, []),
+        "metrics": ("a,b", 7, [("metrics", "a,b", 7)]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code", "message"),
+    [
+        (
+            "interval.ms",
+            "99",
+            ErrorCode.INVALID_REQUEST,
+            "must be between 100 and 3600000 (1 hour)",
+        ),
+        ("interval.ms", "3600001", ErrorCode.INVALID_REQUEST, "must be between 100 and 3600000"),
+        ("interval.ms", "x", ErrorCode.INVALID_CONFIG, "Not a number of type INT"),
+        ("bogus", "1", ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: bogus"),
+        ("match", "client_id=", ErrorCode.INVALID_CONFIG, "matching pattern: client_id="),
+        ("match", "client_id=a=b", ErrorCode.INVALID_CONFIG, "matching pattern: client_id=a=b"),
+        ("match", "client_id=a,x=y", ErrorCode.INVALID_CONFIG, "matching pattern: x=y"),
+        ("match", "client_id=(", ErrorCode.INVALID_CONFIG, "matching pattern: client_id=("),
+        ("metrics", "a,,b", ErrorCode.INVALID_CONFIG, "'metrics' values must not be empty."),
+    ],
+)
+def test_value_that_a_subscription_may_not_have_is_refused(alter, name, value, code, message):
+    ((told, said),) = alter(Resource(CLIENT_METRICS, "s", [Config(name, SET, value)]))
+    assert told == code
+    assert message in said
+
+
+@pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
+def test_lists_of_subscriptions_are_not_appended_to(alter, operation):
+    message = f"Can't {operation.name} to key metrics because its type is not LIST."
+    change = Config("metrics", operation, "a")
+    assert alter(Resource(CLIENT_METRICS, "s", [change])) == [(ErrorCode.INVALID_CONFIG, message)]
+
+
+def test_groups_and_subscriptions_need_a_name(alter):
+    assert alter(
+        Resource(GROUP, "", [Config(SESSION, DELETE, None)]), Resource(CLIENT_METRICS, "", [])
+    ) == [
+        (ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."),
+        (ErrorCode.INVALID_REQUEST, "Subscription name can't be empty"),
+    ]
+
+
+def test_reset_of_the_cluster_forgets_configs_of_groups(broker, alter):
+    alter(Resource(GROUP, "g", [Config(SESSION, SET, "47000")]))
+    broker.active.reset()
+    assert broker.image.resource_configs == {}
+
+
+@pytest.mark.usefixtures("levels")
+def test_level_of_a_logger_is_set_described_and_removed(broker, alter):
+    logging.getLogger().setLevel(logging.WARNING)
+    assert alter(Resource(LOGGERS, "1", [Config(LOGGER, SET, "TRACE")])) == [(ErrorCode.NONE, None)]
+    assert described(broker, LOGGERS, "1", LOGGER) == {LOGGER: ("TRACE", 6, [])}
+    assert logging.getLogger(LOGGER).isEnabledFor(5)
+    assert alter(Resource(LOGGERS, "1", [Config("root", SET, "ERROR")])) == [(ErrorCode.NONE, None)]
+    alter(Resource(LOGGERS, "1", [Config(LOGGER, DELETE, None)]))
+    assert described(broker, LOGGERS, "1", LOGGER, "root") == {
+        "root": ("ERROR", 6, []), LOGGER: ("ERROR", 6, []),
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("levels")
+@pytest.mark.parametrize(
+    ("name", "changes", "code", "message"),
+    [
+        (
+            "1",
+            [Config("no.such", SET, "INFO")],
+            ErrorCode.INVALID_CONFIG,
+            "Logger no.such does not",
+        ),
+        ("1", [Config("no.such", DELETE, None)], ErrorCode.INVALID_CONFIG, "Logger no.such does"),
+        (
+            "1",
+            [Config(LOGGER, SET, "debug")],
+            ErrorCode.INVALID_CONFIG,
+            "DEBUG, ERROR, FATAL, INFO,",
+        ),
+        ("1", [Config("root", DELETE, None)], ErrorCode.INVALID_REQUEST, "Removing the log level"),
+        (
+            "1",
+            [Config(LOGGER, APPEND, "INFO")],
+            ErrorCode.INVALID_REQUEST,
+            "APPEND operation is not",
+        ),
+        ("1", [Config(LOGGER, SET, None)], ErrorCode.INVALID_REQUEST, f"supported for : {LOGGER}"),
+        ("1", [Config(LOGGER, 9, "INFO")], ErrorCode.UNKNOWN_SERVER_ERROR, ""),
+        (
+            "2",
+            [Config(LOGGER, SET, "INFO")],
+            ErrorCode.INVALID_REQUEST,
+            "Expected 1, but received 2",
+        ),
+        (
+            "",
+            [Config(LOGGER, SET, "INFO")],
+            ErrorCode.INVALID_REQUEST,
+            "must be an integer, but it",
+        ),
+        (
+            "1",
+            [Config(LOGGER, SET, "INFO"), Config(LOGGER, DELETE, None)],
+            ErrorCode.INVALID_REQUEST,
+            "Error due to duplicate config keys",
+        ),
+    ],
+)
+def test_change_of_loggers_that_kafka_refuses_changes_none(alter, name, changes, code, message):
+    level = logging.getLogger(LOGGER).level
+    changed = [Config("broker_sim.replica", SET, "FATAL")] if changes[0].name == "no.such" else []
+    ((told, said),) = alter(Resource(LOGGERS, name, changed + changes))
+    assert told == code
+    assert message in (said or "")
+    assert logging.getLogger(LOGGER).level == level
+
+
+@pytest.mark.usefixtures("levels")
+def test_levels_are_only_validated_if_that_was_asked(alter):
+    level = logging.getLogger(LOGGER).level
+    change = Resource(LOGGERS, "1", [Config(LOGGER, SET, "TRACE")])
+    assert alter(change, validate_only=True) == [(ErrorCode.NONE, None)]
+    assert logging.getLogger(LOGGER).level == level

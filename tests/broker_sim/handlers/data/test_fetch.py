@@ -8,15 +8,18 @@ from broker_sim.handlers.faults import Fault
 from broker_sim.protocol.messages import FetchRequest
 
 
-def ask(broker, version, **fields):
-    topics = [FetchRequest.FetchTopic(topic="t", partitions=[FetchRequest.FetchPartition(0)])]
-    if version >= 13:
-        topics = []
+def ask(broker, version, *, topic_id=None, **fields):
+    partitions = [FetchRequest.FetchPartition(0, partition_max_bytes=1)]
+    topic = FetchRequest.FetchTopic(topic="t", partitions=partitions)
+    if topic_id is not None:
+        topic.topic_id = topic_id
+    topics = [topic] if version < 13 or topic_id is not None else []
     return broker.ask(handle_fetch, FetchRequest(topics=topics, **fields), version)
 
 
 @pytest.mark.parametrize("version", range(4, 13))
 def test_unknown_isolation_level_fails_every_partition_up_to_version_12(broker, version):
+    broker.create("t", [1])
     response = ask(broker, version, isolation_level=2)
     assert response.error_code == (ErrorCode.UNKNOWN_SERVER_ERROR if version >= 7 else 0)
     (topic,) = response.responses
@@ -25,20 +28,22 @@ def test_unknown_isolation_level_fails_every_partition_up_to_version_12(broker, 
 
 @pytest.mark.parametrize("version", range(13, 19))
 def test_unknown_isolation_level_fails_the_request_from_version_13(broker, version):
-    response = ask(broker, version, isolation_level=2)
+    topic_id = broker.create("t", [1])
+    response = ask(broker, version, topic_id=topic_id, isolation_level=2)
     assert (response.error_code, response.responses) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])
+
+
+def test_isolation_level_does_not_matter_where_nothing_is_read(broker):
+    response = ask(broker, 12, isolation_level=2)
+    (topic,) = response.responses
+    assert response.error_code == ErrorCode.NONE
+    assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize("session_id", [0, 77])
 def test_fetch_session_cannot_be_continued(broker, session_id):
     response = ask(broker, 13, session_id=session_id, session_epoch=5)
     assert response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-
-
-@pytest.mark.parametrize("session_epoch", [-1, 0])
-def test_full_request_is_answered_without_a_session(broker, session_epoch):
-    response = ask(broker, 13, session_epoch=session_epoch)
-    assert (response.error_code, response.session_id) == (ErrorCode.NONE, 0)
 
 
 class Setup:

@@ -191,6 +191,26 @@ def test_transactional_batch_needs_a_transactional_id(setup):
     assert setup.end_offset(LED) == 0
 
 
+@pytest.mark.parametrize("transactional_id", ["invented", ""])
+def test_batch_of_a_transaction_is_refused_without_a_coordinator(setup, transactional_id):
+    batch = build_batch(
+        [b"value"], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    request = produce_request(LED, NO_TOPIC, acks=1, batch=batch)
+    request.transactional_id = transactional_id
+    (response,) = setup.client.send(request, VERSION)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert errors_of(response) == {LED: ErrorCode.NOT_ENOUGH_REPLICAS, NO_TOPIC: unknown}
+    assert setup.end_offset(LED) == 0
+
+
+def test_transactional_batch_without_a_producer_is_appended(setup):
+    request = produce_request(LED, acks=1, batch=build_batch([b"value"], is_transactional=True))
+    request.transactional_id = "invented"
+    (response,) = setup.client.send(request, VERSION)
+    assert errors_of(response) == {LED: ErrorCode.NONE}
+
+
 @pytest.mark.parametrize(("version", "is_hinted"), [(9, False), (10, True), (12, True)])
 def test_other_leader_is_told_with_its_address_from_version_10(setup, version, is_hinted):
     (response,) = setup.send(LED, ELSEWHERE, acks=1, version=version)

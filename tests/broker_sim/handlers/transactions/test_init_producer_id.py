@@ -41,3 +41,50 @@ def test_unregistered_broker_asks_for_a_block_again_after_a_backoff(make_broker)
 @pytest.mark.parametrize("fields", [{"producer_id": 7}, {"producer_epoch": 3}])
 def test_producer_id_without_epoch_and_epoch_without_id_are_invalid(broker, fields):
     assert ask(broker, **fields) == (ErrorCode.INVALID_REQUEST, -1, -1)
+
+
+def test_transactional_id_gets_the_next_epoch(txn):
+    first = txn.init()
+    assert first.error_code == ErrorCode.NONE
+    assert first.producer_epoch == 0
+    for version in range(6):
+        again = txn.init(version=version)
+        assert (again.producer_id, again.producer_epoch) == (first.producer_id, version + 1)
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [
+        (3, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (4, ErrorCode.PRODUCER_FENCED),
+        (5, ErrorCode.PRODUCER_FENCED),
+    ],
+)
+def test_fenced_producer_is_told_as_its_version_knows_it(txn, version, error):
+    first = txn.init()
+    txn.init()
+    fenced = txn.init(
+        version=version, producer_id=first.producer_id, producer_epoch=first.producer_epoch
+    )
+    assert (fenced.error_code, fenced.producer_id, fenced.producer_epoch) == (error, -1, -1)
+
+
+def test_producer_goes_on_in_the_next_epoch(txn):
+    first = txn.init()
+    told = txn.init(producer_id=first.producer_id, producer_epoch=0)
+    assert (told.error_code, told.producer_epoch) == (ErrorCode.NONE, 1)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, 900_001])
+def test_timeout_is_checked(txn, timeout_ms):
+    told = txn.init(timeout_ms=timeout_ms)
+    assert told.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+def test_empty_transactional_id_is_invalid(txn):
+    request = messages.InitProducerIdRequest("", 60_000)
+    assert txn.ask(request, 5).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_other_brokers_are_not_the_coordinator(txn):
+    assert txn.init(broker=txn.another()).error_code == ErrorCode.NOT_COORDINATOR

@@ -19,9 +19,10 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  * <p>{@code apis} prints one line per API: key, name, oldest and newest version, and for each
  * version its request and response header versions. {@code messages} reads cases from standard
  * input (class name in UTF, int16 version, int32 size, bytes) and answers each with two blocks
- * (int32 size, bytes): the re-encoded message and its fields as JSON (of
- * records only the size). A message that Kafka
- * cannot read is answered with size -1 and the reason as the second block.
+ * (int32 size, bytes): the re-encoded message (nothing
+ * where Kafka can only read it) and its fields as JSON (of records only the size). A message that Kafka
+ * cannot read is answered with size -1 and the reason as the second block. Bytes behind the message
+ * are ignored, as the broker does.
  */
 public class MessageOracle {
     public static void main(String[] args) throws Exception {
@@ -76,12 +77,14 @@ public class MessageOracle {
         Class<?> messageClass = Class.forName("org.apache.kafka.common.message." + name);
         ApiMessage message = (ApiMessage) messageClass.getConstructor().newInstance();
         message.read(new ByteBufferAccessor(encoded), version);
-        if (encoded.hasRemaining()) {
-            throw new IllegalStateException(encoded.remaining() + " bytes left over");
-        }
         ObjectSerializationCache cache = new ObjectSerializationCache();
-        ByteBuffer rewritten = ByteBuffer.allocate(message.size(cache, version));
-        message.write(new ByteBufferAccessor(rewritten), cache, version);
+        ByteBuffer rewritten;
+        try {
+            rewritten = ByteBuffer.allocate(message.size(cache, version));
+            message.write(new ByteBufferAccessor(rewritten), cache, version);
+        } catch (RuntimeException unwritable) {
+            rewritten = ByteBuffer.allocate(0); // unknown tagged fields out of order, for instance
+        }
         Method toJson = Class.forName(messageClass.getName() + "JsonConverter")
             .getMethod("write", messageClass, short.class, boolean.class);
         Object json = toJson.invoke(null, message, version, false);

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from integration.observations import Observation
+from integration.observations import Observation, at_once
 
 pytestmark = pytest.mark.spark
 
@@ -24,7 +24,7 @@ def judge(spark):
 def test_the_contract_names_the_fields_of_the_trace():
     from broker_sim.trace import FIELDS
 
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    pytest.importorskip("pyspark", reason="pyspark is not installed: make setup-spark")
     from integration.pipeline.jobs.schema import EVENT_SCHEMA
 
     assert tuple(EVENT_SCHEMA.names) == FIELDS
@@ -33,12 +33,14 @@ def test_the_contract_names_the_fields_of_the_trace():
 def test_contract_has_the_fields_of_the_comparisons_observations(
     require_spark, tmp_path, result_of
 ):
+    from integration.comparison.distribution import Machines
     from integration.pipeline.jobs.schema import OBSERVATION_SCHEMA
     from integration.report.report import Report, write_observations
 
     path = tmp_path / "observations.jsonl"
-    observation = Observation("step")
-    report = Report("r", "abc", "jvm", "", {}, [result_of(([observation], [observation]))], [])
+    observation = Observation("step", timing=at_once())
+    results = [result_of(([observation], [observation]))]
+    report = Report("r", "abc", "jvm", "", {}, results, [], Machines())
     write_observations(report, path)
     for line in path.read_text().splitlines():
         assert set(json.loads(line)) == set(OBSERVATION_SCHEMA.names)

@@ -19,7 +19,8 @@ WINDOW = "200 milliseconds"
 def cluster():
     from broker_sim.cluster.cluster import Cluster
 
-    with Cluster(brokers=1) as running:
+    # A producer that lives asks for its topic, and would make it again when it has been deleted.
+    with Cluster(brokers=1, configs={"auto.create.topics.enable": False}) as running:
         running.create_topic(TOPIC, 2, 1)
         yield running
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: make setup-spark")
 pytestmark = pytest.mark.spark
 
 from integration.pipeline.errors import PipelineError  # noqa: E402 - needs pyspark

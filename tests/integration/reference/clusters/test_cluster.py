@@ -139,7 +139,7 @@ def test_broker_that_ended_comes_back_with_its_data(real_kafka, partition, end):
 
 def test_disconnected_broker_serves_clients_but_not_other_brokers(real_kafka, partition):
     if Fault.DISCONNECT not in real_kafka.faults:
-        pytest.skip(f"a {real_kafka.kind} reference cannot disconnect a broker")
+        pytest.skip(f"a {real_kafka.kind} reference cannot disconnect a broker: start Docker")
     follower = partition.follower()
     everybody = set(real_kafka.broker_ids)
     impatient = partition.producer(IMPATIENT_MS)
@@ -161,7 +161,7 @@ def test_disconnected_broker_serves_clients_but_not_other_brokers(real_kafka, pa
 
 def test_broker_disconnected_from_clients_still_replicates(real_kafka, partition):
     if Fault.DISCONNECT_CLIENTS not in real_kafka.faults:
-        pytest.skip(f"a {real_kafka.kind} reference cannot disconnect clients")
+        pytest.skip(f"a {real_kafka.kind} reference cannot disconnect clients: start Docker")
     follower = partition.follower()
     produce = partition.producer(BELOW_SESSION_MS)
     real_kafka.disconnect_clients(follower)

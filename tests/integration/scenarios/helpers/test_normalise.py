@@ -1,5 +1,5 @@
 from broker_sim.protocol import messages
-from integration.scenarios.helpers.normalise import normalised
+from integration.scenarios.helpers.normalise import as_first_repeat, normalised
 
 ROLES = {7: "first", 8: "second", -1: "none"}
 
@@ -81,3 +81,18 @@ def test_long_bytes_are_shown_by_size_and_digest():
         "responses.0.partitions.0.records"
     ]
     assert records.startswith("300 bytes, sha256 ")
+
+
+def test_fetch_sessions_are_compared_by_presence_only():
+    given = messages.FetchResponse(session_id=4711)
+    assert normalised(given, role)["session_id"] == "given"
+    assert normalised(messages.FetchResponse(session_id=0), role)["session_id"] == "none"
+
+
+def test_topics_of_a_later_repeat_have_the_names_of_the_first():
+    seen = {"topics.0.name": "claim.3.1", "words": ["Topic 'claim.3.2' exists.", 3], "n": None}
+    assert as_first_repeat(seen, "claim", 3) == {
+        "topics.0.name": "claim.1.1",
+        "words": ["Topic 'claim.1.2' exists.", 3],
+        "n": None,
+    }

@@ -1,0 +1,231 @@
+"""Consumer groups: joining, rebalances, idle members, commits, and long polls that must not disturb.
+
+The simulator, kfake and the real Kafka, three brokers each, in turns; what counts is the median of the
+rounds. The initial delay of a group's first rebalance is a setting and is 0 here where it can be set,
+because kfake has none. Members are connected before they join, and their heartbeats are spread over the
+interval.
+"""
+
+import asyncio
+import sys
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from statistics import median, quantiles
+from typing import Any
+
+from client_work import PARTITIONS, leader_of, topic
+from group_load import Connection, Group, coordinator_of
+from options import Options
+from peers import (
+    KAFKA,
+    KFAKE,
+    Peer,
+    PeerMissingError,
+    build_of,
+    kafka,
+    kfake,
+    native_simulator,
+    simulator,
+)
+from report import Report
+
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.records import build_batch
+
+SUITE = "groups"
+MEMBERS = 500
+DYING = 50
+IDLE_MEMBERS = 1_000
+IDLE_BEAT_S = 3.0
+IDLE_S = 6.0
+BEAT_S = 0.5
+COMMITS = 3_000
+COMMITTERS = 8
+LONG_POLLS = 2_000
+PRODUCES = 400
+INITIAL_DELAY = "group.initial.rebalance.delay.ms"
+TIMEOUT_S = 120
+
+JOIN = f"{MEMBERS} members join until stable"
+REBALANCE = f"rebalance after {DYING} of them die"
+IDLE = f"{IDLE_MEMBERS} idle members, one core"
+COMMIT = f"commits by {COMMITTERS} members"
+QUIET = "synchronous produce, p99"
+POLLED = f"the same beside {LONG_POLLS} long polls, p99"
+
+Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
+Add = Callable[..., None]
+
+
+def run(options: Options, report: Report) -> None:
+    """Measure all peers that there are, one after the other, so that only one is running."""
+    samples: Samples = defaultdict(lambda: defaultdict(list))
+    report.say(f"simulator: the {build_of(sys.executable)} build")
+    starters: list[Callable[[], Any]] = [
+        lambda: simulator("--config", f"{INITIAL_DELAY}=0"),
+        lambda: native_simulator("--config", f"{INITIAL_DELAY}=0"),
+        kfake,
+    ]
+    if options.kafka:
+        starters.append(lambda: kafka({INITIAL_DELAY: "0"}))
+    names = []
+    for index in range(options.rounds):
+        for start in starters[:: 1 if index % 2 == 0 else -1]:
+            try:
+                with start() as peer:
+                    names.append(peer.name)
+                    _round(peer, samples)
+            except PeerMissingError as missing:
+                report.say(f"missing: {missing}")
+    for (name, unit, lower), values in samples.items():
+        for peer_name in dict.fromkeys(names):
+            if peer_name in values:
+                figure = median(values[peer_name])
+                report.add(SUITE, name, unit, peer_name, figure, lower=lower)
+    report.print_suite(SUITE)
+    for peer_name in (KFAKE, KAFKA):
+        for name in (JOIN, REBALANCE):
+            report.bar_ratio(SUITE, name, peer_name, name, at_most=1)
+        report.bar_ratio(SUITE, COMMIT, peer_name, COMMIT)
+    report.bar_below(SUITE, IDLE, 5)
+
+
+def _round(peer: Peer, samples: Samples) -> None:
+    def add(name: str, unit: str, value: float, *, lower: bool = True) -> None:
+        samples[name, unit, lower][peer.name].append(value)
+
+    servers = [_address(each) for each in peer.bootstrap_servers.split(",")]
+    with topic(peer, 1) as name, topic(peer, 1) as quiet:
+        leaders = {leader_of(peer, name, number): number for number in range(PARTITIONS)}
+        by_quiet = {leader_of(peer, quiet, number): number for number in range(PARTITIONS)}
+        leader = min(leaders.keys() & by_quiet.keys())
+        for measured in (
+            _joining(peer, servers, add),
+            _idling(peer, servers, add),
+            _committing(peer, servers, name, add),
+            _long_polls(leader, (name, leaders[leader]), (quiet, by_quiet[leader]), add),
+        ):
+            asyncio.run(asyncio.wait_for(measured, TIMEOUT_S))
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
+async def _joining(peer: Peer, servers: Sequence[tuple[str, int]], add: Add) -> None:
+    """Let members join a new group, then let some of them die."""
+    group = Group(_new_group(), MEMBERS)
+    await group.connect(servers, MEMBERS)
+    before_s, start = peer.cpu_s(), time.perf_counter()
+    group.start(BEAT_S)
+    generation = await group.wait_until_stable()
+    add(JOIN, "ms", (time.perf_counter() - start) * 1e3)
+    add(f"{JOIN}: brokers' CPU", "ms", (peer.cpu_s() - before_s) * 1e3)
+    await group.kill(DYING)
+    for member in group.members:
+        member.told_s = 0.0
+    await group.wait_until_stable(beyond=generation)
+    told_s = min(member.told_s for member in group.members if member.told_s)
+    add(REBALANCE, "ms", (time.perf_counter() - told_s) * 1e3)
+    await group.close()
+
+
+async def _idling(peer: Peer, servers: Sequence[tuple[str, int]], add: Add) -> None:
+    """Let members of a stable group send nothing but heartbeats."""
+    group = Group(_new_group(), IDLE_MEMBERS)
+    await group.connect(servers, IDLE_MEMBERS)
+    group.start(IDLE_BEAT_S)
+    await group.wait_until_stable()
+    await asyncio.sleep(IDLE_BEAT_S)
+    before_s, start = peer.cpu_s(), time.perf_counter()
+    await asyncio.sleep(IDLE_S)
+    used = (peer.cpu_s() - before_s) / (time.perf_counter() - start)
+    add(IDLE, "% of a core", used * 100)
+    await group.close()
+
+
+async def _committing(peer: Peer, servers: Sequence[tuple[str, int]], name: str, add: Add) -> None:
+    """Commit offsets, one after the other on each of some connections."""
+    group_id = _new_group()
+    address = await coordinator_of(servers, group_id)
+    connections = [await Connection.open(address) for _ in range(COMMITTERS)]
+
+    async def commit(connection: Connection, partition: int, count: int) -> None:
+        request = messages.OffsetCommitRequest
+        for offset in range(count):
+            parts = [request.OffsetCommitRequestPartition(partition, offset, -1, "")]
+            topics = [request.OffsetCommitRequestTopic(name, partitions=parts)]
+            answer = await connection.request(
+                ApiKey.OFFSET_COMMIT, request(group_id, -1, "", topics=topics)
+            )
+            assert answer.topics[0].partitions[0].error_code == 0, answer
+
+    async def commit_all(count: int) -> None:
+        await asyncio.gather(
+            *(commit(each, index % PARTITIONS, count) for index, each in enumerate(connections))
+        )
+
+    await commit_all(20)
+    before_s, start = peer.cpu_s(), time.perf_counter()
+    await commit_all(COMMITS // COMMITTERS)
+    add(COMMIT, "commits/s", COMMITS / (time.perf_counter() - start), lower=False)
+    add(f"{COMMIT}: brokers' CPU", "us/commit", (peer.cpu_s() - before_s) * 1e6 / COMMITS)
+    for connection in connections:
+        connection.close()
+
+
+async def _long_polls(
+    leader: tuple[str, int], busy: tuple[str, int], quiet: tuple[str, int], add: Add
+) -> None:
+    """Produce one record after the other, without and with many fetches that wait.
+
+    They wait for a partition of the same broker that nobody writes to.
+    """
+    producer = await Connection.open(leader)
+    await _produce(producer, *busy, 50)
+    add(QUIET, "ms", quantiles(await _produce(producer, *busy, PRODUCES), n=100)[98])
+    pollers = [await Connection.open(leader) for _ in range(LONG_POLLS)]
+    request = messages.FetchRequest
+    partition = request.FetchPartition(quiet[1], -1, 0, -1, -1, 1_000_000)
+    parked = [
+        poller.request(
+            ApiKey.FETCH,
+            request(
+                replica_id=-1,
+                max_wait_ms=TIMEOUT_S * 1000,
+                min_bytes=1,
+                max_bytes=1_000_000,
+                session_epoch=-1,
+                topics=[request.FetchTopic(quiet[0], partitions=[partition])],
+            ),
+        )
+        for poller in pollers
+    ]
+    await _produce(producer, *busy, 50)
+    add(POLLED, "ms", quantiles(await _produce(producer, *busy, PRODUCES), n=100)[98])
+    assert not any(each.done() for each in parked), "a fetch that should wait was answered"
+    for connection in (producer, *pollers):
+        connection.close()
+    await asyncio.gather(*parked, return_exceptions=True)
+
+
+async def _produce(connection: Connection, name: str, number: int, count: int) -> list[float]:
+    request = messages.ProduceRequest
+    batch = build_batch([b"x" * 100])
+    latencies_ms = []
+    for _ in range(count):
+        partition = request.PartitionProduceData(number, batch)
+        topics = [request.TopicProduceData(name, partition_data=[partition])]
+        start = time.perf_counter()
+        answer = await connection.request(ApiKey.PRODUCE, request(None, -1, 30_000, topics))
+        latencies_ms.append((time.perf_counter() - start) * 1e3)
+        assert answer.responses[0].partition_responses[0].error_code == 0, answer
+    return latencies_ms
+
+
+def _new_group() -> str:
+    return f"bench-{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,32 @@
+"""`broker-sim simulate` tells which seeds fail, how to repeat them, and a test of the first."""
+
+from click.testing import CliRunner
+
+from broker_sim.cli.simulate import command
+from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.random_run import run
+
+
+def simulate(*arguments):
+    return CliRunner().invoke(command, [*map(str, arguments)])
+
+
+def test_runs_that_pass_are_counted():
+    result = simulate("--runs", 2, "--seed", 3, "--jobs", 1, "--duration", 1_000)
+    assert result.exit_code == 0
+    assert "2 of 2 runs passed" in result.stdout
+    assert "seeds 3 to 4" in result.output
+
+
+def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):
+    def find(*_):
+        raise InvariantViolationError("no-duplicates", "partition 0 has b'x' 2 times")
+
+    monkeypatch.setattr(run, "check_end", find)
+    result = simulate("--runs", 1, "--seed", 8, "--jobs", 1, "--duration", 1_000)
+    assert result.exit_code == 1
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("seed 8:"))
+    assert "no-duplicates: partition 0 has b'x' 2 times, at " in line
+    assert line.endswith("repeat: broker-sim simulate --runs 1 --seed 8 --duration 1000")
+    assert "    run_schedule(\n        Schedule(\n            seed=8," in result.stdout
+    assert "0 of 1 runs passed" in result.stdout

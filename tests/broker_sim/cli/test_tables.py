@@ -1,0 +1,90 @@
+"""The tables of `broker-sim ctl` on a terminal of 80 columns lose nothing."""
+
+import itertools
+
+import pytest
+
+from broker_sim.cli.tables import print_purgatory, print_status
+
+TOPIC = "a-topic-with-a-rather-long-name-that-is-in-use-somewhere.orders.v1"
+HOST = "a-host-with-a-long-name.of.some.company.example.com:9092"
+ERROR = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+WIDTH = 80
+
+
+@pytest.fixture
+def lines(monkeypatch, capsys):
+    """Return a function that returns the lines that a table is printed as."""
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+
+    def printed(show, answer):
+        show(answer)
+        return capsys.readouterr().out.splitlines()
+
+    return printed
+
+
+def column(lines, title):
+    """Return what stands in a column that is aligned to the left, all of its lines in one."""
+    number, header = next(pair for pair in enumerate(lines) if f" {title} " in pair[1])
+    start = header.index(f" {title} ") + 1
+    rows = itertools.takewhile(str.strip, lines[number + 2 :])
+    return "".join(line[start:].partition("  ")[0].strip() for line in rows)
+
+
+def test_status_fits_and_keeps_every_id(lines):
+    replicas = [
+        {"broker": broker, "log_end_offset": 1234567890, "high_watermark": 1234567890}
+        for broker in range(1, 6)
+    ]
+    partition = {
+        "partition": 11, "leader": 3, "leader_epoch": 123, "isr": [1, 2, 3, 4, 5], "replicas": replicas,
+    }  # fmt: skip
+    fault = {
+        "id": 1234, "api": "OFFSET_FOR_LEADER_EPOCH", "broker": 1001, "topic": TOPIC, "partition": 11,
+        "error": ERROR, "lose": None, "delay_ms": 30000, "count": 100, "hits": 7,
+    }  # fmt: skip
+    broker = {
+        "id": 1001, "address": HOST, "state": "running", "fenced": False, "clients_cut_off": True,
+    }  # fmt: skip
+    status = {
+        "memory": {"used_bytes": 0, "limit_bytes": 1},
+        "brokers": [broker],
+        "topics": [{"name": TOPIC, "partitions": [partition]}],
+        "faults": [fault],
+        "links": [{"from": 1001, "to": -1, "drop": True, "delay_ms": 3}],
+    }
+    shown = lines(print_status, status)
+    assert max(map(len, shown)) <= WIDTH
+    assert column(shown, "address") == HOST
+    assert column(shown, "topic") == f"{TOPIC}-11"
+    assert column(shown, "where").replace(" ", "") == f"broker1001,{TOPIC}-11"
+    assert column(shown, "effect").replace(" ", "") == f"{ERROR},delay30000ms"
+    assert column(shown, "HW") == "1234567890"
+
+
+def test_purgatory_fits_and_keeps_every_key(lines):
+    parked = {
+        "operation": "DelayedDeleteRecords", "operation_id": 123456789, "keys": [f"{TOPIC}-11"],
+        "age_ms": 123456, "time_left_ms": 123456, "wheel_level": 3, "wheel_bucket": 12,
+    }  # fmt: skip
+    one = {"name": "DeleteRecords", "watched": 1, "num_delayed": 1, "parked": [parked]}
+    shown = lines(print_purgatory, {"brokers": [{"id": 1001, "purgatories": [one]}]})
+    assert max(map(len, shown)) <= WIDTH
+    assert column(shown, "keys") == f"{TOPIC}-11"
+    assert column(shown, "operation").replace(" ", "") == "DelayedDeleteRecords123456789"
+
+
+@pytest.mark.parametrize(
+    ("used_bytes", "limit_bytes", "text"),
+    [
+        (0, 1 << 62, "0 bytes of at most 4194304 TB"),
+        (1023, 1024, "1023 bytes of at most 1 KB"),
+        (1536, 512 << 20, "1.5 KB of at most 512 MB"),
+        (11 << 20, 2 << 30, "11 MB of at most 2 GB"),
+    ],
+)
+def test_status_tells_memory_and_its_limit(lines, used_bytes, limit_bytes, text):
+    memory = {"used_bytes": used_bytes, "limit_bytes": limit_bytes}
+    status = {"memory": memory, "brokers": [], "topics": [], "faults": [], "links": []}
+    assert lines(print_status, status)[0] == f"memory: {text}"

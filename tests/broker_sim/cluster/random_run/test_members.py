@@ -1,0 +1,197 @@
+"""Groups in random runs: what must hold holds, and defects of the coordinator are found."""
+
+import pytest
+
+import broker_sim
+from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
+from broker_sim.cluster.random_run.group_history import GroupHistory
+from broker_sim.cluster.random_run.shrink import failed_invariant
+from broker_sim.errors import ErrorCode
+from broker_sim.group.classic.classic_group import ClassicGroup
+from broker_sim.group.classic.rebalance import Rebalance
+from broker_sim.group.coordinator import GroupCoordinator
+from broker_sim.group.shard import GroupShard
+
+
+def group_of(members, *actions, duration_ms=6_000, partitions=3, seed=1):
+    """Return a run of a group alone."""
+    return Schedule(
+        seed,
+        partitions=partitions,
+        producers=(),
+        consumers=0,
+        group_members=members,
+        duration_ms=duration_ms,
+        actions=tuple(sorted(actions)),
+    )
+
+
+def moves(*brokers, every_ms=700):
+    """Return actions that give the group one coordinator after the other."""
+    return [
+        Action(1_000 + every_ms * index, "move_group", (broker,))
+        for index, broker in enumerate(brokers)
+    ]
+
+
+def kills(*brokers, every_ms=2_500):
+    """Return actions that kill one broker after the other."""
+    return [
+        Action(1_000 + every_ms * index, "kill", (broker,), 1_500)
+        for index, broker in enumerate(brokers)
+    ]
+
+
+CALM = group_of(4)
+MOVED = [group_of(4, *moves(1, 2, 3, 1, 2, 3), seed=seed) for seed in range(6)]
+KILLED = [group_of(4, *kills(1, 2, 3), duration_ms=9_000, seed=seed) for seed in range(4)]
+
+
+def test_group_goes_through_generations_and_commits():
+    summary = run_schedule(CALM)
+    assert summary.generations > 2
+    assert summary.commits > 10
+
+
+@pytest.mark.parametrize("schedule", [*MOVED[:2], *KILLED[:2]])
+def test_group_survives_its_coordinators(schedule):
+    summary = run_schedule(schedule)
+    assert summary.actions > 0
+    assert summary.commits > 5
+
+
+def test_same_seed_gives_the_same_trace_with_a_group():
+    first, second = (run_schedule(MOVED[0]) for _ in range(2))
+    assert first.digest == second.digest
+
+
+def test_some_drawn_schedules_have_groups():
+    drawn = [draw_schedule(seed) for seed in range(20)]
+    assert {bool(schedule.group_members) for schedule in drawn} == {True, False}
+    assert any(action.kind == "move_group" for each in drawn for action in each.actions)
+
+
+def test_partition_of_two_members_in_one_generation_is_told():
+    history = GroupHistory()
+    history.add_owner(1, "one", [0, 1])
+    history.add_owner(2, "two", [0, 1])
+    history.add_owner(2, "two", [0])
+    with pytest.raises(InvariantViolationError, match="given to two and to one in generation 2"):
+        history.add_owner(2, "one", [1])
+
+
+def test_offset_that_went_back_is_told_to_the_newest_owner():
+    history = GroupHistory()
+    history.add_owner(2, "one", [0])
+    history.add_commit(0, 7)
+    history.check_committed(1, 0, 3)  # it does not know that it is no member any more
+    history.check_committed(2, 0, 7)
+    with pytest.raises(InvariantViolationError, match="offset 7 of partition 0 was committed"):
+        history.check_committed(2, 0, 6)
+
+
+def log_is_not_loaded(monkeypatch):
+    """A new coordinator begins with nothing."""
+    original = GroupCoordinator._new_shard
+
+    def new_shard(self, *arguments):
+        shard = original(self, *arguments)
+        monkeypatch.setattr(
+            shard, "replay", lambda record, offset, producer_id=-1: None, raising=True
+        )
+        return shard
+
+    monkeypatch.setattr(GroupCoordinator, "_new_shard", new_shard)
+
+
+def generations_are_not_written(monkeypatch):
+    """Members get their assignments, of which the log hears nothing."""
+    original = GroupShard.write
+
+    def write(self, records, on_done, *, replay=True):
+        original(self, [] if not replay else records, on_done, replay=replay)
+
+    monkeypatch.setattr(GroupShard, "write", write)
+
+
+def writes_are_answered_before_the_replicas_have_them(monkeypatch):
+    """Commits and assignments count as soon as the leader has them."""
+    original = GroupShard.write
+
+    def write(self, records, on_done, *, replay=True):
+        original(self, records, lambda error_code: None, replay=replay)
+        on_done(ErrorCode.NONE)
+
+    monkeypatch.setattr(GroupShard, "write", write)
+
+
+def members_of_old_generations_may_commit(monkeypatch):
+    """Nobody asks who commits."""
+    monkeypatch.setattr(ClassicGroup, "validate_offset_commit", lambda *_: None)
+
+
+def assignments_are_swapped(monkeypatch):
+    """Who asks for the assignment again gets somebody else's."""
+    original = Rebalance.sync_received
+
+    def sync_received(self, group, member_id):
+        assignments = [member.assignment for member in group.members.values()]
+        if group.state_name == "Stable":
+            group.members[member_id].assignment = max(assignments, key=len)
+        original(self, group, member_id)
+
+    monkeypatch.setattr(Rebalance, "sync_received", sync_received)
+
+
+def followers_are_not_told_of_a_generation(monkeypatch):
+    """Only the leader's join is answered."""
+    original = ClassicGroup.answer_join
+
+    def answer_join(self, member, response):
+        if response.error_code or response.members:
+            original(self, member, response)
+        else:
+            self._park_join(member, None)
+
+    monkeypatch.setattr(ClassicGroup, "answer_join", answer_join)
+
+
+CUT_OFF = [
+    group_of(
+        4,
+        *moves(1),
+        *[Action(at, "isolate", (1,), 1_800) for at in (1_500, 4_500)],
+        seed=seed,
+        duration_ms=8_000,
+    )
+    for seed in range(8)
+]
+
+FOUND_BY = [
+    (log_is_not_loaded, MOVED, {"one-owner-per-generation", "committed-offsets-stay"}),
+    (generations_are_not_written, MOVED, {"one-owner-per-generation"}),
+    (
+        writes_are_answered_before_the_replicas_have_them,
+        CUT_OFF,
+        {"one-owner-per-generation", "committed-offsets-stay"},
+    ),
+    (members_of_old_generations_may_commit, [*KILLED, *MOVED], {"committed-offsets-stay"}),
+    (assignments_are_swapped, MOVED, {"one-owner-per-generation"}),
+    (followers_are_not_told_of_a_generation, [CALM], {"requests-are-answered"}),
+]
+
+
+@pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced")
+@pytest.mark.parametrize(
+    ("mutant", "schedules", "invariants"), FOUND_BY, ids=lambda each: getattr(each, "__name__", "")
+)
+def test_defect_is_found_by_its_invariant(mutant, schedules, invariants, monkeypatch):
+    mutant(monkeypatch)
+    found = next(filter(None, map(failed_invariant, schedules)), None)
+    assert found in invariants
+
+
+def test_sound_coordinator_passes_where_the_mutants_are_found():
+    for schedule in (CALM, MOVED[2], CUT_OFF[0], CUT_OFF[1]):
+        assert failed_invariant(schedule) is None

@@ -1,0 +1,80 @@
+"""What a cluster is made with is checked at once; each refusal is one line."""
+
+import pytest
+
+from broker_sim import AsyncCluster, Cluster, Fault, UnknownBrokerError, VirtualCluster
+
+CASES = [
+    ({"topcis": []}, TypeError, "there is no argument 'topcis'; there are brokers, topics"),
+    ({"brokers": "3"}, ValueError, "brokers must be a number"),
+    ({"brokers": 0}, ValueError, "at least one broker"),
+    ({"topics": "orders"}, TypeError, "must be a list"),
+    ({"topics": ["orders:x"]}, ValueError, "NAME:PARTITIONS:RF"),
+    ({"topics": [7]}, ValueError, "NAME:PARTITIONS:RF"),
+    ({"topics": [":1"]}, ValueError, "NAME:PARTITIONS:RF"),
+    ({"configs": ["x"]}, ValueError, "configs must be a mapping"),
+    ({"configs": {"num.partitions": None}}, ValueError, "num.partitions"),
+    ({"broker_configs": {4: {}}}, UnknownBrokerError, "no broker 4; there are 1, 2, 3"),
+    ({"broker_configs": {"1": {}}}, UnknownBrokerError, "no broker '1'"),
+    ({"broker_configs": {1: "x"}}, ValueError, r"broker_configs\[1\] must be a mapping"),
+    ({"trace": 3}, ValueError, "trace must be the path"),
+]
+REAL_CASES = [
+    ({"ports": [99999, 0, 0]}, ValueError, "from 0 .* to 65535, not 99999"),
+    ({"ports": [True, 0, 0]}, ValueError, "not True"),
+    ({"ports": [9092, 9092, 0]}, ValueError, "9092 is given twice"),
+    ({"ports": [1]}, ValueError, "3 brokers need 3 ports"),
+    ({"ports": "123"}, ValueError, "ports must be a list"),
+    ({"host": 5}, ValueError, "host must be"),
+    ({"host": "0.0.0.0"}, ValueError, "set the advertised host"),
+    ({"host": "[::]"}, ValueError, "set the advertised host"),
+    ({"control": "8080"}, ValueError, "control must be"),
+    ({"control": 65536}, ValueError, "control must be"),
+    ({"control_token": "secret"}, ValueError, "give control=True or a port"),
+    ({"control": True, "control_token": " "}, ValueError, "must be a text that is not empty"),
+    ({"control": True, "control_token": 7}, ValueError, "must be a text that is not empty, not 7"),
+]
+
+
+@pytest.mark.parametrize("face", [Cluster, AsyncCluster, VirtualCluster])
+@pytest.mark.parametrize(("arguments", "error", "reason"), CASES)
+def test_wrong_argument_is_refused_when_the_cluster_is_made(face, arguments, error, reason):
+    with pytest.raises(error, match=reason) as refusal:
+        face(**arguments)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("face", [Cluster, AsyncCluster])
+@pytest.mark.parametrize(("arguments", "error", "reason"), REAL_CASES)
+def test_wrong_address_is_refused_when_the_cluster_is_made(face, arguments, error, reason):
+    with pytest.raises(error, match=reason) as refusal:
+        face(**arguments)
+    assert "\n" not in str(refusal.value)
+
+
+def test_values_may_be_numbers_and_booleans():
+    configs = {
+        "num.partitions": 2,
+        "auto.create.topics.enable": False,
+        "log.cleaner.min.cleanable.ratio": 0.7,
+    }
+    with VirtualCluster(1, configs=configs, broker_configs={1: {"broker.rack": "a"}}) as cluster:
+        config = cluster.nodes.node(1).config
+        assert (config.num_partitions, config.auto_create_topics_enable) == (2, False)
+        assert config.broker_rack == "a"
+
+
+def test_unknown_field_of_a_fault_is_refused_with_those_that_there_are():
+    with pytest.raises(
+        TypeError, match="no argument 'eror'; there are api, broker, topic"
+    ) as refusal:
+        Fault(api="Produce", eror="X")
+    assert "\n" not in str(refusal.value)
+
+
+def test_names_of_errors_are_taken_in_any_case():
+    assert (
+        Fault(api="produce", error="not_leader_Or_follower").error.name == "NOT_LEADER_OR_FOLLOWER"
+    )
+    with pytest.raises(ValueError, match="there is no error 'none'"):
+        Fault(api="Produce", error="none")

@@ -1,0 +1,45 @@
+import pytest
+
+from broker_sim.fetch_session import CachedPartition, FetchSession, next_epoch
+from broker_sim.replica import FetchPartition
+
+
+def fetch(offset=0):
+    return FetchPartition(fetch_offset=offset, max_bytes=1)
+
+
+def session_of(*numbers):
+    partitions = [CachedPartition(("t", number), "t", fetch()) for number in numbers]
+    return FetchSession(7, partitions, privileged=False, uses_topic_ids=False, now_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "following"), [(0, 1), (1, 2), (2147483647, 1), (-1, -1), (-5, -1)]
+)
+def test_epochs_count_up_and_begin_again_at_one(epoch, following):
+    assert next_epoch(epoch) == following
+
+
+def test_new_session_expects_the_request_after_the_one_that_made_it():
+    assert session_of(0).epoch == 1
+
+
+def test_partition_that_had_records_goes_to_the_end():
+    session = session_of(0, 1, 2)
+    session.move_to_end(("t", 0))
+    assert [partition.key[1] for partition in session] == [1, 2, 0]
+
+
+def test_change_keeps_the_place_and_replaces_what_is_asked():
+    session = session_of(0, 1)
+    assert session.change(("t", 0), fetch(9))
+    assert not session.change(("t", 5), fetch(9))
+    assert [(p.key[1], p.fetch.fetch_offset) for p in session] == [(0, 9), (1, 0)]
+
+
+def test_forgotten_partition_is_gone_and_an_unknown_one_does_not_matter():
+    session = session_of(0, 1)
+    for number in (0, 9):
+        session.forget(("t", number))
+    assert [partition.key[1] for partition in session] == [1]
+    assert len(session) == 1

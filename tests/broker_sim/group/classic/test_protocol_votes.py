@@ -1,0 +1,43 @@
+"""Members vote for a protocol."""
+
+import pytest
+
+from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
+from broker_sim.group.classic.protocol_votes import choose_protocol
+
+
+def member(*names):
+    return ClassicMember(
+        "member",
+        group_instance_id=None,
+        client_id="client",
+        client_host="/127.0.0.1",
+        rebalance_timeout_ms=1,
+        session_timeout_ms=1,
+        protocols=[MemberProtocol(name, b"") for name in names],
+    )
+
+
+def test_most_votes_win():
+    members = [member("a", "b"), member("b", "a"), member("b", "a")]
+    assert choose_protocol(members, {"a", "b"}) == "b"
+
+
+def test_what_is_no_candidate_gets_no_vote():
+    assert choose_protocol([member("a", "b"), member("a", "b")], {"b"}) == "b"
+
+
+@pytest.mark.parametrize(
+    ("names", "winner"),  # seen on Kafka 4.3.1
+    [
+        (("range", "roundrobin"), "range"),
+        (("sticky", "cooperative-sticky"), "sticky"),
+        (("range", "cooperative-sticky"), "range"),
+        (("roundrobin", "sticky"), "sticky"),
+        (("a", "b"), "a"),
+    ],
+)
+def test_equal_votes_are_decided_as_in_kafka(names, winner):
+    for first in (names, names[::-1]):
+        members = [member(*first), member(*first[::-1])]
+        assert choose_protocol(members, set(names)) == winner

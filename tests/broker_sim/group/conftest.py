@@ -1,0 +1,438 @@
+"""The groups of one shard alone, in virtual time; the test plays clients, log and replicas."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from broker_sim.config import BrokerConfig
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.classic.classic_groups import ClassicGroups
+from broker_sim.group.consumer.consumer_groups import ConsumerGroups
+from broker_sim.group.consumer.settings import GROUP_RESOURCE
+from broker_sim.group.environment import GroupEnvironment
+from broker_sim.group.group_client import GroupClient
+from broker_sim.group.migration import Migration
+from broker_sim.group.records import decode_batch
+from broker_sim.group.shard import GroupShard
+from broker_sim.metadata import (
+    MetadataDelta,
+    MetadataImage,
+    PartitionState,
+    TopicState,
+    changes_between,
+)
+from broker_sim.protocol import messages
+from broker_sim.protocol.codec import encode
+from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
+
+GROUP = "group"
+WALL_START_MS = 1_000_000
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+INITIAL_DELAY_MS = 3_000
+HOST = "localhost/127.0.0.1"
+
+
+class Log:
+    """A `CoordinatorStorage` that commits at once, unless `is_held`; `fails_with` refuses appends."""
+
+    def __init__(self):
+        self.records = []
+        self.is_held = False
+        self.fails_with = None
+        self._waiting = []
+
+    def append(self, partition, batch, timeout_ms, on_appended, on_done, verification_guard=None):
+        if self.fails_with is not None:
+            on_done(self.fails_with)
+            return
+        self.records += [record for _, record in decode_batch(batch)]
+        on_appended(len(self.records) - 1)
+        self._wait(on_done)
+
+    def await_committed(self, partition, end_offset, timeout_ms, on_done):
+        self._wait(on_done)
+
+    def _wait(self, on_done):
+        if self.is_held:
+            self._waiting.append(on_done)
+        else:
+            on_done(ErrorCode.NONE)
+
+    def release(self, error_code=ErrorCode.NONE):
+        """Let all that waits be committed, or fail."""
+        self.is_held = False
+        waiting, self._waiting = self._waiting, []
+        for on_done in waiting:
+            on_done(error_code)
+
+    def high_watermark(self, partition):
+        return len(self.records)
+
+
+def topic_id(number):
+    """Return the id of the topic of that number; ids are far apart, as Kafka's are."""
+    return random.Random(number).randbytes(16)
+
+
+class ClassicMember:
+    """A member of the classic protocol; `joined` and `synced` are the last answers, None while parked."""
+
+    def __init__(self, bench, *, protocols=(("range", b"me"),), client_id="client", **options):
+        self.bench = bench
+        self.member_id = ""
+        self.client_id = client_id
+        self.generation = -1
+        self.joined = self.synced = None
+        self.answers = 0
+        self.options = {
+            "session_timeout_ms": SESSION_MS,
+            "rebalance_timeout_ms": REBALANCE_MS,
+            "protocol_type": "consumer",
+            **options,
+        }
+        self.protocols = protocols
+
+    def join(self, version=9, **changes):
+        """Join once; `joined` is set when the answer is there."""
+        protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol
+        request = messages.JoinGroupRequest(
+            group_id=GROUP,
+            member_id=self.member_id,
+            protocols=[protocol(*each) for each in self.protocols],
+            **{**self.options, **changes},
+        )
+        self.joined = None
+
+        def answer(response):
+            self.answers += 1
+            self.joined = response
+            if response.error_code == ErrorCode.MEMBER_ID_REQUIRED or not response.error_code:
+                self.member_id = response.member_id
+            if not response.error_code:
+                self.generation = response.generation_id
+
+        client = GroupClient(self.client_id, "/127.0.0.1", version)
+        self.bench.classic.join(request, client, answer)
+        return self
+
+    def enter(self, **changes):
+        """Join as clients do: once without an id, then with the one that was given."""
+        self.join(**changes)
+        if self.joined is not None and self.joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.join(**changes)
+        return self
+
+    def sync(self, assignments=None, **changes):
+        """Sync; raises ApiError. `synced` is set when the answer is there."""
+        assignment = messages.SyncGroupRequest.SyncGroupRequestAssignment
+        request = messages.SyncGroupRequest(
+            group_id=GROUP,
+            member_id=self.member_id,
+            group_instance_id=self.options.get("group_instance_id"),
+            generation_id=self.generation,
+            assignments=[assignment(*each) for each in (assignments or {}).items()],
+        )
+        for name, value in changes.items():
+            setattr(request, name, value)
+        self.synced = None
+        self.bench.classic.sync(request, lambda response: setattr(self, "synced", response))
+        return self
+
+    def beat(self, **changes):
+        """Send a heartbeat and return its error."""
+        request = messages.HeartbeatRequest(
+            GROUP, self.generation, self.member_id, self.options.get("group_instance_id")
+        )
+        for name, value in changes.items():
+            setattr(request, name, value)
+        try:
+            return self.bench.classic.heartbeat(request)
+        except ApiError as error:
+            return error.error_code
+
+    def leave(self):
+        """Leave and return the member's error."""
+        return self.bench.leave((self.member_id, self.options.get("group_instance_id")))[0]
+
+    @property
+    def is_leader(self):
+        return self.joined.leader == self.member_id
+
+    @property
+    def error(self):
+        """The error of the last answer to a join."""
+        return None if self.joined is None else ErrorCode(self.joined.error_code)
+
+
+class ConsumerMember:
+    """A member of the new protocol that keeps what it is told, and owns what it is given unless told otherwise."""
+
+    def __init__(self, bench, member_id, topics, options):
+        self.bench = bench
+        self.member_id = member_id
+        self.epoch = 0
+        self.owned = {}
+        self.answer = None
+        self.is_new = True
+        self.options = {
+            "group_id": GROUP,
+            "rebalance_timeout_ms": 60_000,
+            "subscribed_topic_names": list(topics) if topics else None,
+            **options,
+        }
+
+    def join(self, **changes):
+        """Join, or join again; returns the error."""
+        self.epoch, self.owned = 0, {}
+        return self._send(**{"topic_partitions": [], **self.options, **changes})
+
+    def beat(self, *, owned="kept", **changes):
+        """Send a heartbeat that says what it owns; returns the error."""
+        if owned != "kept":
+            self.owned = owned
+        partitions = messages.ConsumerGroupHeartbeatRequest.TopicPartitions
+        told = [partitions(topic, sorted(numbers)) for topic, numbers in self.owned.items()]
+        instance_id = self.options.get("instance_id")
+        return self._send(
+            **{
+                "group_id": self.options["group_id"],
+                "instance_id": instance_id,
+                "topic_partitions": told,
+                **changes,
+            }
+        )
+
+    def leave(self, epoch=-1):
+        """Leave with that epoch; returns the error."""
+        self.epoch = epoch
+        return self._send(
+            group_id=self.options["group_id"], instance_id=self.options.get("instance_id")
+        )
+
+    def _send(self, **fields):
+        version = fields.pop("version", 1)
+        request = messages.ConsumerGroupHeartbeatRequest(
+            **{"member_id": self.member_id, "member_epoch": self.epoch, **fields}
+        )
+        self.answers = self.bench.send(request, version)
+        if not self.answers:
+            return None
+        (self.answer,) = self.answers
+        if not self.answer.error_code:
+            self.member_id = self.answer.member_id
+            self.epoch = self.answer.member_epoch
+            assignment = self.answer.assignment
+            if assignment is not None:
+                self.owned = {
+                    topic.topic_id: sorted(topic.partitions)
+                    for topic in assignment.topic_partitions
+                }
+        return ErrorCode(self.answer.error_code)
+
+    @property
+    def partitions(self):
+        """All partitions that it owns, by topic name."""
+        names = self.bench.image.topic_names
+        return {names[topic]: numbers for topic, numbers in self.owned.items()}
+
+
+class Bench:
+    """One shard with its purgatories and topics; says what the tests do in words."""
+
+    def __init__(self, **configs):
+        self.clock = VirtualClock(wall_start_ms=WALL_START_MS)
+        self.log = Log()
+        self.image = MetadataImage(version=1, cluster_id="cluster")
+        self._later = []
+        self.rebalance, self.heartbeat = (
+            DelayedOperationPurgatory(
+                name, SystemTimer(name, self.clock, InlineExecutor()), reaper_enabled=False
+            )
+            for name in ("Rebalance", "Heartbeat")
+        )
+        self.environment = GroupEnvironment(
+            broker_id=1,
+            config=BrokerConfig.from_mapping(
+                {name.replace("_", "."): str(value) for name, value in configs.items()}
+            ),
+            clock=self.clock,
+            random=random.Random(7),
+            call_later=lambda _delay_ms, run, *arguments: self._later.append((run, arguments)),
+            image=lambda: self.image,
+            storage=self.log,
+            verify_transaction=None,
+            rebalance=self.rebalance,
+            heartbeat=self.heartbeat,
+        )
+        self.shard = self.new_shard()
+
+    def new_shard(self):
+        shard = GroupShard(0, 0, self.environment)
+        shard.classic = ClassicGroups(shard)
+        shard.consumer = ConsumerGroups(shard)
+        shard.migration = Migration(shard)
+        return shard
+
+    def fail_over(self):
+        """Let the shard's records be loaded by another coordinator."""
+        self.shard.on_unloaded()
+        self._later.clear()
+        self.shard = self.new_shard()
+        for offset, record in enumerate(self.log.records):
+            self.shard.replay(record, offset)
+        self.shard.on_loaded()
+
+    @property
+    def classic(self):
+        return self.shard.classic
+
+    @property
+    def consumers(self):
+        return self.shard.consumer
+
+    @property
+    def group(self):
+        return self.shard.groups[GROUP]
+
+    # -- topics ---------------------------------------------------------------------------------
+
+    def set_topic(self, name, partitions, id_number=None):
+        """Create a topic, or give it another number of partitions; returns its id."""
+        old = self.image.topics.get(name)
+        ident = topic_id(name if id_number is None else id_number)
+        if old is not None:
+            ident = old.topic_id
+        state = PartitionState((1,), (1,), 1, 0, 0)
+        delta = MetadataDelta(self.image)
+        known = () if old is None else old.partitions
+        delta.set_topic(TopicState(name, ident, (*known, *[state] * (partitions - len(known)))))
+        self._apply(delta)
+        return ident
+
+    def delete_topic(self, name):
+        delta = MetadataDelta(self.image)
+        delta.remove_topic(name)
+        self._apply(delta)
+
+    def configure_group(self, group_id, **configs):
+        self.image = replace(
+            self.image,
+            resource_configs={
+                (GROUP_RESOURCE, group_id): {
+                    name.replace("_", "."): str(value) for name, value in configs.items()
+                }
+            },
+        )
+
+    def _apply(self, delta):
+        before, self.image = self.image, delta.apply()
+        self.shard.consumer.on_image(changes_between(before, self.image), self.image)
+
+    # -- members --------------------------------------------------------------------------------
+
+    def send(self, request, version=1, client_id="client"):
+        """Send a heartbeat; returns the list that gets the answer."""
+        answers = []
+        try:
+            self.consumers.heartbeat(request, GroupClient(client_id, HOST, version), answers.append)
+        except ApiError as error:
+            answers.append(
+                messages.ConsumerGroupHeartbeatResponse(
+                    error_code=error.error_code, error_message=error.error_message
+                )
+            )
+        return answers
+
+    def consumer(self, member_id, *topics, **options):
+        """Return a new member of the new protocol, which has not joined yet."""
+        return ConsumerMember(self, member_id, topics, options)
+
+    def describe(self, group_id=GROUP):
+        return self.consumers.describe(group_id)
+
+    @staticmethod
+    def metadata(*topics, version=3, owned=None):
+        """Return what a consumer of the classic protocol says: its topics, and what it owns."""
+        subscription = messages.ConsumerProtocolSubscription
+        told = [subscription.TopicPartition(*each) for each in (owned or {}).items()]
+        message = subscription(list(topics), None, told, -1, None)
+        return version.to_bytes(2, "big") + b"".join(encode(message, version))
+
+    # -- members of the classic protocol --------------------------------------------------------
+
+    @property
+    def state(self):
+        return self.group.state_name
+
+    def member(self, **options):
+        return ClassicMember(self, **options)
+
+    def leave(self, *identities):
+        """Let members leave, each by member id and group instance id; return their errors."""
+        identity = messages.LeaveGroupRequest.MemberIdentity
+        told = []
+        self.classic.leave(
+            GROUP, [identity(*each) for each in identities], lambda *result: told.append(result)
+        )
+        ((left, error_code),) = told
+        assert not error_code
+        return [ErrorCode(each.error_code) for each in left]
+
+    def stable(self, count=1, **options):
+        """Return the members of a new group that is stable; the first is the leader."""
+        members = [self.member(**options).enter() for _ in range(count)]
+        self.advance(INITIAL_DELAY_MS * 2)
+        return self.assign(members)
+
+    def stable_static(self, *instance_ids, **options):
+        """Return static members of a new group that is stable; the first is the leader."""
+        members = [
+            self.member(group_instance_id=instance_id, **options).join()
+            for instance_id in instance_ids
+        ]
+        self.advance(INITIAL_DELAY_MS * 2)
+        return self.assign(members)
+
+    def assign(self, members):
+        """Sync all members, the leader last; return them, the leader first."""
+        members = sorted(members, key=lambda member: not member.is_leader)
+        for member in reversed(members):
+            member.sync({each.member_id: each.member_id.encode() for each in members})
+        assert self.state == "Stable"
+        return members
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def run_later(self):
+        """Run what was to run as the loop's next step."""
+        while self._later:
+            run, arguments = self._later.pop(0)
+            run(*arguments)
+
+    def advance(self, by_ms):
+        """Let time pass; what is due on the way happens at its time."""
+        end_ms = self.clock.now_ms() + by_ms
+        while True:
+            due = [
+                due_ms
+                for purgatory in (self.rebalance, self.heartbeat)
+                if (due_ms := purgatory.timer.next_expiration_ms()) is not None
+            ]
+            if not due or min(due) > end_ms:
+                break
+            self.clock.advance_to(max(min(due), self.clock.now_ms()))
+            for purgatory in (self.rebalance, self.heartbeat):
+                purgatory.advance_clock(0)
+        self.clock.advance_to(end_ms)
+
+
+@pytest.fixture
+def make_bench():
+    return Bench
+
+
+@pytest.fixture
+def bench():
+    return Bench()

@@ -1,0 +1,452 @@
+"""Members join, reconcile, leave and are fenced; what Kafka does was seen on a broker of 4.3.1."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+
+SESSION_MS = 45_000
+
+
+def settle(*members, rounds=6):
+    """Let all members send heartbeats until nothing changes any more."""
+    for _ in range(rounds):
+        for member in members:
+            assert member.beat() == ErrorCode.NONE
+
+
+def test_first_member_joins_in_epoch_2_with_everything(bench):
+    bench.set_topic("a", 3)
+    member = bench.consumer("m1", "a")
+    assert member.join() == ErrorCode.NONE
+    assert (member.epoch, member.partitions) == (2, {"a": [0, 1, 2]})
+    assert member.answer.heartbeat_interval_ms == 5_000
+    assert bench.group.state_name == "Stable"
+
+
+def test_assignment_is_told_only_when_it_changes(bench):
+    bench.set_topic("a", 3)
+    member = bench.consumer("m1", "a")
+    member.join()
+    member.beat()
+    assert member.answer.assignment is None
+
+
+def test_full_request_is_told_the_assignment_again(bench):
+    bench.set_topic("a", 3)
+    member = bench.consumer("m1", "a")
+    member.join()
+    member.beat(rebalance_timeout_ms=60_000, subscribed_topic_names=["a"])
+    assert len(member.answer.assignment.topic_partitions[0].partitions) == 3
+
+
+def test_second_member_waits_until_the_first_has_revoked(bench):
+    topic = bench.set_topic("a", 4)
+    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
+    first.join()
+    second.join()
+    assert second.partitions == {}
+    first.beat(owned={topic: [0, 1, 2, 3]})
+    assert first.epoch == 2, "it has not revoked yet"
+    kept = first.partitions
+    assert len(kept["a"]) == 2
+    second.beat()
+    assert second.partitions == {}, "the first has not said that it has revoked"
+    first.beat()
+    assert first.epoch == 3
+    second.beat()
+    assert sorted(kept["a"] + second.partitions["a"]) == [0, 1, 2, 3]
+    assert bench.group.state_name == "Stable"
+
+
+def test_member_that_does_not_revoke_in_time_is_fenced(bench):
+    topic = bench.set_topic("a", 2)
+    first, second = (
+        bench.consumer("m1", "a", rebalance_timeout_ms=10_000),
+        bench.consumer("m2", "a"),
+    )
+    first.join()
+    second.join()
+    first.beat(owned={topic: [0, 1]})
+    bench.advance(9_999)
+    assert "m1" in bench.group.members
+    bench.advance(1)
+    assert "m1" not in bench.group.members
+    assert first.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+    settle(second)
+    assert second.partitions == {"a": [0, 1]}
+
+
+@pytest.mark.parametrize(("silent_ms", "is_there"), [(SESSION_MS - 1, True), (SESSION_MS, False)])
+def test_silent_member_is_fenced_at_its_session_timeout(bench, silent_ms, is_there):
+    bench.set_topic("a", 2)
+    bench.consumer("m1", "a").join()
+    bench.advance(silent_ms)
+    assert ("m1" in bench.group.members) == is_there
+
+
+def test_heartbeat_begins_the_session_anew(bench):
+    bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    bench.advance(SESSION_MS - 1)
+    member.beat()
+    bench.advance(SESSION_MS - 1)
+    assert "m1" in bench.group.members
+
+
+def test_heartbeats_prolong_one_operation(bench):
+    bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    member.beat()
+    parked = bench.environment.heartbeat.statistics().total_watched
+    for _ in range(3):
+        bench.advance(SESSION_MS - 1)
+        member.beat()
+    assert "m1" in bench.group.members
+    assert bench.environment.heartbeat.statistics().total_watched == parked
+
+
+def test_leaving_member_frees_its_partitions(bench):
+    bench.set_topic("a", 2)
+    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
+    first.join()
+    second.join()
+    assert first.leave() == ErrorCode.NONE
+    assert (first.answer.member_id, first.answer.member_epoch) == ("m1", -1)
+    settle(second)
+    assert second.partitions == {"a": [0, 1]}
+
+
+def test_newer_epoch_is_fenced(bench):
+    bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    assert member.beat(member_epoch=3) == ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_previous_epoch_is_accepted_when_nothing_else_is_owned(bench):
+    topic = bench.set_topic("a", 4)
+    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
+    first.join()
+    second.join()
+    first.beat()
+    first.beat()
+    before = first.owned
+    assert first.epoch == 3
+    assert first.beat(member_epoch=2) == ErrorCode.NONE, "the answer with epoch 3 was lost"
+    assert first.beat(member_epoch=2, owned={topic: [0, 1, 2, 3]}) == ErrorCode.FENCED_MEMBER_EPOCH
+    assert before
+
+
+def test_unknown_member_and_group(bench):
+    bench.set_topic("a", 2)
+    stranger = bench.consumer("m1", "a")
+    stranger.epoch = 5
+    assert stranger.beat() == ErrorCode.GROUP_ID_NOT_FOUND
+    bench.consumer("m2", "a").join()
+    stranger.epoch = 5
+    assert stranger.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_group_is_full_for_new_members_only(make_bench):
+    bench = make_bench(group_consumer_max_size=1)
+    bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    assert member.join() == ErrorCode.NONE
+    assert bench.consumer("m2", "a").join() == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert member.join() == ErrorCode.NONE
+
+
+# -- static members -------------------------------------------------------------------------------
+
+
+def test_static_member_that_is_back_has_its_partitions_at_once(bench):
+    bench.set_topic("a", 4)
+    first = bench.consumer("m1", "a", instance_id="i1")
+    second = bench.consumer("m2", "a")
+    first.join()
+    second.join()
+    settle(first, second)
+    owned = first.partitions
+    assert first.leave(-2) == ErrorCode.NONE
+    group_epoch = bench.group.group_epoch
+    back = bench.consumer("m3", "a", instance_id="i1")
+    assert back.join() == ErrorCode.NONE
+    assert back.partitions == owned
+    assert bench.group.group_epoch == group_epoch, "no rebalance"
+    assert list(bench.group.members) == ["m2", "m3"]
+
+
+def test_instance_id_that_is_in_use_is_not_released(bench):
+    bench.set_topic("a", 4)
+    bench.consumer("m1", "a", instance_id="i1").join()
+    other = bench.consumer("m2", "a", instance_id="i1")
+    assert other.join() == ErrorCode.UNRELEASED_INSTANCE_ID
+
+
+def test_replaced_static_member_is_fenced(bench):
+    bench.set_topic("a", 4)
+    first = bench.consumer("m1", "a", instance_id="i1")
+    first.join()
+    first.leave(-2)
+    bench.consumer("m2", "a", instance_id="i1").join()
+    first.epoch = 2
+    assert first.beat() == ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_static_member_that_stays_away_is_fenced(bench):
+    bench.set_topic("a", 4)
+    first = bench.consumer("m1", "a", instance_id="i1")
+    first.join()
+    first.leave(-2)
+    bench.advance(SESSION_MS)
+    assert bench.group.is_empty
+
+
+# -- subscriptions ----------------------------------------------------------------------------------
+
+
+def test_new_partitions_are_assigned_with_the_next_heartbeat(bench):
+    bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    bench.set_topic("a", 3)
+    member.beat()
+    assert (member.epoch, member.partitions) == (3, {"a": [0, 1, 2]})
+
+
+def test_topic_that_comes_later_is_assigned(bench):
+    member = bench.consumer("m1", "a")
+    member.join()
+    assert member.partitions == {}
+    bench.set_topic("a", 1)
+    member.beat()
+    assert member.partitions == {"a": [0]}
+
+
+def test_expression_is_resolved_after_the_heartbeat(bench):
+    bench.set_topic("orders-1", 1)
+    bench.set_topic("bills", 1)
+    member = bench.consumer("m1", subscribed_topic_regex="orders-.*")
+    member.join()
+    assert member.partitions == {}
+    bench.run_later()
+    member.beat()
+    assert member.partitions == {"orders-1": [0]}
+
+
+def test_expression_follows_new_topics(bench):
+    bench.set_topic("orders-1", 1)
+    member = bench.consumer("m1", subscribed_topic_regex="orders-.*")
+    member.join()
+    bench.run_later()
+    bench.advance(10_001)
+    bench.set_topic("orders-2", 1)
+    member.beat()
+    bench.run_later()
+    member.beat()
+    assert member.partitions == {"orders-1": [0], "orders-2": [0]}
+
+
+def test_expressions_are_refreshed_at_most_every_ten_seconds(bench):
+    member = bench.consumer("m1", subscribed_topic_regex="orders-.*")
+    member.join()
+    bench.run_later()
+    bench.set_topic("orders-1", 1)
+    bench.advance(10_000)
+    member.beat()
+    bench.run_later()
+    member.beat()
+    assert member.partitions == {}
+    bench.advance(1)
+    member.beat()
+    bench.run_later()
+    member.beat()
+    assert member.partitions == {"orders-1": [0]}
+
+
+def test_wrong_expression_is_refused(bench):
+    member = bench.consumer("m1", subscribed_topic_regex="orders-[")
+    assert member.join() == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert member.answer.error_message == (
+        "SubscribedTopicRegex `orders-[` is not a valid regular expression: missing closing ]."
+    )
+
+
+# -- targets --------------------------------------------------------------------------------------
+
+
+def test_next_target_waits_for_the_assignment_interval(make_bench):
+    bench = make_bench(group_consumer_assignment_interval_ms=1_000)
+    bench.set_topic("a", 2)
+    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
+    first.join()
+    bench.advance(999)
+    second.join()
+    assert bench.group.state_name == "Assigning"
+    bench.advance(1)
+    first.beat()
+    assert bench.group.assignment_epoch == bench.group.group_epoch
+
+
+def test_members_choose_the_assignor_by_majority(bench):
+    bench.set_topic("a", 3)
+    for number, assignor in enumerate(["range", "range", "uniform"]):
+        bench.consumer(f"m{number}", "a", server_assignor=assignor).join()
+    assert bench.describe().assignor_name == "range"
+    targets = {m.member_id: m.target_assignment for m in bench.describe().members}
+    numbers = [targets[f"m{number}"].topic_partitions[0].partitions for number in range(3)]
+    assert numbers == [[0], [1], [2]]
+
+
+def test_group_configuration_goes_before_the_brokers(bench):
+    bench.set_topic("a", 1)
+    bench.configure_group("group", consumer_session_timeout_ms=50_000)
+    bench.configure_group(
+        "group", consumer_session_timeout_ms=50_000, consumer_heartbeat_interval_ms=7_000
+    )
+    member = bench.consumer("m1", "a")
+    member.join()
+    assert member.answer.heartbeat_interval_ms == 7_000
+    bench.advance(49_999)
+    assert "m1" in bench.group.members
+    bench.advance(1)
+    assert "m1" not in bench.group.members
+
+
+# -- the log --------------------------------------------------------------------------------------
+
+
+def test_answer_waits_for_the_replicas(bench):
+    bench.set_topic("a", 1)
+    bench.log.is_held = True
+    member = bench.consumer("m1", "a")
+    assert member.join() is None
+    bench.log.release()
+    (answer,) = member.answers
+    assert answer.member_epoch == 2
+
+
+def test_failed_append_changes_nothing(bench):
+    bench.set_topic("a", 1)
+    bench.log.fails_with = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert bench.consumer("m1", "a").join() == ErrorCode.NOT_COORDINATOR
+    assert bench.shard.groups == {}
+
+
+def test_fencing_is_tried_again_when_it_cannot_be_written(bench):
+    bench.set_topic("a", 1)
+    bench.consumer("m1", "a").join()
+    bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    bench.advance(SESSION_MS)
+    assert "m1" in bench.group.members
+    bench.log.fails_with = None
+    bench.advance(499)
+    assert "m1" in bench.group.members
+    bench.advance(1)
+    assert "m1" not in bench.group.members
+
+
+def test_next_coordinator_goes_on_where_the_last_one_was(bench):
+    bench.set_topic("a", 4)
+    first, second = bench.consumer("m1", "a"), bench.consumer("m2", "a")
+    first.join()
+    second.join()
+    settle(first, second)
+    before = bench.describe()
+    bench.advance(30_000)
+    bench.fail_over()
+    after = bench.describe()
+    for described in (before, after):
+        described.members.sort(key=lambda member: member.member_id)
+    assert after == before
+    settle(first, second)
+    assert bench.group.state_name == "Stable"
+    bench.advance(SESSION_MS)
+    assert bench.group.is_empty, "their sessions began anew"
+
+
+def test_loaded_member_still_has_to_revoke_in_time(bench):
+    topic = bench.set_topic("a", 2)
+    first, second = (
+        bench.consumer("m1", "a", rebalance_timeout_ms=10_000),
+        bench.consumer("m2", "a"),
+    )
+    first.join()
+    second.join()
+    first.beat(owned={topic: [0, 1]})
+    bench.fail_over()
+    bench.advance(10_000)
+    assert list(bench.group.members) == ["m2"]
+
+
+def test_unloaded_group_has_no_timers(bench):
+    bench.set_topic("a", 2)
+    bench.consumer("m1", "a").join()
+    bench.shard.on_unloaded()
+    assert bench.heartbeat.num_delayed() == 0
+
+
+def test_times_that_begin_in_a_group_that_is_unloaded_write_nothing(bench):
+    bench.set_topic("a", 2)
+    bench.consumer("m1", "a").join()
+    left, member = bench.shard, bench.group.members["m1"]
+    bench.fail_over()
+    records = len(bench.log.records)
+    left.consumer.fencing.keep_alive(bench.group.group_id, member, 10)
+    bench.advance(10)
+    assert len(bench.log.records) == records
+    assert list(bench.group.members) == ["m1"]
+
+
+# -- offsets --------------------------------------------------------------------------------------
+
+
+def commit_error(bench, member, epoch, topic=None, partition=0, version=9):
+    """Return the error of a commit of one partition."""
+    from broker_sim.errors import ApiError
+
+    try:
+        check = bench.group.validate_offset_commit(member, None, epoch, False, version)
+        if check is not None:
+            check("a", topic, partition)
+    except ApiError as error:
+        return error.error_code
+    return ErrorCode.NONE
+
+
+def test_commit_needs_the_members_epoch(bench):
+    topic = bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    assert commit_error(bench, "m1", 2) == ErrorCode.NONE
+    assert commit_error(bench, "m1", 3) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit_error(bench, "m1", 1, topic) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit_error(bench, "m1", 2, version=8) == ErrorCode.UNSUPPORTED_VERSION
+    assert commit_error(bench, "m2", 2) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_older_epoch_may_commit_what_it_has_owned_since(bench):
+    topic = bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    bench.set_topic("a", 3)
+    member.beat()
+    assert member.epoch == 3
+    assert commit_error(bench, "m1", 2, topic, 0) == ErrorCode.NONE
+    assert commit_error(bench, "m1", 2, topic, 2) == ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_group_with_members_is_not_deleted(bench):
+    from broker_sim.errors import ApiError
+
+    bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    with pytest.raises(ApiError, match="NON_EMPTY_GROUP"):
+        bench.group.validate_delete_group()
+    member.leave()
+    bench.group.validate_delete_group()
+    bench.shard.write(bench.group.tombstones(), lambda _error: None)
+    assert bench.shard.groups == {}

@@ -1,0 +1,66 @@
+"""Keys come in the order of Java's and Kafka's tables; the expected orders were printed by them."""
+
+from broker_sim.group.consumer.java_order import (
+    HashTable,
+    TimelineMap,
+    hash_order,
+    integer_hash,
+    string_hash,
+    uuid_hash,
+)
+
+MEMBERS = ("2163c3698b529b4a-1", "4d1fe09f0af438d2-2", "7bc73a83fd63ed5b-3", "aaa", "bbb")
+FIRST, SECOND = (
+    bytes.fromhex("765a9cbe77b49b9a8888f4c24a5dba95"),
+    bytes.fromhex("fc18db54916bbd929f651ddd16a904de"),
+)
+
+
+def test_string_hash_is_javas():
+    assert string_hash("topic-1") == -1139260653 & 0xFFFFFFFF
+
+
+def test_uuid_hash_is_kafkas():
+    assert uuid_hash(bytes.fromhex("9283d840870f9458b39bb93a0018cb51")) == 2786016883
+
+
+def test_timeline_map_has_the_newest_key_of_a_bucket_first():
+    table = TimelineMap(string_hash)
+    seen = []
+    for member in MEMBERS:
+        table.put(member, 1)
+        table.put(member, 2)
+        seen.append([name[-1] for name in table.in_order()])
+    assert seen == [
+        ["1"],
+        ["1", "2"],
+        ["1", "3", "2"],
+        ["1", "a", "3", "2"],
+        ["b", "1", "a", "2", "3"],
+    ]
+
+
+def test_numbers_come_by_their_bucket():
+    assert hash_order([33, 17, 1, 16], integer_hash) == [16, 33, 17, 1]
+
+
+def test_table_puts_computed_keys_first_in_their_bucket():
+    put_then_computed: HashTable = HashTable(uuid_hash, 1)
+    put_then_computed.put(FIRST, 1)
+    put_then_computed.add(SECOND, 2)
+    assert put_then_computed.in_order() == [SECOND, FIRST]
+
+
+def test_table_grows_after_a_put():
+    table: HashTable = HashTable(uuid_hash, 1)
+    table.put(FIRST, 1)
+    table.put(SECOND, 2)
+    assert table.in_order() == [FIRST, SECOND]
+
+
+def test_removed_key_is_not_in_the_order():
+    table: HashTable = HashTable(integer_hash)
+    table.put(1, None)
+    table.put(2, None)
+    del table[1]
+    assert table.in_order() == [2]

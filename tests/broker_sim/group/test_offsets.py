@@ -1,0 +1,92 @@
+"""Claims about the two views of committed offsets."""
+
+import random
+
+from broker_sim.group import record_messages
+from broker_sim.group.offsets import OffsetStore
+
+KEY = ("g", "t", 0)
+
+
+def put(store, offset, at, high_watermark, key=KEY):
+    value = None if offset is None else record_messages.OffsetCommitValue(offset)
+    store.replay(record_messages.OffsetCommitKey(*key), value, at, high_watermark)
+
+
+def committed(store, high_watermark, key=KEY):
+    found = store.get_committed(*key, high_watermark)
+    return None if found is None else found.offset
+
+
+def test_offset_is_seen_at_once_in_the_latest_view_and_committed_with_its_record():
+    store = OffsetStore()
+    put(store, 5, at=0, high_watermark=0)
+    assert store.get(*KEY).offset == 5
+    assert committed(store, 0) is None
+    assert committed(store, 1) == 5
+
+
+def test_older_offset_is_seen_until_the_newer_one_is_committed():
+    store = OffsetStore()
+    for at, offset in enumerate((10, 20, 30)):
+        put(store, offset, at, high_watermark=1)
+    assert [committed(store, high_watermark) for high_watermark in (1, 2, 3)] == [10, 20, 30]
+
+
+def test_removed_offset_is_seen_until_the_removal_is_committed():
+    store = OffsetStore()
+    put(store, 5, at=0, high_watermark=1)
+    put(store, None, at=1, high_watermark=1)
+    assert store.get(*KEY) is None
+    assert [committed(store, 1), committed(store, 2)] == [5, None]
+    assert list(store.latest_of("g")) == []
+    assert [offset.offset for _, _, offset in store.committed_of("g", 1)] == [5]
+    assert list(store.committed_of("g", 2)) == []
+
+
+def test_removed_offset_is_forgotten_once_committed():
+    store = OffsetStore()
+    put(store, 5, at=0, high_watermark=1)
+    put(store, None, at=1, high_watermark=1)
+    assert store.group_ids() == ["g"]
+    put(store, 7, at=2, high_watermark=2, key=("h", "t", 0))
+    assert store.group_ids() == ["h"]
+
+
+def test_offset_that_is_committed_again_after_its_removal_stays():
+    store = OffsetStore()
+    put(store, 5, at=0, high_watermark=0)
+    put(store, None, at=1, high_watermark=0)
+    put(store, 6, at=2, high_watermark=0)
+    put(store, 1, at=3, high_watermark=3, key=("h", "t", 0))
+    assert store.get(*KEY).offset == 6
+    assert store.count() == 2
+
+
+def test_versions_do_not_grow_with_commits_in_flight():
+    store = OffsetStore()
+    for at in range(1000):
+        put(store, at, at, high_watermark=max(0, at - 2))
+    ((versions,),) = [list(partitions.values()) for partitions in store._groups.values()]
+    assert len(versions) <= 4
+
+
+def test_views_agree_with_replaying_every_prefix_of_the_log():
+    rng = random.Random(3)
+    log = [
+        (("g" + str(rng.randrange(2)), "t", rng.randrange(2)), rng.choice([None, *range(5)]))
+        for _ in range(300)
+    ]
+    store = OffsetStore()
+    high_watermark = 0
+    for at, (key, offset) in enumerate(log):
+        put(store, offset, at, high_watermark, key)
+        high_watermark = rng.randint(high_watermark, at + 1)
+        for end, view in (
+            (high_watermark, lambda k, hw=high_watermark: store.get_committed(*k, hw)),
+            (at + 1, lambda k: store.get(*k)),
+        ):
+            model = dict(log[:end])
+            for model_key in {k for k, _ in log}:
+                found = view(model_key)
+                assert (None if found is None else found.offset) == model.get(model_key)

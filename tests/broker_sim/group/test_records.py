@@ -1,0 +1,103 @@
+"""Claims about the records of __consumer_offsets, with records that Kafka 4.3.1 wrote.
+
+`kafka_records.jsonl` holds what three nodes of Kafka wrote when confluent-kafka's consumers committed,
+joined (also as a static member, and with the consumer protocol), left, and their groups were deleted.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from broker_sim.coordinator.records import UnknownRecordError
+from broker_sim.group import record_messages
+from broker_sim.group.records import (
+    GroupRecord,
+    decode_batch,
+    decode_record,
+    encode_batch,
+    encode_key,
+    encode_value,
+)
+from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.record_batch import parse_header
+from broker_sim.protocol.records import Record, build_batch
+
+LINES = Path(__file__).with_name("kafka_records.jsonl").read_text().splitlines()
+KAFKA_RECORDS = [json.loads(line) for line in LINES]
+SHARE_GROUP_KEY = b"\0\x0b\0\1g"
+
+OffsetCommitKey = record_messages.OffsetCommitKey
+OffsetCommitValue = record_messages.OffsetCommitValue
+
+
+def bytes_of(line):
+    value = line["value"]
+    return bytes.fromhex(line["key"]), None if value is None else bytes.fromhex(value)
+
+
+@pytest.mark.parametrize("line", KAFKA_RECORDS, ids=lambda line: line["type"])
+def test_records_are_those_of_kafka_byte_for_byte(line):
+    key, value = bytes_of(line)
+    record = decode_record(key, value)
+    assert type(record.key).__name__ == line["type"]
+    assert encode_key(record.key) == key
+    assert encode_value(record.value) == value
+
+
+def test_kafka_wrote_each_kind_of_value_that_is_compared():
+    written = {(line["type"], (line["value"] or "")[:4]) for line in KAFKA_RECORDS}
+    assert {
+        ("OffsetCommitKey", "0004"),
+        ("OffsetCommitKey", "0001"),
+        ("OffsetCommitKey", ""),
+        ("GroupMetadataKey", "0003"),
+        ("GroupMetadataKey", ""),
+        ("ConsumerGroupMetadataKey", "0000"),
+    } <= written
+
+
+def test_commit_with_its_own_retention_is_written_in_version_1():
+    value = OffsetCommitValue(5, 3, "m", 100, 200, b"t" * 16)
+    encoded = encode_value(value)
+    assert encoded[:2] == b"\0\1"
+    decoded = decode_record(encode_key(OffsetCommitKey("g", "t", 0)), encoded).value
+    assert (decoded.offset, decoded.expire_timestamp) == (5, 200)
+    assert decoded.leader_epoch == -1  # version 1 does not carry it
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_values_of_older_releases_are_read(version):
+    value = OffsetCommitValue(5, metadata="m", commit_timestamp=100)
+    read = decode_record(encode_key(OffsetCommitKey("g", "t", 0)), encode_value(value, version))
+    assert (read.value, read.value_version) == (value, version)
+
+
+@pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.GZIP])
+def test_batch_gives_back_records_with_offsets(codec):
+    commit = GroupRecord(OffsetCommitKey("g", "t", 1), OffsetCommitValue(5), 4)
+    tombstone = GroupRecord(OffsetCommitKey("g", "t", 2), None)
+    batch = encode_batch([commit, tombstone], 77, codec)
+    assert list(decode_batch(batch)) == [(0, commit), (1, tombstone)]
+    header = parse_header(batch)
+    assert (header.codec, header.base_timestamp, header.records_count) == (codec, 77, 2)
+
+
+def test_records_of_groups_that_are_not_served_are_skipped():
+    with pytest.raises(UnknownRecordError):
+        decode_record(SHARE_GROUP_KEY, b"\0\0")
+    key = encode_key(OffsetCommitKey("g", "t", 0))
+    batch = build_batch([Record(b"\0\0", SHARE_GROUP_KEY), Record(None, key), Record(b"no key")])
+    assert [offset for offset, _ in decode_batch(batch)] == [1]
+
+
+def test_record_that_ends_too_early_is_an_error():
+    with pytest.raises(ProtocolError):
+        decode_record(encode_key(OffsetCommitKey("g", "t", 0))[:-1], None)
+
+
+def test_message_that_kafka_does_not_have_is_no_attribute():
+    with pytest.raises(AttributeError, match="NoSuchKey"):
+        _ = record_messages.NoSuchKey
+    assert "GroupMetadataValue" in dir(record_messages)

@@ -1,0 +1,189 @@
+"""Claims about writing: what is replayed when, and when it is told to be done."""
+
+import random
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.group import record_messages
+from broker_sim.group.records import GroupRecord
+from broker_sim.group.shard import coordinator_error
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
+from broker_sim.protocol.record_batch import parse_header
+
+
+def commit(offset, partition=0):
+    key = record_messages.OffsetCommitKey("g", "t", partition)
+    return GroupRecord(key, record_messages.OffsetCommitValue(offset))
+
+
+def shard_of(user, group_id="g"):
+    return user.cluster.nodes.brokers[user.leader(group_id)].groups.shard(group_id)
+
+
+def offset_in(shard):
+    found = shard.offsets.get("g", "t", 0)
+    return None if found is None else found.offset
+
+
+def test_record_is_in_the_state_at_once_and_done_with_the_replicas(user):
+    shard = shard_of(user)
+    done = []
+    shard.write([commit(5)], done.append)
+    assert (offset_in(shard), done) == (5, [])
+    user.cluster.advance(600)
+    assert done == [ErrorCode.NONE]
+
+
+def test_writes_are_done_in_their_order(user):
+    shard = shard_of(user)
+    done = []
+    for number in range(10):
+        shard.write([commit(number)], lambda error, at=number: done.append((at, error)))
+    user.cluster.advance(600)
+    assert done == [(number, ErrorCode.NONE) for number in range(10)]
+
+
+def test_write_of_a_lone_replica_is_done_at_once(make_user):
+    user = make_user(brokers=1)
+    shard = shard_of(user)
+    done = []
+    shard.write([commit(5)], done.append)
+    assert done == [ErrorCode.NONE]
+
+
+def test_nothing_to_write_is_done_with_what_was_written_before(user):
+    shard = shard_of(user)
+    done = []
+    shard.write([], lambda _: done.append("nothing before"))
+    assert done == ["nothing before"]
+    shard.write([commit(5)], lambda _: done.append("commit"))
+    shard.write([], lambda _: done.append("nothing after"))
+    assert done == ["nothing before"]
+    user.cluster.advance(600)
+    assert done == ["nothing before", "commit", "nothing after"]
+
+
+def test_failed_append_changes_nothing(user):
+    shard = shard_of(user)
+    shard.write([commit(5)], lambda _: None)
+    user.cluster.advance(600)
+    new = user.cluster.followers(GROUP_METADATA_TOPIC, user.partition("g"))[0]
+    user.cluster.transfer_leadership(GROUP_METADATA_TOPIC, user.partition("g"), new)
+    user.cluster.advance(10)
+    done = []
+    shard.write([commit(6)], done.append)
+    assert (offset_in(shard), done) == (5, [ErrorCode.NOT_COORDINATOR])
+    assert not shard.is_active
+
+
+def test_write_in_flight_is_told_of_the_new_leader(user):
+    shard = shard_of(user)
+    first, second = user.cluster.followers(GROUP_METADATA_TOPIC, user.partition("g"))
+    user.cluster.pause(first)
+    done = []
+    shard.write([commit(5)], done.append)
+    user.cluster.transfer_leadership(GROUP_METADATA_TOPIC, user.partition("g"), second)
+    user.cluster.advance(10)
+    assert done == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_record_larger_than_the_topic_allows_is_not_written(make_user):
+    user = make_user(brokers=1, message_max_bytes=1_000)
+    shard = shard_of(user)
+    key = record_messages.OffsetCommitKey("g", "t", 0)
+    large = record_messages.OffsetCommitValue(5, metadata="x" * 2_000)
+    done = []
+    shard.write([GroupRecord(key, large)], done.append)
+    assert (offset_in(shard), done) == (None, [ErrorCode.UNKNOWN_SERVER_ERROR])
+
+
+def batches_of(user, shard):
+    storage = shard.environment.storage
+    return [parse_header(batch).records_count for batch in storage.read(shard.partition)]
+
+
+def test_commits_of_one_turn_are_one_batch_with_all_their_answers(make_user):
+    user = make_user(brokers=1)
+    shard = shard_of(user)
+    done = []
+    for number in range(3):
+        shard.write_soon([commit(number), commit(number, 1)], done.append)
+    assert (offset_in(shard), batches_of(user, shard), done) == (2, [], [])
+    user.cluster.advance(1)
+    assert (batches_of(user, shard), done) == ([6], [ErrorCode.NONE] * 3)
+
+
+def test_commits_of_one_turn_stay_below_the_largest_batch(make_user):
+    user = make_user(brokers=1, message_max_bytes=1_000)
+    shard = shard_of(user)
+    done = []
+    for number in range(5):
+        key = record_messages.OffsetCommitKey("g", "t", number)
+        value = record_messages.OffsetCommitValue(5, metadata="x" * 300)
+        shard.write_soon([GroupRecord(key, value)], done.append)
+    user.cluster.advance(1)
+    assert (batches_of(user, shard), done) == ([2, 2, 1], [ErrorCode.NONE] * 5)
+
+
+def test_other_write_comes_after_the_commits_before_it(make_user):
+    user = make_user(brokers=1)
+    shard = shard_of(user)
+    shard.write_soon([commit(5)], lambda _: None)
+    shard.write([commit(6)], lambda _: None)
+    assert (offset_in(shard), batches_of(user, shard)) == (6, [1, 1])
+    user.cluster.advance(1)
+    assert batches_of(user, shard) == [1, 1]
+
+
+@pytest.mark.parametrize(("codec", "is_reloaded"), [(0, False), (1, True)])
+def test_commit_that_is_too_large_is_refused_or_taken_back(make_user, codec, is_reloaded):
+    """How large it is when it is compressed is known after it was taken in."""
+    user = make_user(brokers=1, message_max_bytes=1_000, offsets_topic_compression_codec=codec)
+    shard = shard_of(user)
+    shard.write([commit(5)], lambda _: None)
+    key = record_messages.OffsetCommitKey("g", "t", 0)
+    noise = random.Random(1).randbytes(2_000).hex()
+    done = []
+    shard.write_soon(
+        [GroupRecord(key, record_messages.OffsetCommitValue(6, metadata=noise))], done.append
+    )
+    user.cluster.advance(1)
+    assert done == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert shard.is_active is not is_reloaded
+    assert offset_in(shard_of(user)) == 5
+
+
+def test_offsets_of_kafka_0_8_are_read(user):
+    shard = shard_of(user)
+    key = record_messages.LegacyOffsetCommitKey("g", "t", 0)
+    shard.replay(GroupRecord(key, record_messages.LegacyOffsetCommitValue(5, "m", 100)), 0)
+    assert offset_in(shard) == 5
+    shard.replay(GroupRecord(key, None), 1)
+    assert offset_in(shard) is None
+
+
+def test_offset_without_a_group_makes_a_simple_one_and_a_tombstone_does_not(user):
+    shard = shard_of(user)
+    key = record_messages.OffsetCommitKey("g", "t", 0)
+    shard.replay(GroupRecord(key, None), 0)
+    assert shard.groups == {}
+    shard.replay(commit(5), 1)
+    assert [group.group_type for group in shard.groups.values()] == ["classic"]
+
+
+@pytest.mark.parametrize(
+    ("error_code", "told"),
+    [
+        (ErrorCode.NONE, ErrorCode.NONE),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_clients_are_told_of_a_failed_append_as_by_kafka(error_code, told):
+    assert coordinator_error(error_code) is told

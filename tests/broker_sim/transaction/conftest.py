@@ -1,0 +1,308 @@
+"""The transaction coordinator alone, in virtual time; the test plays clients, log and leaders."""
+
+import heapq
+from types import SimpleNamespace
+
+import pytest
+
+from broker_sim.config import BrokerConfig
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata import MetadataImage, changes_between
+from broker_sim.metadata.image import BrokerState, PartitionState, TopicState
+from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol import messages
+from broker_sim.transaction.coordinator import ProducerIdAndEpoch, TransactionCoordinator
+from broker_sim.transaction.end_transaction import EndOfTransaction
+from broker_sim.transaction.environment import TransactionEnvironment
+from broker_sim.transaction.records import decode_batch
+from broker_sim.transaction.state import TransactionState, TransactionVersion
+from purgatory import VirtualClock
+
+ME = 1
+TXN = "txn"
+TIMEOUT_MS = 60_000
+T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+RESULT = messages.WriteTxnMarkersResponse
+
+
+class Log:
+    """A `CoordinatorStorage` that commits at once, unless `is_held`; `fails_with` refuses appends."""
+
+    def __init__(self):
+        self.batches = {}
+        self.is_held = False
+        self.fails_with = None
+        self.timeouts_ms = []
+        self._waiting = []
+
+    def append(self, partition, batch, timeout_ms, on_appended, on_done):
+        if self.fails_with is not None:
+            on_done(self.fails_with)
+            return
+        self.timeouts_ms.append(timeout_ms)
+        self.batches.setdefault(partition, []).append(batch)
+        on_appended(0)
+        if self.is_held:
+            self._waiting.append(on_done)
+        else:
+            on_done(ErrorCode.NONE)
+
+    def end_wait(self, error_code=ErrorCode.NONE):
+        """Let all that waits be committed, or fail."""
+        self.is_held = False
+        waiting, self._waiting = self._waiting, []
+        for on_done in waiting:
+            on_done(error_code)
+
+    def max_batch_bytes(self, partition):
+        return 200
+
+    def read(self, partition):
+        return iter(self.batches.get(partition, ()))
+
+    def records(self):
+        return [
+            record
+            for partition in sorted(self.batches)
+            for batch in self.batches[partition]
+            for _, record in decode_batch(batch)
+        ]
+
+    def states(self):
+        """Return the states that were written, None for a tombstone."""
+        return [
+            record.value and TransactionState(record.value.transaction_status)
+            for record in self.records()
+        ]
+
+
+class Timers:
+    """Callbacks in virtual time."""
+
+    def __init__(self):
+        self.clock = VirtualClock()
+        self._due = []
+        self._count = 0
+
+    def call_later(self, delay_ms, callback, *args):
+        self._count += 1
+        entry = [self.clock.now_ms() + delay_ms, self._count, callback, args]
+        heapq.heappush(self._due, entry)
+        return SimpleNamespace(cancel=lambda: entry.__setitem__(2, None))
+
+    def advance(self, delay_ms=0):
+        end_ms = self.clock.now_ms() + delay_ms
+        steps = 0
+        while self._due and self._due[0][0] <= end_ms:
+            due_ms, _, callback, args = heapq.heappop(self._due)
+            if due_ms > self.clock.now_ms():
+                self.clock.advance(due_ms - self.clock.now_ms())
+            if callback is not None:
+                callback(*args)
+            steps += 1
+            assert steps < 100_000, "time stands still"
+        if end_ms > self.clock.now_ms():
+            self.clock.advance(end_ms - self.clock.now_ms())
+
+
+class Call:
+    """A WriteTxnMarkers request that a leader has not answered."""
+
+    def __init__(self, broker_id, request, on_response, on_failure):
+        self.broker_id = broker_id
+        self.request = request
+        self.on_response = on_response
+        self.lose = on_failure
+
+    @property
+    def markers(self):
+        """Return what each marker is about, as (is commit, epoch, partitions)."""
+        return [
+            (
+                marker.transaction_result,
+                marker.producer_epoch,
+                [(topic.name, *topic.partition_indexes) for topic in marker.topics],
+            )
+            for marker in self.request.markers
+        ]
+
+    def answer(self, error_code=ErrorCode.NONE, **errors):
+        """Answer with one error for all partitions, or others for some topics."""
+        self.on_response(
+            RESULT(
+                [
+                    RESULT.WritableTxnMarkerResult(
+                        marker.producer_id,
+                        [
+                            RESULT.WritableTxnMarkerTopicResult(
+                                topic.name,
+                                [
+                                    RESULT.WritableTxnMarkerPartitionResult(
+                                        partition, errors.get(topic.name, error_code)
+                                    )
+                                    for partition in topic.partition_indexes
+                                ],
+                            )
+                            for topic in marker.topics
+                        ],
+                    )
+                    for marker in self.request.markers
+                ]
+            )
+        )
+
+
+class Bench:
+    """One coordinator, which leads all partitions of `__transaction_state` from the start."""
+
+    def __init__(self, level=2, partitions=1, **configs):
+        self.timers = Timers()
+        self.log = Log()
+        self.calls = []
+        self.next_ids = iter(range(1_000, 2_000))
+        self.image = MetadataImage(0, "c", features={"transaction.version": level})
+        self.config = BrokerConfig.from_mapping(
+            {
+                "transaction.state.log.num.partitions": str(partitions),
+                **{key.replace("_", "."): str(value) for key, value in configs.items()},
+            }
+        )
+        self.coordinator = self.new_coordinator()
+        self.leaders = {T0: 1, T1: 2, U0: 2}
+        self.dead = set()
+        self.epoch = 5
+        self.publish()
+        self.advance()
+
+    def new_coordinator(self):
+        return TransactionCoordinator(
+            TransactionEnvironment(
+                broker_id=ME,
+                config=self.config,
+                clock=self.timers.clock,
+                call_later=self.timers.call_later,
+                image=lambda: self.image,
+                storage=self.log,
+                next_producer_id=lambda: next(self.next_ids, None),
+                markers=self,
+            )
+        )
+
+    # -- what the coordinator uses ----------------------------------------------------------------
+
+    def write_txn_markers(self, broker_id, request, on_response, on_failure):
+        self.calls.append(Call(broker_id, request, on_response, on_failure))
+
+    # -- what the test does -----------------------------------------------------------------------
+
+    def publish(self, leader=ME, level=None):
+        """Publish metadata with the leaders of now."""
+        parts = {}
+        for (topic, number), led_by in self.leaders.items():
+            parts.setdefault(topic, {})[number] = led_by
+        state = dict.fromkeys(range(self.config.transaction_state_log_num_partitions), leader)
+        parts[TRANSACTION_STATE_TOPIC] = state
+        features = dict(self.image.features)
+        if level is not None:
+            features["transaction.version"] = level
+        image = MetadataImage(
+            self.image.version + 1,
+            "c",
+            brokers={
+                node: BrokerState(node, "h", node, None, epoch=1, fenced=node in self.dead)
+                for node in (1, 2, 3)
+            },
+            topics={
+                name: TopicState(
+                    name,
+                    name.encode().ljust(16),
+                    tuple(
+                        PartitionState((1, 2, 3), (1, 2, 3), numbers.get(n, 3), self.epoch, 1)
+                        for n in range(max(numbers) + 1)
+                    ),
+                )
+                for name, numbers in parts.items()
+            },
+            features=features,
+        )
+        changes = changes_between(self.image, image)
+        self.image = image
+        self.coordinator.on_image(changes, image)
+
+    def reelect(self):
+        """Lead in a new epoch."""
+        self.epoch += 1
+        self.publish()
+        self.advance()
+
+    def advance(self, delay_ms=0):
+        self.timers.advance(delay_ms)
+
+    def metadata(self, transactional_id=TXN):
+        states = self.coordinator.states
+        return states.partition_of(transactional_id).transactions.get(transactional_id)
+
+    @property
+    def state(self):
+        return self.metadata().state
+
+    def init(self, transactional_id=TXN, timeout_ms=TIMEOUT_MS, expected=None):
+        """Return the answer: (error code, producer id, epoch), None until it is there."""
+        told = []
+        self.coordinator.init_producer_id(
+            transactional_id,
+            timeout_ms,
+            None if expected is None else ProducerIdAndEpoch(*expected),
+            lambda *answer: told.append(answer),
+        )
+        return told[0] if told else told
+
+    def add(self, producer, *partitions, version=2, transactional_id=TXN):
+        """Return the error code, or an empty list that will have it."""
+        told = []
+        self.coordinator.add_partitions(
+            transactional_id,
+            ProducerIdAndEpoch(*producer),
+            partitions or (T0,),
+            TransactionVersion(version),
+            told.append,
+        )
+        return told[0] if told else told
+
+    def verify(self, producer, *partitions, transactional_id=TXN):
+        return self.coordinator.verify_partitions(
+            transactional_id, ProducerIdAndEpoch(*producer), partitions
+        )
+
+    def end(self, producer, commit=True, version=2, transactional_id=TXN):
+        """Return the answer: (error code, producer id, epoch), None until it is there."""
+        told = []
+        self.coordinator.end_transaction(
+            EndOfTransaction(transactional_id, *producer, commit, TransactionVersion(version)),
+            lambda *answer: told.append(answer),
+        )
+        return told[0] if told else told
+
+    def producer(self, **options):
+        """Return the producer id and epoch of a new producer."""
+        error_code, *producer = self.init(**options)
+        assert error_code is ErrorCode.NONE
+        return tuple(producer)
+
+    def answer_markers(self):
+        """Let the leaders write all markers that have been sent, and those after them."""
+        self.advance()
+        while self.calls:
+            self.calls.pop(0).answer()
+            self.advance()
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+@pytest.fixture
+def make_bench():
+    return Bench

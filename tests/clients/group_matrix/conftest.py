@@ -1,0 +1,340 @@
+"""Members of groups as processes of their own, against the simulator and against a real Kafka.
+
+A member is started with the bootstrap servers, its group, a topic, its session timeout and its interval
+of heartbeats in ms, and its strategy: `range`, `roundrobin`, `sticky`, `cooperative-sticky`, or
+`consumer` for the protocol of KIP-848, whose sessions are a configuration of the brokers. It reads
+all of the topic from the earliest offset and commits each record. On stdout it tells in lines of JSON
+what it was assigned, what was revoked, what it read; a line on its stdin makes it leave. kcat does the
+same in words of its own.
+"""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import closing, contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from integration.clients.stopwatch import now_ms
+
+MEMBERS = Path(__file__).parent / "members"
+SESSION_MS = 6000
+"""Of a member that is to die, and of all members of the consumer protocol."""
+LONG_SESSION_MS = 240_000
+"""Of a member that lives: it is not lost, however long a busy machine keeps it from running."""
+HEARTBEAT_MS = 400
+CONFIGS = {
+    "group.initial.rebalance.delay.ms": "300",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.max.session.timeout.ms": str(LONG_SESSION_MS),
+    "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    "offsets.topic.num.partitions": "3",
+}
+PATIENCE_S = 120
+GO_TIMEOUT_S = 600
+KCAT_CHANGE = re.compile(r"^% Group \S+ rebalanced.*\b(assign|revoke).*?: ?([^:]*)$")
+"""`assigned: topic [0]`, `revoked: ...`, or `incremental assignment of 1 partition(s) (...): topic [0]`."""
+KCAT_RECORD = '{"event":"record","partition":%p,"offset":%o}\n'
+
+
+class Side:
+    """A cluster, and what a test does to it beside the members."""
+
+    def __init__(self, name, bootstrap_servers):
+        self.name = name
+        self.bootstrap_servers = bootstrap_servers
+        self.admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+        self._numbers = count(1)
+
+    def names(self):
+        """Return names of a topic and of a group that nobody uses."""
+        number = next(self._numbers)
+        return f"topic-{number}", f"group-{number}"
+
+    def create_topic(self, name, partitions):
+        (created,) = self.admin.create_topics([NewTopic(name, partitions, 3)]).values()
+        created.result(PATIENCE_S)
+
+    def produce(self, topic, partitions, per_partition):
+        """Append to each partition."""
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        errors = []
+        for partition in range(partitions):
+            for number in range(per_partition):
+                producer.produce(
+                    topic,
+                    b"value-%d" % number,
+                    partition=partition,
+                    on_delivery=lambda error, _: errors.append(error),
+                )
+        assert producer.flush(PATIENCE_S) == 0
+        assert errors == [None] * partitions * per_partition
+
+    def committed(self, group):
+        """Return the committed offsets of a group by partition."""
+        asked = [ConsumerGroupTopicPartitions(group)]
+        (answer,) = self.admin.list_consumer_group_offsets(asked).values()
+        found = answer.result(PATIENCE_S).topic_partitions
+        return {one.partition: one.offset for one in found}
+
+    def groups(self):
+        """Return the names of all groups."""
+        return [one.group_id for one in self.admin.list_consumer_groups().result(PATIENCE_S).valid]
+
+    def state(self, group):
+        """Return the name of a group's state."""
+        return self._described(group).state.name
+
+    def assignor(self, group):
+        """Return the name of the strategy that the members have agreed on."""
+        return self._described(group).partition_assignor
+
+    def _described(self, group):
+        (answer,) = self.admin.describe_consumer_groups([group]).values()
+        return answer.result(PATIENCE_S)
+
+
+class Member:
+    """A process that is a member of a group. Its events are read by a thread."""
+
+    def __init__(self, command, log):
+        self.events = []
+        self.owned = set()
+        self.revoked = []
+        self.records = []
+        self.is_kcat = "kcat" in Path(command[0]).name
+        self._changed = threading.Condition()
+        self._changed_ms = 0.0
+        self._log = log.open("ab")
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if self.is_kcat else self._log,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            with self._changed:
+                self._take(line.strip())
+                self._changed.notify_all()
+
+    def _take(self, line):
+        change = KCAT_CHANGE.match(line)
+        if change:
+            numbers = [int(number) for number in re.findall(r"\[(\d+)\]", change.group(2))]
+            event = {"event": f"{change.group(1).removesuffix('e')}ed", "partitions": numbers}
+        elif line.startswith("{"):
+            event = json.loads(line)
+        else:
+            return
+        self.events.append(event)
+        if event["event"] in {"assigned", "revoked"}:
+            self._changed_ms = now_ms()
+        match event["event"]:
+            case "assigned":
+                self.owned |= set(event["partitions"])
+            case "revoked":
+                self.owned -= set(event["partitions"])
+                self.revoked += event["partitions"]
+            case "record":
+                self.records.append((event["partition"], event["offset"]))
+
+    def wait_until_owns(self, number):
+        """Wait until the member has so many partitions; returns when it was told so."""
+        with self._changed:
+            reached = self._changed.wait_for(lambda: len(self.owned) == number, PATIENCE_S)
+            assert reached, f"{number} partitions wanted: {self.events}"
+            return self._changed_ms
+
+    def wait_until_read(self, number):
+        """Wait until the member has read so many records."""
+        with self._changed:
+            reached = self._changed.wait_for(lambda: len(self.records) >= number, PATIENCE_S)
+            assert reached, f"{number} records wanted: {self.events}"
+
+    def kill(self):
+        """End it without a word."""
+        self._process.kill()
+        self._process.wait(PATIENCE_S)
+
+    def leave(self):
+        """Let it leave and end."""
+        if self.is_kcat:
+            self._process.send_signal(signal.SIGTERM)
+        else:
+            self._process.stdin.write("leave\n")
+            self._process.stdin.flush()
+        assert self._process.wait(PATIENCE_S) == 0
+        self._reader.join(PATIENCE_S)
+
+    def close(self):
+        self._process.kill()
+        self._process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._log.close()
+
+
+@contextmanager
+def simulated(run_simulator):
+    options = [word for item in CONFIGS.items() for word in ("--config", "=".join(item))]
+    with run_simulator(*options) as running:
+        yield Side("sim", running.bootstrap_servers)
+
+
+@contextmanager
+def real(require_or_skip):
+    from integration.reference.errors import ReferenceUnavailableError
+    from integration.reference.selection import ReferenceKind, select_reference
+
+    selection = select_reference("auto", make_image=False)
+    if selection.kind is ReferenceKind.RECORDED:
+        require_or_skip(selection.reason)
+    try:
+        with selection.cluster(CONFIGS) as cluster:
+            yield Side("kafka", cluster.bootstrap_servers)
+    except ReferenceUnavailableError as unavailable:
+        require_or_skip(str(unavailable))
+
+
+@pytest.fixture(
+    scope="session",
+    params=["sim", pytest.param("kafka", marks=pytest.mark.real_kafka)],
+)
+def side(request, run_simulator, require_or_skip):
+    """The simulator, then a real Kafka."""
+    opened = simulated(run_simulator) if request.param == "sim" else real(require_or_skip)
+    with opened as running:
+        yield running
+
+
+class Programs:
+    """The commands of the members, made when they are first asked for, by any thread."""
+
+    def __init__(self, require_or_skip, directory):
+        self._require_or_skip = require_or_skip
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._made = {}
+
+    def command(self, kind):
+        """Return the first words of the command of a kind of member."""
+        make = {"java": self._java, "franz_go": self._franz_go, "kcat": self._kcat}.get(kind)
+        if make is None:
+            return [sys.executable, str(MEMBERS / f"{kind}_member.py")]
+        with self._lock:
+            if kind not in self._made:
+                self._made[kind] = make()
+            return self._made[kind]
+
+    def _java(self):
+        from integration.reference.errors import ReferenceUnavailableError
+        from integration.reference.jars import kafka_jars
+
+        if shutil.which("javac") is None:
+            self._require_or_skip(
+                "a JDK is missing: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
+            )
+        try:
+            jars = f"{kafka_jars()}/*"
+        except ReferenceUnavailableError as unavailable:
+            self._require_or_skip(str(unavailable))
+        source = str(MEMBERS / "GroupMember.java")
+        subprocess.run(
+            ["javac", "-cp", jars, "-d", str(self._directory), source],
+            check=True,
+            timeout=GO_TIMEOUT_S,
+        )
+        quick = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        return ["java", *quick, "-cp", f"{self._directory}:{jars}", "GroupMember"]
+
+    def _franz_go(self):
+        go = shutil.which("go")
+        if go is None:
+            self._require_or_skip(
+                "Go is missing: apt-get install -y --no-install-recommends golang-go"
+            )
+        built = str(self._directory / "franz-go-member")
+        done = subprocess.run(
+            [go, "build", "-buildvcs=false", "-o", built, "."],
+            cwd=MEMBERS / "franz_go",
+            capture_output=True,
+            text=True,
+            timeout=GO_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            reason = done.stderr.strip().splitlines()[-1]
+            self._require_or_skip(f"Go cannot build the member: {reason}")
+        return [built]
+
+    def _kcat(self):
+        kcat = shutil.which("kcat")
+        if kcat is None:
+            self._require_or_skip(
+                "kcat is missing: apt-get install -y --no-install-recommends kcat"
+            )
+        return [kcat]
+
+
+class Members:
+    """Starts members, and ends at its end those that run."""
+
+    def __init__(self, side, programs, directory):
+        self._side = side
+        self._programs = programs
+        self._directory = directory
+        self._started = []
+
+    def start(self, kind, group, topic, strategy, session_ms=LONG_SESSION_MS):
+        """Start a member of a kind of client."""
+        servers, times = self._side.bootstrap_servers, (str(session_ms), str(HEARTBEAT_MS))
+        if kind == "kcat":
+            settings = {
+                "session.timeout.ms": session_ms,
+                "heartbeat.interval.ms": HEARTBEAT_MS,
+                "auto.offset.reset": "earliest",
+                "partition.assignment.strategy": strategy,
+            }
+            words = [word for item in settings.items() for word in ("-X", "{}={}".format(*item))]
+            told = ["-b", servers, *words, "-u", "-f", KCAT_RECORD, "-G", group, topic]
+        else:
+            told = [servers, group, topic, *times, strategy]
+        log = self._directory / f"member-{len(self._started) + 1}.log"
+        member = Member([*self._programs.command(kind), *told], log)
+        self._started.append(member)
+        return member
+
+    def close(self):
+        for member in self._started:
+            member.close()
+
+
+@pytest.fixture(scope="session")
+def open_members(side, require_or_skip, tmp_path_factory):
+    """Return a function that returns `Members`, to be closed."""
+    programs = Programs(require_or_skip, tmp_path_factory.mktemp("programs"))
+    return lambda: Members(side, programs, tmp_path_factory.mktemp("members"))
+
+
+@pytest.fixture
+def start_member(open_members):
+    """Return a function that starts a member: kind of client, group, topic, strategy."""
+    with closing(open_members()) as members:
+        yield members.start

@@ -1,0 +1,198 @@
+"""What is installed from the wheel works, on every Python of this machine and with each extra alone."""
+
+import json
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytestmark = pytest.mark.install
+
+ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "integration" / "reference" / "recorded"
+PYTHONS = runpy.run_path(str(ROOT / "tools" / "pythons.py"))["find_pythons"]()
+EXTRAS = ("", "compare", "compression", "fast", "metrics")
+"""`spark`, which is large, has a test of its own on one Python."""
+CASES = [
+    pytest.param((version, extra), id=f"{version[0]}.{version[1]}-{extra or 'plain'}")
+    for version in PYTHONS
+    for extra in EXTRAS
+]
+SNAPPY = """
+from broker_sim.protocol.compression import CompressionCodec, compress
+print(len(compress(CompressionCodec.SNAPPY, b"x" * 1000)))
+"""
+
+
+@pytest.fixture(scope="module")
+def environments(install, wheel, tmp_path_factory):
+    """Return a function that gives the environment of a version, without any extra."""
+    return cache(lambda version: install(tmp_path_factory.mktemp("plain"), PYTHONS[version], wheel))
+
+
+@pytest.fixture(scope="module", params=CASES)
+def installed(request, environments, wheel):
+    """Return the environment and the extra that is in it."""
+    version, extra = request.param
+    environment = environments(version)
+    plain = environment.packages()
+    if extra:
+        environment.add(f"broker-sim[{extra}] @ {wheel.as_uri()}")
+    yield SimpleNamespace(environment=environment, extra=extra)
+    environment.remove(*(environment.packages() - plain))
+
+
+@pytest.fixture(scope="module")
+def cluster(installed):
+    """Start `broker-sim run`; returns its environment, its extra and what it has printed."""
+    process = installed.environment.start("broker-sim", "run", "--brokers", 1, "--topic", "orders")
+    try:
+        ready = json.loads(process.stdout.readline())
+        yield SimpleNamespace(**vars(installed), **ready)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def drift_here():
+    """Return what `broker-sim-compare drift` says of the recording in the repository."""
+    return subprocess.run(
+        [sys.executable, "-c", "from integration.cli import main; main()", "drift", RECORDING],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def only_line(done, code):
+    """Return what a command says before it ends with that exit code: one line on stderr."""
+    assert (done.returncode, done.stdout) == (code, "")
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def test_a_wheel_has_only_packages_of_its_own_name(wheel):
+    names = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert names == {
+        "broker_sim",
+        "broker_sim_integration",
+        "broker_sim_purgatory",
+        "broker_sim-0.1.0.dist-info",
+    }
+    assert wheel.name == "broker_sim-0.1.0-py3-none-any.whl"
+
+
+def test_packages_of_the_user_stay_what_they_are(installed):
+    program = (
+        "import broker_sim, broker_sim.purgatory, integration, purgatory;"
+        "print(integration.OWNER, purgatory.__name__, hasattr(purgatory, 'SystemTimer'),"
+        " broker_sim.compiled, broker_sim.ParkedOperation is broker_sim.purgatory.ParkedOperation)"
+    )
+    done = installed.environment.run("python", "-c", program)
+    assert (done.stdout, done.stderr) == ("the user purgatory False False True\n", "")
+
+
+def test_tests_of_the_user_pass_beside_the_plugin(installed):
+    done = installed.environment.run("python", "-m", "pytest", "-q", "-W", "error")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.splitlines()[-1].startswith("2 passed")
+
+
+def test_a_cluster_runs_and_answers(cluster):
+    done = cluster.environment.run("broker-sim", "ctl", "--control", cluster.control, "status")
+    assert done.returncode == 0, done.stderr
+    assert "orders" in done.stdout
+
+
+def test_metrics_are_there_or_name_their_extra(cluster):
+    done = cluster.environment.run("broker-sim", "ctl", "--control", cluster.control, "metrics")
+    if cluster.extra == "metrics":
+        assert "kafka_server_delayedoperationpurgatory" in done.stdout
+    else:
+        assert only_line(done, 1).endswith("pip install 'broker-sim[metrics]'")
+
+
+def test_all_commands_have_help_without_any_extra(installed):
+    for command in ("broker-sim", "broker-sim-compare", "broker-sim-pipeline"):
+        done = installed.environment.run(command, "--help")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("Usage: ")
+    listed = installed.environment.run("broker-sim-compare", "list", "--names")
+    assert (listed.returncode, listed.stderr) == (0, "")
+
+
+def test_a_comparison_runs_or_names_its_extra(installed):
+    done = installed.environment.run(
+        *("broker-sim-compare", "--reference", "recorded", "--scenario", "produce_acks")
+    )
+    if installed.extra == "compare":
+        assert done.returncode == 0, done.stdout + done.stderr
+    else:
+        assert only_line(done, 2).endswith("pip install 'broker-sim[compare]'")
+
+
+def test_the_recording_fits_the_scenarios_as_in_the_repository(installed, drift_here):
+    done = installed.environment.run("broker-sim-compare", "drift", RECORDING)
+    assert (done.returncode, done.stderr) == (drift_here.returncode, drift_here.stderr)
+    assert done.returncode == 0
+
+
+def test_a_job_of_the_pipeline_names_its_extra(installed):
+    done = installed.environment.run(
+        *("broker-sim-pipeline", "ingest", "--input", "x", "--output", "y")
+    )
+    assert only_line(done, 1).endswith("pip install 'broker-sim[spark]'")
+
+
+def test_compressed_records_are_read_or_name_their_extra(installed):
+    done = installed.environment.run("python", "-c", SNAPPY)
+    if installed.extra == "compression":
+        assert (done.returncode, done.stderr) == (0, "")
+    else:
+        assert done.stderr.splitlines()[-1].endswith("pip install 'broker-sim[compression]'")
+
+
+def test_the_extra_fast_brings_another_event_loop(installed):
+    program = (
+        "from broker_sim.cluster.cluster import new_event_loop;"
+        "loop = new_event_loop(); print(type(loop).__module__); loop.close()"
+    )
+    done = installed.environment.run("python", "-c", program)
+    assert done.stdout.startswith("uvloop" if installed.extra == "fast" else "asyncio")
+
+
+def test_spark_runs_the_simulation_of_a_wheel(install, wheel, tmp_path):
+    if shutil.which("java") is None:
+        pytest.skip("Java is not installed: apt-get install -y openjdk-17-jre-headless")
+    environment = install(tmp_path, next(iter(PYTHONS.values())), wheel, "spark")
+    done = environment.run(
+        *("broker-sim-pipeline", "sweep", "--sample", 1, "--repeats", 1, "--tasks", 1),
+        *("--master", "local[1]", "--output", "tables"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert (environment.project / "tables" / "sweep_summary").is_dir()
+
+
+def test_the_native_wheel_is_native_under_its_own_names(install, native_wheel, tmp_path):
+    environment = install(tmp_path, sys.executable, native_wheel)
+    program = (
+        "import broker_sim, broker_sim.purgatory, broker_sim_purgatory.timer_task as task;"
+        "print(broker_sim.compiled, broker_sim.purgatory.compiled, task.__file__.endswith('.py'))"
+    )
+    assert environment.run("python", "-c", program).stdout == "True True False\n"
+    done = environment.run("python", "-m", "pytest", "-q", "-W", "error")
+    assert done.returncode == 0, done.stdout
+    process = environment.start("broker-sim", "run", "--brokers", 3, "--topic", "orders:1:3")
+    assert json.loads(process.stdout.readline())["pid"] == process.pid
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 0

@@ -1,0 +1,58 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from integration.clients.stopwatch import now_ms
+from integration.cluster_under_test.polling import poll_until
+from integration.comparison.intervals import covered_ms
+from integration.comparison.machine import PERIOD_MS, STALL_MS, ControlTimer, Stalls
+
+
+def waited(*waits):
+    """A control timer that waited until the first moment of each pair and woke at the second."""
+    found = Stalls()
+    for due_ms, woke_ms in waits:
+        found.wait_until(due_ms)
+        found.woke(woke_ms)
+    return found
+
+
+def test_small_lateness_of_the_timer_is_no_stall():
+    assert waited((100, 100 + STALL_MS - 0.1)).stalls(200) == []
+    assert waited((100, 100 + STALL_MS)).stalls(200) == [(100, 100 + STALL_MS)]
+
+
+def test_a_stall_that_has_not_ended_counts():
+    found = waited((5, 5))
+    found.wait_until(10)
+    assert found.stalls(60) == [(10, 60)]
+    assert found.stalls(10 + STALL_MS - 0.1) == []
+
+
+def test_lateness_is_that_since_a_moment():
+    found = waited((0, 1), (10, 13), (20, 22))
+    assert found.lateness().maximum == 3
+    assert (found.lateness(21).count, found.lateness(21).maximum) == (1, 2)
+    assert found.lateness(30) is None
+
+
+@given(st.lists(st.floats(0, 100), max_size=20), st.floats(0, 2_000), st.floats(0, 2_000))
+def test_no_more_is_excused_than_the_time_that_passed(lateness, one, other):
+    found, now = Stalls(), 0.0
+    for late_ms in lateness:
+        found.wait_until(now + PERIOD_MS)
+        now += PERIOD_MS + late_ms
+        found.woke(now)
+    since, until = sorted((one, other))
+    excused_ms = covered_ms(found.stalls(now), since, until)
+    assert 0 <= excused_ms <= until - since + 1e-6
+    assert excused_ms <= sum(lateness) + 1e-6
+
+
+@pytest.mark.threads
+def test_the_thread_waits_again_and_again_until_its_end():
+    with ControlTimer() as control:
+        poll_until(lambda: (found := control.lateness()) and found.count >= 3, "three waits")
+    assert control.lateness().p50 >= 0
+    ended_ms = now_ms()
+    assert covered_ms(control.stalls(ended_ms + 1e6), ended_ms, ended_ms + 1e6) == 0

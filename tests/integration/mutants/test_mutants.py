@@ -1,0 +1,211 @@
+"""Defects that are put into the simulator on purpose: the comparison has to find each of them.
+
+Each mutant is a `broker-sim run` of its own, played beside Kafka in the scenarios that are about its
+defect. It has to fail in the steps and fields that show it; the simulator without a defect has to pass
+all of these scenarios.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+import broker_sim
+from integration.cluster_under_test.running_cluster import kafka_cluster
+from integration.comparison.both_sides import compare_sides
+from integration.comparison.differences import read_known_differences
+from integration.comparison.machine import ControlTimer
+from integration.comparison.recorded import RecordedSide
+from integration.comparison.runs import ClusterRunner, KafkaSide, SimulatorSide
+from integration.comparison.verdict import Verdict
+from integration.reference.progress import to_stderr
+from integration.reference.selection import select_reference
+from integration.scenarios.catalogue import select
+from integration.simulator.command import SimulatorCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from integration.comparison.runs import Configs, Run, Runner
+    from integration.comparison.verdict import ScenarioResult
+    from integration.reference.clusters.cluster import ReferenceCluster
+    from integration.scenarios.scenario import Scenario
+
+MUTANT = Path(__file__).with_name("mutant.py")
+TIMES = frozenset({"late", "lateness"})
+"""A busy machine may make other steps of a mutant late."""
+
+pytestmark = [
+    pytest.mark.threads,
+    pytest.mark.skipif(
+        broker_sim.compiled, reason="the methods of native classes cannot be replaced"
+    ),
+]
+
+
+class Sign(NamedTuple):
+    """Where a defect has to show."""
+
+    scenario: str
+    steps: tuple[str, ...]
+    field: str
+    entails: frozenset[str] = frozenset()
+    """Further fields that differ because of it."""
+    one_is_enough: bool = False
+    """Of all the steps: where the machine is busy, some of them may not show a small defect."""
+
+
+WAITS_MS = (20, 100, 500, 1500)
+APIS = ("acks=all", "deletion")
+WAITS = "acks_all_and_deletions_wait_for_a_frozen_follower_until_their_timeout"
+ALL_WAITS = tuple(f"{api}, timeout {wait_ms}" for api in APIS for wait_ms in WAITS_MS)
+
+SIGNS: dict[str, list[Sign]] = {
+    "all_waits_20_ms_longer": [Sign(WAITS, ALL_WAITS, "lateness", one_is_enough=True)],
+    "all_waits_2_ms_shorter": [Sign(WAITS, ALL_WAITS, "early", one_is_enough=True)],
+    "fetches_of_several_partitions_woken_50_ms_later": [
+        Sign("a_record_in_any_of_its_partitions_wakes_a_fetch", ("woken",), "lateness"),
+        Sign("the_last_of_several_partitions_fills_min_bytes", ("woken",), "lateness"),
+    ],
+    "third_wheel_demotes_one_bucket_late": [
+        Sign("fifty_fetches_time_out_together", ("together",), "lateness")
+    ],
+    "purge_never_runs": [
+        Sign(
+            "completed_fetches_are_purged_where_nothing_happens",
+            ("at first",),
+            "any_purged",
+            frozenset({"more_than_the_interval"}),
+        )
+    ],
+    "high_watermark_one_follower_too_early": [
+        Sign(
+            "consumers_see_only_what_all_in_sync_replicas_have",
+            ("at the high watermark",),
+            "high_watermark",
+            frozenset({"early", "records", "bytes", "values", "base_offset", "last_stable_offset"}),
+        )
+    ],
+    "timed_out_produce_has_the_next_base_offset": [
+        Sign(
+            "acks_all_times_out_while_a_frozen_follower_is_in_the_isr",
+            ("acks=all",),
+            "base_offset",
+        )
+    ],
+    "isr_shrinks_one_check_too_late": [
+        Sign("a_shrinking_isr_completes_acks_all_and_fetches", ("acks=all", "fetch"), "late")
+    ],
+    "fetch_misses_the_last_wake_up": [
+        Sign("a_record_shortly_before_the_timeout_is_not_missed", ("woken",), "lateness")
+    ],
+    "leader_epoch_errors_swapped": [
+        Sign(
+            "a_leader_epoch_other_than_the_current_is_refused",
+            ("current +1", "end, current +1"),
+            "error_code",
+        )
+    ],
+}
+"""By mutant, as they are called in mutant.py."""
+PLAYED = sorted({sign.scenario for signs in SIGNS.values() for sign in signs})
+
+
+class LiveRunner:
+    """Plays scenarios on one real cluster again and again, each time with topics of its own."""
+
+    def __init__(self, runner: ClusterRunner, repeats: dict[str, int]) -> None:
+        self._runner = runner
+        self._repeats = repeats
+
+    def run(self, scenario: Scenario, repeat: int) -> Run:
+        """Run a scenario; the repeat within one comparison does not count."""
+        del repeat
+        self._repeats[scenario.name] = self._repeats.get(scenario.name, 0) + 1
+        return self._runner.run(scenario, self._repeats[scenario.name])
+
+
+class LiveSide:
+    """A real Kafka for all mutants: the session's, and one more with a short lag time."""
+
+    name = "kafka"
+
+    def __init__(self, cluster: ReferenceCluster, stack: ExitStack) -> None:
+        selection = select_reference(cluster.kind, make_image=False)
+        self._other = KafkaSide(selection, to_stderr)
+        self._stack = stack
+        self._repeats: dict[str, int] = {}
+        self._runners: dict[Configs, Runner] = {
+            (): stack.enter_context(ClusterRunner(kafka_cluster(cluster)))
+        }
+
+    @contextmanager
+    def open(self, configs: Configs) -> Iterator[Runner]:
+        """Start nothing that has been started."""
+        if configs not in self._runners:
+            self._runners[configs] = self._stack.enter_context(self._other.open(configs))
+        yield LiveRunner(self._runners[configs], self._repeats)
+
+
+@pytest.fixture(
+    scope="module", params=["recorded", pytest.param("live", marks=pytest.mark.real_kafka)]
+)
+def kafka(request):
+    if request.param == "recorded":
+        yield RecordedSide()
+        return
+    with ExitStack() as stack:
+        yield LiveSide(request.getfixturevalue("running_real_kafka"), stack)
+
+
+def play(kafka, mutant: str, scenarios: list[str]) -> dict[str, ScenarioResult]:
+    """Compare a mutant with Kafka; return the results by scenario."""
+    command = SimulatorCommand((sys.executable, "-P", str(MUTANT), mutant), "a mutant")
+    with ControlTimer() as control:
+        results = compare_sides(
+            kafka,
+            SimulatorSide(command),
+            select(scenarios),
+            repeats=1,
+            known=read_known_differences(),
+            on_result=lambda _: None,
+            control=control,
+        )
+    return {result.scenario.name: result for result in results}
+
+
+@pytest.mark.parametrize("mutant", SIGNS)
+def test_a_mutant_is_caught(kafka, mutant):
+    signs = SIGNS[mutant]
+    results = play(kafka, mutant, [sign.scenario for sign in signs])
+    for sign in signs:
+        result = results[sign.scenario]
+        assert result.verdict in {Verdict.DIFFERED, Verdict.LATE}, result.not_played or mutant
+        assert not result.has_trouble, result.trouble
+        found = {(one.step, one.field): one for one in result.failures}
+        shown = [(step, sign.field) in found for step in sign.steps]
+        assert any(shown) if sign.one_is_enough else all(shown), sorted(found)
+        others = {field for _, field in found} - {sign.field} - sign.entails - TIMES
+        assert not others, sorted(found)
+
+
+def test_the_simulator_without_a_defect_passes(kafka):
+    results = play(kafka, "nothing", PLAYED)
+    # A Kafka that was late itself does not show that the simulator is right, nor that it is wrong.
+    passed = {Verdict.AGREED, Verdict.REFERENCE_LATE}
+    failed = {
+        name: result.not_played or result.trouble or result.failures
+        for name, result in results.items()
+        if result.verdict not in passed
+    }
+    assert not failed
+    assert Verdict.AGREED in {result.verdict for result in results.values()}
+
+
+def test_every_mutant_is_played():
+    listed = MUTANT.read_text(encoding="utf-8").partition("for mutate in (")[2].partition(")")[0]
+    assert [name.strip() for name in listed.split(",") if name.strip()] == list(SIGNS)

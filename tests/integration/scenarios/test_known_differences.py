@@ -1,0 +1,27 @@
+"""The rows of docs/differences.md against the recorded Kafka: each of them is still needed."""
+
+import pytest
+
+from integration.comparison.both_sides import compare_sides
+from integration.comparison.differences import read_known_differences
+from integration.comparison.machine import Stalls
+from integration.comparison.recorded import RecordedSide
+from integration.comparison.runs import SimulatorSide
+from integration.report.report import unused_rows
+from integration.scenarios.catalogue import select
+
+
+@pytest.mark.threads
+def test_every_row_of_the_document_fits_a_difference():
+    known = read_known_differences()
+    results = compare_sides(
+        RecordedSide(),
+        SimulatorSide(),
+        select(sorted({row.scenario for row in known})),
+        repeats=1,
+        known=known,
+        on_result=lambda _: None,
+        control=Stalls(),
+    )
+    assert [result.not_played or result.trouble for result in results] == [None] * len(results)
+    assert unused_rows(known, results) == []

@@ -1,0 +1,56 @@
+"""The Pythons of a machine are found, and none that is too old or does not run."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def find_pythons(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return runpy.run_path(str(ROOT / "tools" / "pythons.py"))["find_pythons"]
+
+
+def program(path, version):
+    """Write a program that says it is that version, where this Python would."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho {version}\n")
+    path.chmod(0o755)
+
+
+def test_one_program_of_each_version_is_found(find_pythons, tmp_path):
+    program(tmp_path / "bin" / "python3.98", "3 98")
+    program(tmp_path / "pyenv" / "versions" / "3.99.1" / "bin" / "python3.99", "3 99")
+    program(tmp_path / "bin" / "python3.99", "3 99")
+    assert find_pythons() == {
+        sys.version_info[:2]: Path(sys.executable),
+        (3, 98): tmp_path / "bin" / "python3.98",
+        (3, 99): tmp_path / "pyenv" / "versions" / "3.99.1" / "bin" / "python3.99",
+    }
+
+
+def test_what_is_too_old_or_does_not_run_is_left_out(find_pythons, tmp_path):
+    program(tmp_path / "bin" / "python3.9", "3 9")
+    program(tmp_path / "bin" / "python3.98", "no such version")
+    (tmp_path / "bin" / "python3.98").write_text("#!/bin/sh\nexit 127\n")
+    program(tmp_path / "bin" / "python3.99-config", "3 99")
+    (tmp_path / "bin" / "python3.97").mkdir()
+    assert list(find_pythons()) == [sys.version_info[:2]]
+
+
+def test_the_module_prints_versions_and_programs():
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.pythons"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    version = "{}.{}".format(*sys.version_info)
+    assert f"{version} {sys.executable}" in done.stdout.splitlines()
