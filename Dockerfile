@@ -1,21 +1,35 @@
-# The simulator as a container: three brokers on 9092, 9093 and 9094.
+# The simulator as a container: three brokers on 9092, 9093 and 9094, control on 8090.
 #   docker build -t broker-sim .
 #   docker run --rm -p 127.0.0.1:9092-9094:9092-9094 broker-sim
-# Without a registry take any image with Python 3.11 or newer and its venv module:
+#   docker run --rm broker-sim run --help
+# Clients in containers set BROKER_SIM_ADVERTISED_HOST to the name by which they reach this one.
+# Without a registry take any image with Python 3.11 or newer and its venv module, or make one by
+# python -m integration.reference.python_image:
 #   docker build -t broker-sim --build-arg PYTHON_IMAGE=... .
 ARG PYTHON_IMAGE=python:3.11-slim
-FROM ${PYTHON_IMAGE}
+FROM ${PYTHON_IMAGE} AS build
 
-WORKDIR /broker-sim
+# Where pip finds packages, if not at PyPI.
+ARG PIP_INDEX_URL
+WORKDIR /src
 COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE NOTICE ./
+COPY docs/differences.md docs/
+COPY tools/__init__.py tools/own_names.py tools/
 COPY purgatory purgatory
 COPY broker_sim broker_sim
 COPY integration integration
 RUN python3 -m venv /opt/broker-sim \
-    && /opt/broker-sim/bin/pip install --no-cache-dir -c constraints.txt '.[compression,fast]'
+    && /opt/broker-sim/bin/pip install --no-cache-dir -c constraints.txt '.[compression,fast,metrics]'
+
+FROM ${PYTHON_IMAGE}
+COPY --from=build /opt/broker-sim /opt/broker-sim
 ENV PATH=/opt/broker-sim/bin:${PATH} \
-    PYTHONUNBUFFERED=1
+    PYTHONUNBUFFERED=1 \
+    BROKER_SIM_ADVERTISED_HOST=127.0.0.1 \
+    BROKER_SIM_CONTROL=http://127.0.0.1:8090
 
 EXPOSE 8090 9092 9093 9094
 USER nobody
-CMD ["broker-sim", "run", "--brokers", "3", "--host", "0.0.0.0", "--advertised-host", "127.0.0.1", "--port", "9092", "--control-host", "0.0.0.0", "--control-port", "8090"]
+HEALTHCHECK --interval=5s --timeout=5s --start-period=30s CMD ["broker-sim", "ctl", "--json", "status"]
+ENTRYPOINT ["broker-sim"]
+CMD ["run", "--brokers", "3", "--host", "0.0.0.0", "--port", "9092", "--control-host", "0.0.0.0", "--control-port", "8090"]

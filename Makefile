@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark pipeline demo compare run test test-fast compiled bench lint format clean
+.PHONY: help setup setup-spark pipeline demo compare run test test-fast test-pythons compiled-build compiled bench lint format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,6 +11,8 @@ BIN := $(VENV)/bin
 COMPILED := $(VENV)-compiled/bin
 STAMP := $(VENV)/.broker-sim-installed
 SPARK_STAMP := $(VENV)/.broker-sim-spark-installed
+FAST := "not real_kafka and not clients and not threads and not spark and not install"
+JAVA := $(or $(JAVA_HOME),$(shell command -v java))
 # Further arguments of a command: make test ARGS="-k purgatory"
 ARGS ?=
 
@@ -22,7 +24,7 @@ setup: ## Make .venv with the package and all tools; nothing to do when it exist
 	@$(BIN)/python -c '' 2> /dev/null || rm -f $(STAMP)
 	@$(MAKE) -s --no-print-directory $(STAMP)
 
-$(STAMP): pyproject.toml hatch_build.py constraints.txt
+$(STAMP): pyproject.toml hatch_build.py tools/own_names.py constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { \
@@ -33,19 +35,20 @@ $(STAMP): pyproject.toml hatch_build.py constraints.txt
 	    -c constraints.txt -e '.[dev]'
 	@touch $@
 
-setup-spark: setup ## Add Spark to .venv (400 MB), for the pipeline and its tests
+setup-spark: setup ## Add Spark to .venv (a download of 500 MB), for the pipeline and its tests
 	@$(MAKE) -s --no-print-directory $(SPARK_STAMP)
 
 $(SPARK_STAMP): $(STAMP)
-	@echo "installing Spark into $(VENV)"
+	@echo "installing Spark into $(VENV): 500 MB are downloaded, once"
 	@BROKER_SIM_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    -c constraints.txt -e '.[dev,spark]'
 	@touch $@
 
-demo: compare ## Compare the simulator with a real Kafka, or with its recorded answers, into out/compare
+demo: setup ## Compare with a real Kafka what shows the point, in a minute, into out/demo
+	$(BIN)/broker-sim-compare --demo --reference auto --simulator auto --out out/demo $(ARGS)
 
-compare: setup ## The same, with your own options: make compare ARGS="--reference jvm"
-	$(BIN)/broker-sim-compare --reference auto --out out/compare $(ARGS)
+compare: setup ## Compare all scenarios, in some minutes: make compare ARGS="--reference jvm"
+	$(BIN)/broker-sim-compare --reference auto --simulator auto --out out/compare $(ARGS)
 
 pipeline: setup-spark ## Trace a cluster under load, run every job on Spark, leave out/pipeline/report.html
 	$(BIN)/python -m integration.pipeline.demo $(ARGS)
@@ -53,19 +56,32 @@ pipeline: setup-spark ## Trace a cluster under load, run every job on Spark, lea
 run: setup ## Run a simulated cluster until ctrl-C: make run ARGS="--brokers 3"
 	$(BIN)/broker-sim run $(ARGS)
 
-test: setup ## Run all tests; those of a real Kafka are skipped where there is none
+# Spark's tests need Java; without it they are skipped, and so is the download.
+test: setup $(if $(JAVA),setup-spark) ## Run all tests; what this machine lacks is skipped, with the remedy
 	$(BIN)/python -m pytest $(ARGS)
 
 test-fast: setup ## Run the tests that take seconds
-	$(BIN)/python -m pytest -m "not real_kafka and not clients and not threads and not spark" $(ARGS)
+	$(BIN)/python -m pytest -m $(FAST) $(ARGS)
 
-compiled: setup ## Build the native modules into .venv-compiled, run its tests (not Spark, real Kafka)
+test-pythons: setup ## Run the fast tests on every other Python from 3.11 on that is here
+	@$(BIN)/python -m tools.pythons | while read -r version python; do \
+	    test "$$python" != "$$(realpath -s $(BIN)/python)" || continue; \
+	    echo "Python $$version"; \
+	    "$$python" -m venv $(VENV)-$$version; \
+	    $(VENV)-$$version/bin/python -m pip install --quiet --disable-pip-version-check \
+	        -c constraints.txt -e '.[dev]'; \
+	    $(VENV)-$$version/bin/python -m pytest -m $(FAST) $(ARGS) < /dev/null; \
+	done
+
+compiled-build: setup
 	@test -x $(COMPILED)/python || $(PYTHON) -m venv --clear $(VENV)-compiled
-	@BROKER_SIM_COMPILE=1 $(COMPILED)/python -m pip install --quiet --disable-pip-version-check \
+	@BROKER_SIM_COMPILE=1 BROKER_SIM_SOURCE_NAMES=1 $(COMPILED)/python -m pip install --quiet --disable-pip-version-check \
 	    -c constraints.txt '.[dev]'
-	$(COMPILED)/python -P -c 'import broker_sim, purgatory; \
+	@$(COMPILED)/python -P -c 'import broker_sim, purgatory; \
 	    assert broker_sim.compiled and purgatory.compiled, "it is pure Python"'
-	$(COMPILED)/python -P -m pytest -m "not real_kafka and not spark" $(ARGS)
+
+compiled: compiled-build ## Build the native modules into .venv-compiled, run its tests (not Spark, real Kafka)
+	$(COMPILED)/python -P -m pytest -m "not real_kafka and not spark and not install" $(ARGS)
 
 bench: setup ## Measure against the peers: make bench ARGS="client --kafka"
 	$(BIN)/python tests/bench/run.py $(ARGS)
@@ -81,5 +97,5 @@ format: setup ## Format the code
 	$(BIN)/ruff format .
 
 clean: ## Remove what the targets made, except .venv
-	rm -rf out build dist $(VENV)-compiled .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf out build dist $(VENV)-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

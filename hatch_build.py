@@ -1,9 +1,15 @@
-"""Build hook: compiles the hot modules with mypyc, from the same readable source.
+"""Build hook: gives the wheel's packages names of their own, and compiles the hot modules with mypyc.
 
-A wheel is native where a C compiler is there, else pure, with the same behaviour. An editable
-install is pure. The environment variable BROKER_SIM_COMPILE asks for one of them: 0 for pure, 1 for
-native, and then a build that cannot be native fails. One line of the build's output tells which
-it is (pip shows it with -v), `purgatory.compiled` and `broker_sim.compiled` tell it at run time.
+A wheel ships `purgatory` and `integration` as `broker_sim_purgatory` and `broker_sim_integration`
+(tools/own_names.py). An editable install uses the folders of the repository as they are.
+
+A build is pure Python. The environment variable BROKER_SIM_COMPILE=1 asks for a native one, with the
+same behaviour, and then a build that cannot be native fails. One line of the build's output tells which
+it is (pip shows it with -v), `broker_sim.compiled` tells it at run time.
+
+BROKER_SIM_OPT_LEVEL=0 (default 3) makes a native build quicker, and what it builds slower.
+
+BROKER_SIM_SOURCE_NAMES=1 keeps the names of the repository in a wheel: its tests import them.
 """
 
 from __future__ import annotations
@@ -14,10 +20,19 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import weakref
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-PACKAGES = ("broker_sim", "purgatory")
+sys.path.insert(0, str(Path(__file__).parent))  # the builder loads this file alone
+from tools.own_names import OWN_NAMES, copy_packages, own_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PACKAGES = ("broker_sim", "purgatory", "integration")
+DOCUMENTS = {"docs/differences.md": "integration/comparison/differences.md"}
+"""What the wheel ships beside its modules: path here, path in its package."""
 # What runs for every request that a broker serves and for every fetch of a follower. Modules that
 # call each other are compiled together: only among them is a call native.
 MODULES = (
@@ -25,17 +40,25 @@ MODULES = (
     "broker_sim.broker.dispatch",
     "broker_sim.broker.leader_link",
     "broker_sim.broker.replica_server",
+    "broker_sim.fetch_session.cache",
+    "broker_sim.fetch_session.cached_partition",
+    "broker_sim.fetch_session.manager",
+    "broker_sim.fetch_session.session",
     "broker_sim.handlers.context",
     "broker_sim.handlers.data.fetch",
+    "broker_sim.handlers.data.fetch_response",
     "broker_sim.handlers.data.produce",
     "broker_sim.log.append_info",
     "broker_sim.log.leader_epoch_cache",
     "broker_sim.log.local_log",
+    "broker_sim.log.memory",
     "broker_sim.log.partition_log",
+    "broker_sim.log.producer_checks",
     "broker_sim.log.producer_state_entry",
     "broker_sim.log.producer_state_manager",
     "broker_sim.log.segment",
     "broker_sim.log.validator",
+    "broker_sim.log.verification_state",
     "broker_sim.metadata.cache",
     "broker_sim.network.client_link",
     "broker_sim.network.connection",
@@ -50,12 +73,14 @@ MODULES = (
     "broker_sim.replica.delayed_produce",
     "broker_sim.replica.fetch_params",
     "broker_sim.replica.fetcher",
+    "broker_sim.replica.idle_fetch",
     "broker_sim.replica.isr_state",
     "broker_sim.replica.leader_replicas",
     "broker_sim.replica.partition",
     "broker_sim.replica.purgatories",
     "broker_sim.replica.replica",
     "broker_sim.replica.replica_manager",
+    "broker_sim.replica.replica_selector",
     "broker_sim.runtime.action_queue",
     "broker_sim.runtime.delayed_request",
     "broker_sim.runtime.links",
@@ -78,18 +103,21 @@ MODULES = (
     "purgatory.timer_task",
 )
 REQUIREMENTS = ["mypy>=1.11", "setuptools>=77"]
-TIMEOUT_S = 600
-SWITCH = "BROKER_SIM_COMPILE"
+TIMEOUT_S = 1_800
 
 
 class NoNativeBuildError(Exception):
     """The modules cannot be compiled here; the text says why."""
 
 
-def wants_native(version: str) -> bool:
-    """Return whether a build (hatchling's "standard" or "editable") should be native."""
-    asked = os.environ.get(SWITCH, "")
-    return asked == "1" if asked or version == "editable" else find_compiler() is not None
+def is_asked_for(switch: str) -> bool:
+    """Return whether an environment variable is set to 1."""
+    return os.environ.get(switch) == "1"
+
+
+def wants_native() -> bool:
+    """Return whether the build should be native."""
+    return is_asked_for("BROKER_SIM_COMPILE")
 
 
 def find_compiler() -> str | None:
@@ -99,93 +127,87 @@ def find_compiler() -> str | None:
     return shutil.which(compiler) if header.exists() else None
 
 
-def compile_modules(root: Path, target: Path) -> list[Path]:
-    """Compile the modules of the packages in `root`; return the libraries, relative to `target`."""
+def compile_modules(tree: Path, names: Mapping[str, str]) -> None:
+    """Compile the hot modules of the packages in `tree`, beside their sources."""
     if find_compiler() is None:
         raise NoNativeBuildError("no C compiler, or no Python.h")
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise NoNativeBuildError("mypyc's code needs the global interpreter lock")
-    done = subprocess.run(  # noqa: S603 - this very file
-        [sys.executable, __file__, str(root), str(target)],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    modules = [own_name(module, names) for module in MODULES]
+    try:
+        done = subprocess.run(  # noqa: S603 - this very file
+            [sys.executable, __file__, str(tree), *modules],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as expired:
+        raise NoNativeBuildError(f"the compiler took more than {TIMEOUT_S} s") from expired
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
         raise NoNativeBuildError(lines[-1])
-    libraries = [path.relative_to(target) for path in target.rglob(f"*{_library_suffix()}")]
-    if len(libraries) <= len(MODULES):  # one for each, and what they share
-        raise NoNativeBuildError(f"{len(libraries)} libraries came of {len(MODULES)} modules")
-    return sorted(libraries)
+    libraries = sum(1 for _ in tree.rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"))
+    if libraries <= len(MODULES):  # one for each, and what they share
+        raise NoNativeBuildError(f"{libraries} libraries came of {len(MODULES)} modules")
 
 
-def _library_suffix() -> str:
-    return str(sysconfig.get_config_var("EXT_SUFFIX"))
-
-
-def _compile_in_this_process(root: Path, target: Path) -> None:
-    """Compile in a copy, because mypyc writes C files and caches beside the sources."""
+def _compile_in_this_process(tree: Path, modules: list[str]) -> None:
+    """Compile a copy, because mypyc writes C files and caches beside the sources."""
     from mypyc.build import mypycify  # noqa: PLC0415 - there only where REQUIREMENTS are
     from setuptools import setup  # noqa: PLC0415 - as above
 
+    packages = [path.name for path in tree.iterdir()]
+    opt_level = os.environ.get("BROKER_SIM_OPT_LEVEL", "3")
     with tempfile.TemporaryDirectory() as directory:
-        for package in PACKAGES:
-            shutil.copytree(root / package, Path(directory, package))
+        shutil.copytree(tree, directory, dirs_exist_ok=True)
         os.chdir(directory)
-        paths = [f"{module.replace('.', '/')}.py" for module in MODULES]
+        paths = [f"{module.replace('.', '/')}.py" for module in modules]
         # The packages that broker_sim depends on are not installed here; their types are not needed.
         options = ["--ignore-missing-imports"]
         setup(
             name="broker-sim",
-            packages=list(PACKAGES),
-            ext_modules=mypycify([*options, *paths], opt_level="3"),
-            script_args=["--quiet", "build_ext", "--build-lib", str(target)],
+            packages=packages,
+            ext_modules=mypycify([*options, *paths], opt_level=opt_level),
+            script_args=["--quiet", "build_ext", "--build-lib", str(tree)],
         )
 
 
 if __name__ == "__main__":
-    _compile_in_this_process(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve())
+    _compile_in_this_process(Path(sys.argv[1]), sys.argv[2:])
 else:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-    class NativeModulesHook(BuildHookInterface):  # type: ignore[type-arg]
-        """Puts the compiled modules into the wheel, beside their sources."""
+    class WheelHook(BuildHookInterface):  # type: ignore[type-arg]
+        """Fills the wheel from a copy of the sources, with their names and libraries in it."""
 
         def dependencies(self) -> list[str]:
-            """Return what has to be installed for the build, which may still be pure."""
-            return REQUIREMENTS if wants_native("standard") else []
+            """Return what has to be installed for the build."""
+            return REQUIREMENTS if wants_native() else []
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-            """Compile, if that is wanted and possible."""
-            if not wants_native(version):
-                self._tell("pure Python")
-                return
+            """Prepare what the wheel ships; hatchling's `version` is "standard" or "editable"."""
             root = Path(self.root)
-            target = Path(tempfile.mkdtemp())
-            self._target = target
-            try:
-                libraries = compile_modules(root, target)
-            except NoNativeBuildError as error:
-                if os.environ.get(SWITCH) == "1":
-                    raise
-                self._tell(f"pure Python ({error})")
+            names = {} if is_asked_for("BROKER_SIM_SOURCE_NAMES") else OWN_NAMES
+            if version == "editable":
+                if wants_native():
+                    raise NoNativeBuildError(
+                        "an editable install is pure: unset BROKER_SIM_COMPILE"
+                    )
                 return
-            for library in libraries:
-                if version == "editable":
-                    shutil.copy2(target / library, root / library)
-                else:
-                    build_data["force_include"][str(target / library)] = str(library)
-            build_data["pure_python"] = False
-            build_data["infer_tag"] = True
-            self._tell(f"{len(MODULES)} modules compiled by mypyc")
-
-        def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-            """Remove what was compiled, now that it is in the wheel."""
-            del version, build_data, artifact_path
-            if (target := getattr(self, "_target", None)) is not None:
-                shutil.rmtree(target)
-
-        def _tell(self, what: str) -> None:
+            tree = Path(tempfile.mkdtemp())  # removed with this hook, when the wheel is written
+            weakref.finalize(self, shutil.rmtree, tree, ignore_errors=True)
+            copy_packages(PACKAGES, root, tree, names=names)
+            for source, target in DOCUMENTS.items():
+                package, _, rest = target.partition("/")
+                shutil.copy(root / source, tree / names.get(package, package) / rest)
+            if wants_native():
+                compile_modules(tree, names)
+                build_data["pure_python"] = False
+                build_data["infer_tag"] = True
+            for path in sorted(path for path in tree.rglob("*") if path.is_file()):
+                build_data["force_include"][str(path)] = str(path.relative_to(tree))
+            scripts = self.metadata.core.scripts
+            scripts.update({name: own_name(target, names) for name, target in scripts.items()})
+            what = f"{len(MODULES)} modules compiled by mypyc" if wants_native() else "pure Python"
             self.app.display_info(f"broker-sim: {what}")

@@ -19,8 +19,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 HEAD = """# The Python API
 
 `from broker_sim import ...` gives these names. This page is made from their docstrings by
-`python -m tools.api_page`; see [control.md](control.md) for the same verbs over HTTP and in the
-terminal.
+`python -m tools.api_page`; see [cluster.md](cluster.md) for a tour with examples, and
+[control.md](control.md) for the same verbs over HTTP and in the terminal.
 """
 FACES = ("Cluster", "AsyncCluster", "VirtualCluster")
 
@@ -45,7 +45,7 @@ def _class(name: str, *, with_verbs: bool) -> Iterator[str]:
     cls = getattr(broker_sim, name)
     yield f"## {name}\n"
     if not issubclass(cls, (Exception, Enum)):
-        yield f"```python\n{_signature(name, cls)}\n```\n"
+        yield f"```python signature\n{_signature(name, cls)}\n```\n"
     yield f"{inspect.getdoc(cls)}\n"
     if issubclass(cls, Enum):
         return

@@ -15,7 +15,9 @@ from broker_sim.config import (
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
     TOPIC_WITHOUT_EFFECT,
+    other_configs,
     to_text,
+    why_without_effect,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +51,16 @@ BROKER_HEAD = """
 |---|---|---|---|---|---|---|
 """
 
+OTHER_HEAD = """
+## Brokers, without effect
+
+Kafka's other broker configurations, known by their facts. `per-broker` may be changed for one broker,
+not for all at once. Their documentation is in Kafka's.
+
+| name | type | default | allowed | change | reason |
+|---|---|---|---|---|---|
+"""
+
 TOPIC_HEAD = """
 ## Topics
 
@@ -61,7 +73,8 @@ All may be changed while the cluster runs. The default is the value of the broke
 
 def page() -> str:
     """Return the whole page."""
-    return "".join((INTRODUCTION, BROKER_HEAD, *_broker_rows(), TOPIC_HEAD, *_topic_rows()))
+    brokers = (BROKER_HEAD, *_broker_rows(), OTHER_HEAD, *_other_rows())
+    return "".join((INTRODUCTION, *brokers, TOPIC_HEAD, *_topic_rows()))
 
 
 def _broker_rows() -> Iterator[str]:
@@ -70,6 +83,19 @@ def _broker_rows() -> Iterator[str]:
         if definition.name in CHANGE_WITHOUT_EFFECT:
             change += ", without effect"
         yield _row(definition, change, BROKER_WITHOUT_EFFECT)
+
+
+def _other_rows() -> Iterator[str]:
+    for definition in _by_name(other_configs()):
+        cells = (
+            f"`{definition.name}`",
+            definition.type.name.lower(),
+            _default(definition),
+            "" if definition.validator is None else str(definition.validator),
+            definition.update_mode.value,
+            why_without_effect(definition.name),
+        )
+        yield f"| {' | '.join(cells)} |\n"
 
 
 def _topic_rows() -> Iterator[str]:

@@ -1,5 +1,6 @@
-"""Write the static types of the message classes: the text of `messages.pyi`."""
+"""Write the static types of message classes: the text of `messages.pyi`."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from broker_sim.protocol.schema import FieldSpec, MessageSpec, StructSpec
@@ -14,16 +15,15 @@ PYTHON_TYPES = {
 
 
 def stub_source(specs: Iterable[MessageSpec], version: str) -> str:
-    """Return the stub of all `specs`; `version` is that of their kafka-clients."""
-    lines = [
-        f"# Made by tools/update_schemas.py from kafka-clients {version}; do not edit.",
-        "# ruff: noqa: A002 - Kafka has fields named id and type",
-        "from broker_sim.protocol.message import BytesLike, Message, Records, Struct",
-        "",
-    ]
-    for spec in specs:
-        lines += _class_lines(spec.root, "Message", spec, "")
-    return "\n".join(lines)
+    """Return the stub of all `specs`; `version` names the jar that they are from, with its version."""
+    classes = [line for spec in specs for line in _class_lines(spec.root, "Message", spec, "")]
+    lines = [f"# Made by tools/update_schemas.py from {version}; do not edit."]
+    if any(line.strip().startswith(("id:", "type:")) for line in classes):
+        lines.append("# ruff: noqa: A002 - Kafka has fields named id and type")
+    words = set(re.findall(r"\w+", "\n".join(classes)))
+    names = [name for name in ("BytesLike", "Message", "Records", "Struct") if name in words]
+    lines += [f"from broker_sim.protocol.message import {', '.join(names)}", ""]
+    return "\n".join(lines + classes)
 
 
 def _class_lines(struct: StructSpec, base: str, spec: MessageSpec, indent: str) -> Iterator[str]:

@@ -1,8 +1,10 @@
-"""Refresh the message schemas and type stubs from a release of kafka-clients.
+"""Refresh the message schemas and type stubs from a release of Kafka.
 
-Usage: `python -m tools.update_schemas [VERSION]`. Maven fetches the jar; its message
-definitions are stripped to facts (names, types, versions, tags, defaults), one message per
-line of `broker_sim/protocol/schemas.jsonl`; then `messages.pyi` is written from them.
+Usage: `python -m tools.update_schemas [VERSION]`. Maven fetches the jars of kafka-clients,
+kafka-group-coordinator and kafka-transaction-coordinator; their message definitions are stripped to facts (names, types, versions,
+tags, defaults), one message per line of `broker_sim/protocol/schemas.jsonl` and
+`record_schemas.jsonl` of both coordinators; then the stubs `messages.pyi` and `record_messages.pyi`
+are written from them.
 """
 
 import io
@@ -19,7 +21,12 @@ from broker_sim.protocol.schema import MessageSpec, parse_message
 from tools.message_stubs import stub_source
 
 DEFAULT_VERSION = "4.3.1"
-PROTOCOL = Path(__file__).resolve().parent.parent / "broker_sim" / "protocol"
+BROKER_SIM = Path(__file__).resolve().parent.parent / "broker_sim"
+CLIENTS = "kafka-clients"
+COORDINATORS = {"group": "kafka-group-coordinator", "transaction": "kafka-transaction-coordinator"}
+"""The jars of the coordinators by the folders of their records."""
+NOT_SERVED = ("ShareGroup", "StreamsGroup")
+"""Records of groups that are not served."""
 MESSAGE_FACTS = (
     "name",
     "type",
@@ -45,10 +52,10 @@ FIELD_FACTS = (
 )
 
 
-def fetch_definitions(version: str) -> list[dict[str, Any]]:
-    """Return every message definition in the kafka-clients jar of `version`, by name."""
+def fetch_definitions(jar_name: str, version: str) -> list[dict[str, Any]]:
+    """Return every message definition in that jar of `version`, by name."""
     with tempfile.TemporaryDirectory() as directory:
-        artifact = f"org.apache.kafka:kafka-clients:{version}"
+        artifact = f"org.apache.kafka:{jar_name}:{version}"
         subprocess.run(
             [
                 *("mvn", "-q", "-B", "dependency:copy"),
@@ -57,7 +64,7 @@ def fetch_definitions(version: str) -> list[dict[str, Any]]:
             check=True,
             timeout=600,
         )
-        jar = (Path(directory) / f"kafka-clients-{version}.jar").read_bytes()
+        jar = (Path(directory) / f"{jar_name}-{version}.jar").read_bytes()
     with zipfile.ZipFile(io.BytesIO(jar)) as archive:
         texts = [
             archive.read(name).decode()
@@ -88,16 +95,28 @@ def strip_field(definition: dict[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def main() -> None:
-    """Write `schemas.jsonl` and `messages.pyi`."""
-    version = sys.argv[1] if len(sys.argv) > 1 else DEFAULT_VERSION
-    definitions = [strip_message(definition) for definition in fetch_definitions(version)]
+def write(directory: Path, schemas: str, stub: str, jar_name: str, version: str) -> None:
+    """Write the schemas and the stub of one jar's messages."""
+    definitions = [
+        strip_message(definition)
+        for definition in fetch_definitions(jar_name, version)
+        if not definition["name"].startswith(NOT_SERVED) or jar_name == CLIENTS
+    ]
     lines = [json.dumps(definition, separators=(",", ":")) for definition in definitions]
-    (PROTOCOL / "schemas.jsonl").write_text("\n".join(lines) + "\n")
+    (directory / schemas).write_text("\n".join(lines) + "\n")
     specs: list[MessageSpec] = [parse_message(definition) for definition in definitions]
-    (PROTOCOL / "messages.pyi").write_text(stub_source(specs, version))
-    subprocess.run(["ruff", "format", "-q", str(PROTOCOL / "messages.pyi")], check=True)
-    print(f"{len(specs)} messages of kafka-clients {version}")
+    (directory / stub).write_text(stub_source(specs, f"{jar_name} {version}"))
+    subprocess.run(["ruff", "format", "-q", str(directory / stub)], check=True)
+    print(f"{len(specs)} messages of {jar_name} {version}")
+
+
+def main() -> None:
+    """Write the schemas and the stubs."""
+    version = sys.argv[1] if len(sys.argv) > 1 else DEFAULT_VERSION
+    write(BROKER_SIM / "protocol", "schemas.jsonl", "messages.pyi", CLIENTS, version)
+    for folder, jar_name in COORDINATORS.items():
+        directory = BROKER_SIM / folder
+        write(directory, "record_schemas.jsonl", "record_messages.pyi", jar_name, version)
 
 
 if __name__ == "__main__":

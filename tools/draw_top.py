@@ -1,0 +1,101 @@
+"""Draw `broker-sim top`: `python -m tools.draw_top` writes docs/top.svg.
+
+A cluster in virtual time whose followers are paused while producers and consumers wait; the picture is
+what `broker-sim top` shows of it then.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+
+from broker_sim import VirtualCluster
+from broker_sim.cli.top_view import render
+from broker_sim.cluster.requests import (
+    FETCH_VERSION,
+    PRODUCE_VERSION,
+    fetch_request,
+    produce_request,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TARGET: Final = Path(__file__).parents[1] / "docs" / "top.svg"
+WIDTH: Final = 84
+SEED: Final = 5
+TOPICS: Final = ("orders:2:3", "payments:1:3")
+LEADERS: Final = {("orders", 0): 1, ("orders", 1): 1, ("payments", 0): 2}
+PAUSED: Final = 3
+FIRST: Final = 3
+"""So many records were there before."""
+INTERVAL_MS: Final = 1_000
+STEP_MS: Final = 210
+WAITS_MS: Final = (30_000, 1_400, 9_000, 2_600, 4_000, 30_000, 3_100, 2_900)
+
+FORMAT: Final = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+{styles}
+.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, monospace;
+font-size: {char_height}px; line-height: {line_height}px; }}
+.{unique_id}-title {{ font-size: 18px; font-family: sans-serif; }}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+"""Rich's own, without the font that it fetches."""
+
+
+def draw() -> str:
+    """Return the picture."""
+    before, now = _looks()
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor")
+    console.print(render(now, before, INTERVAL_MS / 1_000))
+    svg = console.export_svg(title="broker-sim top", code_format=FORMAT, unique_id="top")
+    return "".join(f"{line.rstrip()}\n" for line in svg.splitlines())
+
+
+def _looks() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return what two looks a second apart see: acks=all and long polls that wait."""
+    with VirtualCluster(seed=SEED, topics=TOPICS) as cluster:
+        for (topic, partition), leader in LEADERS.items():
+            cluster.transfer_leadership(topic, partition, leader)
+
+        def ask(wait_ms: int) -> None:
+            # A connection has one request under way, so each of these needs its own.
+            for partition, leader in LEADERS.items():
+                produce = produce_request(partition, timeout_ms=wait_ms)
+                cluster.client().send(leader, produce, PRODUCE_VERSION)
+                poll = fetch_request(partition, offset=FIRST, max_wait_ms=wait_ms)
+                cluster.client().send(leader, poll, FETCH_VERSION)
+
+        for _ in range(FIRST):
+            ask(min(WAITS_MS))
+        cluster.advance(INTERVAL_MS)
+        cluster.pause(PAUSED)
+        for wait_ms in WAITS_MS:
+            ask(wait_ms)
+            cluster.advance(STEP_MS)
+        before = cluster.purgatory().to_json()
+        cluster.advance(INTERVAL_MS)
+        return before, cluster.purgatory().to_json()
+
+
+if __name__ == "__main__":
+    TARGET.write_text(draw(), encoding="utf-8")

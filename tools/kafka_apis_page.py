@@ -1,0 +1,112 @@
+"""Write the page of the served APIs: `python -m tools.kafka_apis_page` writes docs/apis.md.
+
+Versions are those of the API table and of the facts about Kafka's release. Why an API is not served is
+what the known differences (docs/differences.md) give as reason.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.handlers.api_table import ApiTable
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.release import find_release, releases
+from integration.comparison.differences import read_known_differences, reason_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker_sim.handlers.api_table import ApiSpec
+
+TARGET: Final = Path(__file__).parents[1] / "docs" / "apis.md"
+RELEASE: Final = "4.3"
+SCENARIO: Final = "the_advertised_apis_and_features_are_kafkas"
+"""Which differences tell of missing APIs, by the field `api_keys.KEY`."""
+STEP: Final = "version 4"
+
+INTRODUCTION: Final = f"""\
+# Supported APIs
+
+Made by `python -m tools.kafka_apis_page` from `broker_sim/handlers/api_table.py`; do not edit.
+
+A cluster answers ApiVersions with this table, so clients choose a version that is served. With
+`broker-sim run --as-version 3.7` or `Cluster(as_version="3.7")` it serves the versions of an older
+release ({next(iter(releases()))} to {RELEASE}) only. A version or an API that is not in the table is
+answered as Kafka answers it. Which client methods work with them is tested with three versions of each
+client; see [README.md](../README.md#what-works).
+
+"""
+SERVED_HEAD: Final = f"""\
+## Served
+
+| key | API | versions | in Kafka {RELEASE} | notes |
+|---:|---|---|---|---|
+"""
+REFUSED_HEAD: Final = f"""
+## Advertised and refused
+
+Each request is answered at once with an error that clients do not retry;
+[differences.md](differences.md#what-is-not-served) says which and why.
+
+| key | API | versions | in Kafka {RELEASE} |
+|---:|---|---|---|
+"""
+MISSING_HEAD: Final = f"""
+## Not served
+
+| key | API | in Kafka {RELEASE} | belongs to |
+|---:|---|---|---|
+"""
+NOTES: Final = {
+    ApiKey.PRODUCE: "0 to 2 are advertised, as by Kafka, for librdkafka",
+}
+ONLY_WITH_PLUGIN: Final = "client metrics: Kafka serves it only with a plugin that takes them"
+
+
+def page() -> str:
+    """Return the whole page."""
+    table = ApiTable()
+    served = [spec for key in ApiKey if (spec := table.get(key)) is not None]
+    refused = [spec for spec in served if _is_refused(spec)]
+    parts = [INTRODUCTION, SERVED_HEAD]
+    parts += (_row(spec, NOTES.get(spec.key, "")) for spec in served if spec not in refused)
+    if refused:
+        parts += [REFUSED_HEAD, *(_row(spec) for spec in refused)]
+    return "".join([*parts, MISSING_HEAD, *_missing_rows({spec.key for spec in served})])
+
+
+def _is_refused(spec: ApiSpec) -> bool:
+    return spec.handler.__module__.endswith(".not_served")
+
+
+def _row(spec: ApiSpec, *notes: str) -> str:
+    here = _versions((spec.min_version, spec.max_version))
+    there = _versions(find_release(RELEASE).apis[spec.key])
+    return _line(spec.key, here, there, *notes)
+
+
+def _missing_rows(served: set[ApiKey]) -> Iterator[str]:
+    known = read_known_differences()
+    for key, versions in sorted(find_release(RELEASE).apis.items()):
+        if key not in served:
+            reason = reason_for(known, SCENARIO, STEP, f"api_keys.{int(key)}.min_version", "None")
+            why = (
+                ONLY_WITH_PLUGIN
+                if reason is None
+                else reason.removeprefix("Not served: ").removesuffix(".")
+            )
+            yield _line(key, _versions(versions), why)
+
+
+def _line(key: ApiKey, *cells: str) -> str:
+    return f"| {' | '.join((str(int(key)), key.api_name, *cells))} |\n"
+
+
+def _versions(versions: tuple[int, int]) -> str:
+    lowest, highest = versions
+    return str(lowest) if lowest == highest else f"{lowest} to {highest}"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")

@@ -1,0 +1,70 @@
+"""Finds the Pythons of this machine that the project supports, one of each minor version.
+
+`python -m tools.pythons` prints them, the oldest first: the version and the program.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OLDEST: Final = (3, 11)
+PROGRAM: Final = re.compile(r"python3\.(\d+)")
+TIMEOUT_S: Final = 30
+WHO_ARE_YOU: Final = (
+    "import ensurepip, sys, venv; assert sys.implementation.name == 'cpython' and sys.version_info[3]"
+    " == 'final'; print(sys.version_info[0], sys.version_info[1])"
+)
+
+
+def find_pythons() -> dict[tuple[int, int], Path]:
+    """Return the programs by version: the running Python, those of pyenv, and those on PATH.
+
+    A Python that cannot make environments (venv, ensurepip), or is no release, is left out.
+    """
+    found = {sys.version_info[:2]: Path(sys.executable)}
+    for version, program in _candidates():
+        if version not in found and version >= OLDEST and _version(program) == version:
+            found[version] = program
+    return dict(sorted(found.items()))
+
+
+def _candidates() -> Iterator[tuple[tuple[int, int], Path]]:
+    """Yield what may be a Python, with the version that its name says."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    # Before PATH, where pyenv has a program for every version that runs only the chosen ones.
+    directories = sorted(pyenv.glob("versions/*/bin"), reverse=True)
+    for directory in [*directories, *map(Path, os.get_exec_path())]:
+        for program in sorted(directory.glob("python3.*")):
+            if named := PROGRAM.fullmatch(program.name):
+                yield (3, int(named[1])), program
+
+
+def _version(program: Path) -> tuple[int, int] | None:
+    """Return the version that the program says, None if it does not run or lacks something."""
+    try:
+        asked = subprocess.run(
+            [program, "-c", WHO_ARE_YOU],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if asked.returncode != 0:
+        return None
+    major, minor = map(int, asked.stdout.split())
+    return major, minor
+
+
+if __name__ == "__main__":
+    for (major, minor), program in find_pythons().items():
+        print(f"{major}.{minor} {program}")

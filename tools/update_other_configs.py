@@ -1,0 +1,54 @@
+"""Refresh the broker configurations that the simulator knows by name only.
+
+Usage: `python -m tools.update_other_configs`. Kafka's own classes (`tools/java/ConfigFacts.java`)
+tell name, type, default, limits and mode of each; those that `broker_sim/config/` does not declare
+become one line each of `broker_sim/config/other_configs.jsonl`. A test compares the result with the
+answer of a running broker. Needs Java 17 and Maven.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from broker_sim.config import BROKER_CONFIGS
+from integration.reference.jars import kafka_jars
+
+__all__ = ["TARGET", "config_facts", "lines_of"]
+
+TOOLS = Path(__file__).resolve().parent
+TARGET = TOOLS.parent / "broker_sim" / "config" / "other_configs.jsonl"
+TIMEOUT_S = 600
+
+
+def config_facts(jars: Path) -> list[list[str]]:
+    """Return kind, name, type, default, limits, internal and mode of each configuration."""
+    done = subprocess.run(
+        ["java", "-cp", f"{jars}/*", str(TOOLS / "java" / "ConfigFacts.java")],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def lines_of(facts: list[list[str]]) -> list[str]:
+    """Return the lines of the file."""
+    return [
+        json.dumps([name, type_name, None if default in {"null", "required"} else default, *rest])
+        for kind, name, type_name, default, limits, internal, mode in sorted(facts)
+        if kind == "broker" and name not in BROKER_CONFIGS and internal == "false"
+        for rest in [(limits, mode)]
+    ]
+
+
+def main() -> None:
+    """Write the file."""
+    lines = lines_of(config_facts(kafka_jars()))
+    TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
