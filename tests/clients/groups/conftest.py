@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-SESSION_MS = 240_000
-"""Nobody is lost, however long a busy machine keeps him from running."""
+SESSION_MS = 45_000
+"""Long enough that a busy machine loses nobody, and well below `PATIENCE_S`: librdkafka that closes
+while it looks for the coordinator says nothing to the group, and its session ends by time."""
 HEARTBEAT_MS = 200
 PATIENCE_S = 120
 OFFSETS_PARTITIONS = 4
@@ -163,7 +164,6 @@ def quick_simulator(run_simulator):
     options = {
         "group.initial.rebalance.delay.ms": 100,
         "offsets.topic.num.partitions": OFFSETS_PARTITIONS,
-        "group.consumer.max.session.timeout.ms": SESSION_MS,
         "group.consumer.session.timeout.ms": SESSION_MS,
         "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS,
         "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
