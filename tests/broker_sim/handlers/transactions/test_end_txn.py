@@ -145,7 +145,9 @@ def test_killed_coordinator_loses_no_decision(txn):
 
 
 def test_markers_that_wait_for_a_leader_are_a_metric(txn):
-    name = "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
+    name = (
+        "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
+    )
     metric = f'{name}{{broker="{txn.coordinator}"}}'
 
     def waiting():
