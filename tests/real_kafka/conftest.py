@@ -27,7 +27,7 @@ def compose_program(require_or_skip):
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def compose_project(compose_program):
     """Return a context of (environment, services): docker-compose.yml runs them meanwhile.
 
