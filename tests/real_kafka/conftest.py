@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 COMPOSE_TIMEOUT_S = 300
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def compose_program(require_or_skip):
     for program in (["docker", "compose"], ["docker-compose"]):
         if shutil.which(program[0]):
