@@ -85,7 +85,9 @@ def _measure(peer: Peer, name: str, kind: str, samples: Samples) -> None:
         }
     )
     producer.init_transactions(TIMEOUT_S)
-    group = Consumer({"bootstrap.servers": peer.bootstrap_servers, "group.id": name})
+    group = Consumer(
+        {"bootstrap.servers": peer.bootstrap_servers, "group.id": name, "log_level": 0}
+    )
     offsets_of = group if kind == WITH_OFFSETS else None
     try:
         _run(producer, offsets_of, name, WARM_UP)
