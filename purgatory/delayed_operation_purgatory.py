@@ -151,13 +151,13 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             self.timer.hand_over(operation)
         return placed == COMPLETED
 
-    def postpone(self, operation: OperationT) -> bool:
+    def postpone(self, operation: OperationT, delay_ms: int | None = None) -> bool:
         """Let a parked `operation` wait its whole delay again from now; return whether it does.
 
-        It stays under its keys and is not tried. False where it waits no more, and in an observed
+        With `delay_ms` its delay is that from now on. It stays under its keys and is not tried. False where it waits no more, and in an observed
         purgatory, whose observer is told of each wait: complete it there and park another.
         """
-        return self._journal is None and self.timer.postpone(operation)
+        return self._journal is None and self.timer.postpone(operation, delay_ms)
 
     def check_and_complete(self, key: object) -> int:
         """Try every operation watched under `key`; return how many this call completed.

@@ -43,10 +43,14 @@ class Timer:
         """Run `task` when its delay is over."""
         raise NotImplementedError
 
-    def postpone(self, task: TimerTask) -> bool:  # noqa: ARG002 - of a timer that cannot
+    def postpone(
+        self,
+        task: TimerTask,  # noqa: ARG002 - of a timer that cannot
+        delay_ms: int | None = None,  # noqa: ARG002
+    ) -> bool:
         """Let a task that waits wait its whole delay again from now; return whether it does.
 
-        False stands for a timer that cannot: cancel the task there and add another.
+        With `delay_ms` its delay is that from now on. False stands for a timer that cannot: cancel the task there and add another.
         """
         return False
 
@@ -184,18 +188,21 @@ class SystemTimer(Timer):
         elif placed == DUE:
             self.hand_over(task)
 
-    def postpone(self, task: TimerTask) -> bool:
+    def postpone(self, task: TimerTask, delay_ms: int | None = None) -> bool:
         """Let a task that waits wait its whole delay again from now; return whether it does.
 
-        False for one that has been handed over, was cancelled or never added: nothing happens to it.
+        With `delay_ms` its delay is that from now on. False for one that has been handed over, was cancelled or never added: nothing happens to it.
         One whose whole delay is over within the current tick is handed over now, and that is False too.
         """
-        expiration_ms = self.clock.deadline_ms(task.delay_ms)
+        if delay_ms is None:
+            delay_ms = task.delay_ms
+        expiration_ms = self.clock.deadline_ms(delay_ms)
         lock = self._lock
         lock.acquire()
         try:
             if task.owner is not self.owner or task.next is None:
                 return False
+            task.delay_ms = delay_ms
             placed = self.locked_add(task, expiration_ms)
         finally:
             lock.release()

@@ -73,22 +73,15 @@ class DelayedFetch(DelayedRequest):
             if replica_id >= 0 and idle_replica(partition, replica_id, fetch) is not None:
                 continue
             try:
-                log = partition.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
-                end_offset = partition.fetch_end_offset(params.isolation)
-                offset = fetch.fetch_offset
-                if offset > end_offset:
-                    if _is_beyond(log, offset, end_offset):  # Case F, truncated
-                        return True
-                elif offset < end_offset:
-                    if _is_on_older_segment(log, offset, end_offset):  # Case F, rolled
-                        return True
-                    available = log.position(end_offset) - log.position(offset)
-                    accumulated_bytes += min(available, fetch.max_bytes)
-                if fetch.last_fetched_epoch >= 0 and partition.diverging_epoch(fetch):  # Case H
-                    return True
+                available_bytes = _available_bytes(partition, params, fetch)
             except ApiError:  # Cases A, E, and H with an epoch that is not known here
                 return True
-        return accumulated_bytes >= params.min_bytes  # Case G
+            if available_bytes is None:  # Cases F, H
+                return True
+            accumulated_bytes += available_bytes
+            if accumulated_bytes >= params.min_bytes:  # Case G, whatever the others have
+                return True
+        return False
 
     def on_expiration(self) -> None:
         """Do nothing: the answer is what can be read now."""
@@ -96,6 +89,29 @@ class DelayedFetch(DelayedRequest):
     def on_complete(self) -> None:
         """Read again and answer."""
         self._complete()
+
+
+def _available_bytes(
+    partition: Partition, params: FetchParams, fetch: FetchPartition
+) -> int | None:
+    """Return what the partition counts towards min bytes, None if it has to be answered now.
+
+    Raises `ApiError` in the cases A, E, and H with an epoch that is not known here.
+    """
+    log = partition.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
+    end_offset = partition.fetch_end_offset(params.isolation)
+    offset = fetch.fetch_offset
+    available_bytes = 0
+    if offset > end_offset:
+        if _is_beyond(log, offset, end_offset):  # Case F, truncated
+            return None
+    elif offset < end_offset:
+        if _is_on_older_segment(log, offset, end_offset):  # Case F, rolled
+            return None
+        available_bytes = min(log.position(end_offset) - log.position(offset), fetch.max_bytes)
+    if fetch.last_fetched_epoch >= 0 and partition.diverging_epoch(fetch):  # Case H
+        return None
+    return available_bytes
 
 
 def _is_beyond(log: PartitionLog, offset: int, end_offset: int) -> bool:

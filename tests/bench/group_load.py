@@ -1,190 +1,190 @@
 """Members of a classic group without a client library: many of them in one process.
 
-All speak our own codec over asyncio, so that what is measured is the brokers.
+What is measured is the brokers, so a member costs little: it has no task and no future, fills its id into
+frames that were encoded once, and reads of answers only what it needs.
 """
 
 import asyncio
 import struct
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from broker_connection import (
+    MEMBER,
+    NONE,
+    RETRY_S,
+    VERSIONS,
+    FramedConnection,
+    Template,
+    coordinator_of,
+    encode_frame,
+)
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+from broker_sim.protocol.headers import decode_response
 
-VERSIONS = {
-    ApiKey.CREATE_TOPICS: 5,
-    ApiKey.FETCH: 11,
-    ApiKey.FIND_COORDINATOR: 3,
-    ApiKey.HEARTBEAT: 3,
-    ApiKey.JOIN_GROUP: 5,
-    ApiKey.OFFSET_COMMIT: 7,
-    ApiKey.PRODUCE: 8,
-    ApiKey.SYNC_GROUP: 3,
-}
-"""Versions that every peer serves."""
 SESSION_TIMEOUT_MS = 6_000
 REBALANCE_TIMEOUT_MS = 60_000
-RETRY_S = 0.05
-NONE, LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 0, 14, 15, 16
+LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 27, 79
 TRANSIENT = (LOADING, NOT_AVAILABLE, NOT_COORDINATOR)
-_SIZE = struct.Struct(">i")
+_LENGTH = struct.Struct(">h")
+_JOINED = struct.Struct(">iihi")
+"""Correlation id, throttle time, error, generation."""
+_SYNCED = struct.Struct(">iihi")
+"""Correlation id, throttle time, error, size of the assignment."""
+_BEATEN = struct.Struct(">iih")
 
 
-class Connection(asyncio.Protocol):
-    """One connection; answers come in the order of the requests."""
+class Requests:
+    """What the members of one group send."""
 
-    def __init__(self) -> None:
-        self._transport: Any = None
-        self._buffer = bytearray()
-        self._waiting: deque[tuple[ApiKey, asyncio.Future[Any]]] = deque()
+    def __init__(self, group_id: str) -> None:
+        self._group_id = group_id
+        protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol("bench", b"")
+        self.join = Template(
+            ApiKey.JOIN_GROUP,
+            messages.JoinGroupRequest(
+                group_id,
+                SESSION_TIMEOUT_MS,
+                REBALANCE_TIMEOUT_MS,
+                MEMBER,
+                None,
+                "consumer",
+                [protocol],
+            ),
+        )
+        self._generation = -1
+        self._sync = self._heartbeat = self.join
 
-    @classmethod
-    async def open(cls, address: tuple[str, int]) -> "Connection":
-        """Connect to a broker."""
-        loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(cls, *address)
-        return connection
+    def sync(self, generation: int) -> Template:
+        """Return a SyncGroup without assignments."""
+        self._begin(generation)
+        return self._sync
 
-    def connection_made(self, transport: Any) -> None:
-        """Keep the transport."""
-        self._transport = transport
+    def heartbeat(self, generation: int) -> Template:
+        """Return a Heartbeat."""
+        self._begin(generation)
+        return self._heartbeat
 
-    def data_received(self, data: bytes) -> None:
-        """Hand every whole answer to who waits for it."""
-        buffer = self._buffer
-        buffer += data
-        start = 0
-        while len(buffer) - start >= 4:
-            (size,) = _SIZE.unpack_from(buffer, start)
-            if len(buffer) - start - 4 < size:
-                break
-            api_key, future = self._waiting.popleft()
-            frame = bytes(buffer[start + 4 : start + 4 + size])
-            start += 4 + size
-            if not future.done():
-                future.set_result(decode_response(api_key, VERSIONS[api_key], frame)[1])
-        del buffer[:start]
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """Fail what waits."""
-        for _, future in self._waiting:
-            if not future.done():
-                future.set_exception(error or ConnectionError("the broker closed the connection"))
-
-    def request(self, api_key: ApiKey, message: Any) -> asyncio.Future[Any]:
-        """Send a request; returns the future of its answer."""
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append((api_key, future))
-        header = RequestHeader(api_key, VERSIONS[api_key], len(self._waiting), "bench")
-        self._transport.write(b"".join(encode_request(header, message)))
-        return future
-
-    def close(self) -> None:
-        """Close it without a word."""
-        self._transport.abort()
+    def _begin(self, generation: int) -> None:
+        if generation == self._generation:
+            return
+        self._generation = generation
+        named = (self._group_id, generation, MEMBER)
+        self._sync = Template(ApiKey.SYNC_GROUP, messages.SyncGroupRequest(*named))
+        self._heartbeat = Template(ApiKey.HEARTBEAT, messages.HeartbeatRequest(*named))
 
 
-async def coordinator_of(servers: Sequence[tuple[str, int]], group_id: str) -> tuple[str, int]:
-    """Return the address of the group's coordinator; it may have to make its topic first."""
-    connection = await Connection.open(servers[0])
-    try:
-        while True:
-            request = messages.FindCoordinatorRequest(key=group_id)
-            found = await connection.request(ApiKey.FIND_COORDINATOR, request)
-            if found.error_code == NONE:
-                return found.host, found.port
-            await asyncio.sleep(RETRY_S)
-    finally:
-        connection.close()
+class Member(FramedConnection):
+    """A member of a group that joins, takes its assignment and sends heartbeats, until it is closed."""
 
-
-class Member:
-    """A member of a group that joins, takes its assignment and sends heartbeats."""
-
-    def __init__(self, group_id: str, partitions: int, on_stable: Callable[[], object]) -> None:
-        self.group_id, self.partitions = group_id, partitions
-        self.member_id = ""
+    def __init__(self, group: "Group") -> None:
+        super().__init__()
         self.generation = -1
         self.assigned: tuple[int, ...] = ()
-        self.told_s = 0.0
-        """When it heard of the last rebalance."""
-        self._on_stable = on_stable
+        self.heartbeat_s = self.delay_s = 0.0
+        """The time between heartbeats, and before the first one after a join."""
+        self._group = group
+        self._member_id = b""
+        self._timer: asyncio.TimerHandle | None = None
+        self._take = self._joined
+        self._is_closed = False
 
-    async def live(self, connection: Connection, heartbeat_s: float, delay_s: float) -> None:
-        """Join and stay until it is cancelled; the first heartbeat after a join comes in `delay_s`."""
+    def frame_received(self, frame: bytes) -> None:
+        """Go on with an answer; there is one at a time."""
         try:
-            await self._join(connection)
-            await asyncio.sleep(delay_s)
-            while True:
-                request = messages.HeartbeatRequest(self.group_id, self.generation, self.member_id)
-                beaten = await connection.request(ApiKey.HEARTBEAT, request)
-                if beaten.error_code == REBALANCE_IN_PROGRESS:
-                    self.told_s = time.perf_counter()
-                    await self._join(connection)
-                    # All get the answer at once; from here on their heartbeats are spread again.
-                    await asyncio.sleep(delay_s)
-                else:
-                    assert beaten.error_code == NONE, beaten
-                    await asyncio.sleep(heartbeat_s)
-        finally:
-            connection.close()
+            self._take(frame)
+        except Exception as error:  # noqa: BLE001 - the transport would swallow it
+            self._group.fail(error)
 
-    async def _join(self, connection: Connection) -> None:
-        protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol("bench", b"")
-        while True:
-            joined = await connection.request(
-                ApiKey.JOIN_GROUP,
-                messages.JoinGroupRequest(
-                    self.group_id,
-                    SESSION_TIMEOUT_MS,
-                    REBALANCE_TIMEOUT_MS,
-                    self.member_id,
-                    None,
-                    "consumer",
-                    [protocol],
-                ),
-            )
-            if joined.error_code == MEMBER_ID_REQUIRED:
-                self.member_id = joined.member_id
-                continue
-            if joined.error_code in TRANSIENT:
-                await asyncio.sleep(RETRY_S)
-                continue
-            assert joined.error_code in (NONE, REBALANCE_IN_PROGRESS), joined
-            if joined.error_code == REBALANCE_IN_PROGRESS:
-                continue
-            self.member_id, self.generation = joined.member_id, joined.generation_id
-            synced = await connection.request(
-                ApiKey.SYNC_GROUP,
-                messages.SyncGroupRequest(
-                    self.group_id,
-                    self.generation,
-                    self.member_id,
-                    assignments=self._assignments(joined),
-                ),
-            )
-            if synced.error_code == NONE:
-                break
-            assert synced.error_code == REBALANCE_IN_PROGRESS, synced
-        count = len(synced.assignment) // 4
-        self.assigned = struct.unpack(f">{count}i", synced.assignment)
-        self._on_stable()
+    def connection_lost(self, error: Exception | None) -> None:
+        """Fail unless the member was closed."""
+        if not self._is_closed:
+            self._group.fail(error or ConnectionError("the broker closed the connection"))
 
-    def _assignments(self, joined: Any) -> list[Any]:
+    def close(self) -> None:
+        """End without a word."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        super().close()
+
+    def join(self) -> None:
+        """Ask for the next generation."""
+        self._take = self._joined
+        self.transport.write(self._group.requests.join.fill(self._member_id))
+
+    def _joined(self, frame: bytes) -> None:
+        _, _, error_code, generation = _JOINED.unpack_from(frame)
+        if error_code in TRANSIENT:
+            self._later(RETRY_S, self.join)
+            return
+        offset = _JOINED.size
+        texts = []
+        for _ in ("protocol", "leader", "member"):
+            (length,) = _LENGTH.unpack_from(frame, offset)
+            offset += _LENGTH.size + length
+            texts.append(frame[offset - length : offset])
+        _, leader, member_id = texts
+        if error_code in (MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS):
+            self._member_id = member_id or self._member_id
+            self.join()
+            return
+        assert error_code == NONE, f"JoinGroup: {error_code}"
+        self._member_id, self.generation = member_id, generation
+        self._take = self._synced
+        if leader == member_id:
+            request = messages.SyncGroupRequest(
+                self._group.group_id,
+                generation,
+                member_id.decode(),
+                assignments=self._assignments(frame),
+            )
+            self.transport.write(encode_frame(ApiKey.SYNC_GROUP, request))
+        else:
+            self.transport.write(self._group.requests.sync(generation).fill(member_id))
+
+    def _assignments(self, frame: bytes) -> list[Any]:
         """Return what the leader brings: every partition to one member."""
-        if joined.leader != joined.member_id:
-            return []
+        joined: Any = decode_response(ApiKey.JOIN_GROUP, VERSIONS[ApiKey.JOIN_GROUP], frame)[1]
         assignment = messages.SyncGroupRequest.SyncGroupRequestAssignment
         ids = [member.member_id for member in joined.members]
         return [
             assignment(member_id, struct.pack(f">{len(mine)}i", *mine))
             for index, member_id in enumerate(ids)
-            for mine in [range(index, self.partitions, len(ids))]
+            for mine in [range(index, self._group.partitions, len(ids))]
         ]
+
+    def _synced(self, frame: bytes) -> None:
+        _, _, error_code, size = _SYNCED.unpack_from(frame)
+        if error_code == REBALANCE_IN_PROGRESS:
+            self.join()
+            return
+        assert error_code == NONE, f"SyncGroup: {error_code}"
+        self.assigned = struct.unpack_from(f">{size // 4}i", frame, _SYNCED.size)
+        self._take = self._beaten
+        # All get the answer at once; from here on their heartbeats are spread again.
+        self._later(self.delay_s, self._beat)
+        self._group.member_is_stable(self)
+
+    def _beat(self) -> None:
+        frame = self._group.requests.heartbeat(self.generation).fill(self._member_id)
+        self.transport.write(frame)
+
+    def _beaten(self, frame: bytes) -> None:
+        _, _, error_code = _BEATEN.unpack_from(frame)
+        if error_code == REBALANCE_IN_PROGRESS:
+            self._group.told()
+            self.join()
+            return
+        assert error_code == NONE, f"Heartbeat: {error_code}"
+        self._later(self.heartbeat_s, self._beat)
+
+    def _later(self, delay_s: float, action: Any) -> None:
+        self._timer = asyncio.get_running_loop().call_later(delay_s, action)
 
 
 class Group:
@@ -192,46 +192,80 @@ class Group:
 
     def __init__(self, group_id: str, partitions: int) -> None:
         self.group_id, self.partitions = group_id, partitions
-        self.members: list[Member] = []
-        self._connections: list[Connection] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self.requests = Requests(group_id)
+        self.last_told_s = 0.0
+        """When a member last heard of a rebalance."""
+        self._members: list[Member] = []
+        self._generation = -1
+        self._stable: set[Member] = set()
+        """Who has an assignment of that generation."""
+        self._failure: Exception | None = None
         self._changed = asyncio.Event()
+        self._is_told = asyncio.Event()
 
     async def connect(self, servers: Sequence[tuple[str, int]], count: int) -> None:
         """Connect that many members to the coordinator, which makes its topic if there is none."""
         address = await coordinator_of(servers, self.group_id)
-        self._connections = [await Connection.open(address) for _ in range(count)]
+        loop = asyncio.get_running_loop()
+        for _ in range(count):
+            _, member = await loop.create_connection(lambda: Member(self), *address)
+            self._members.append(member)
 
     def start(self, beat_s: float) -> None:
         """Let all members join; their heartbeats are spread over the interval."""
-        for index, connection in enumerate(self._connections):
-            member = Member(self.group_id, self.partitions, self._changed.set)
-            self.members.append(member)
-            living = member.live(connection, beat_s, beat_s * index / len(self._connections))
-            self._tasks.append(asyncio.create_task(living))
+        for index, member in enumerate(self._members):
+            member.heartbeat_s = beat_s
+            member.delay_s = beat_s * index / len(self._members)
+            member.join()
+
+    def fail(self, error: Exception) -> None:
+        """Let who waits for the group get the error."""
+        self._failure = error
+        self._changed.set()
+        self._is_told.set()
+
+    def told(self) -> None:
+        """Note that a member has heard of a rebalance."""
+        self.last_told_s = time.perf_counter()
+        self._is_told.set()
+
+    def member_is_stable(self, member: Member) -> None:
+        """Note that the member has its assignment."""
+        if member.generation > self._generation:
+            self._generation = member.generation
+            self._stable.clear()
+        if member.generation == self._generation:
+            self._stable.add(member)
+        if len(self._stable) == len(self._members):
+            self._changed.set()
+
+    async def wait_until_told(self) -> None:
+        """Wait until a member hears of the next rebalance."""
+        self._is_told.clear()
+        await self._is_told.wait()
+        self._raise_failure()
 
     async def wait_until_stable(self, beyond: int = 0) -> int:
         """Wait until all members are in one generation after `beyond`; return it."""
-        while True:
-            for task in self._tasks:
-                if task.done() and not task.cancelled():
-                    task.result()
-            generations = {member.generation for member in self.members}
-            assigned = sorted(part for member in self.members for part in member.assigned)
-            if len(generations) == 1 and assigned == list(range(self.partitions)):
-                (generation,) = generations
-                if generation > beyond:
-                    return generation
+        while len(self._stable) < len(self._members) or self._generation <= beyond:
             self._changed.clear()
             await self._changed.wait()
+            self._raise_failure()
+        assigned = sorted(part for member in self._members for part in member.assigned)
+        assert assigned == list(range(self.partitions)), assigned
+        return self._generation
 
-    async def kill(self, count: int) -> None:
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def kill(self, count: int) -> None:
         """End members without a word."""
-        for task in self._tasks[-count:]:
-            task.cancel()
-        await asyncio.gather(*self._tasks[-count:], return_exceptions=True)
-        del self._tasks[-count:], self.members[-count:]
+        for member in self._members[-count:]:
+            member.close()
+            self._stable.discard(member)
+        del self._members[-count:]
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """End all of them."""
-        await self.kill(len(self._tasks))
+        self.kill(len(self._members))

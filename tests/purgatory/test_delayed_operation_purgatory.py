@@ -97,11 +97,27 @@ def test_postponed_operation_stays_watched_and_expires_later(purgatory, clock, o
     assert (late.completions, completed.completions, purgatory.num_delayed()) == (1, 1, 0)
 
 
+def test_postponed_operation_can_be_given_another_delay(purgatory, clock, operation):
+    op = operation(1_000)
+    purgatory.try_complete_else_watch(op, ("a",))
+    clock.advance(400)
+    assert purgatory.postpone(op, 300) is True
+    (parked,) = purgatory.parked()
+    assert (op.delay_ms, parked.time_left_ms) == (300, 300)
+    for by_ms, expirations in ((299, 0), (1, 1)):
+        clock.advance(by_ms)
+        while purgatory.advance_clock(0):
+            pass
+        assert op.expirations == expirations
+
+
 def test_observed_purgatory_postpones_nothing(timer, operation):
     purgatory = DelayedOperationPurgatory("test", timer, reaper_enabled=False, observer=_Observer())
     op = operation(1_000)
     purgatory.try_complete_else_watch(op, ("a",))
     assert purgatory.postpone(op) is False
+    assert purgatory.postpone(op, 5) is False
+    assert op.delay_ms == 1_000
     assert purgatory.num_delayed() == 1
 
 

@@ -75,6 +75,24 @@ def test_postponed_task_waits_its_whole_delay_again(timer, clock, task, ran, del
     assert timer.size() == 0
 
 
+@pytest.mark.parametrize("delay_ms", DELAYS_MS)
+@pytest.mark.parametrize("before_ms", [5, 100_000])
+def test_postponed_task_waits_the_delay_that_it_is_given(
+    timer, clock, task, ran, before_ms, delay_ms
+):
+    postponed = task(before_ms)
+    timer.add(postponed)
+    clock.advance_to(4)
+    timer.advance_clock(0)
+    assert timer.postpone(postponed, delay_ms) is True
+    for now_ms in (4 + delay_ms - 1, 4 + delay_ms, 4 + delay_ms + 1):
+        clock.advance_to(now_ms)
+        while timer.advance_clock(0):
+            pass
+        assert ran == ([] if now_ms < 4 + delay_ms else [(before_ms, 4 + delay_ms)])
+    assert (postponed.delay_ms, postponed.expiration_ms) == (delay_ms, 4 + delay_ms)
+
+
 def test_task_that_does_not_wait_cannot_be_postponed(timer, task, ran, step):
     cancelled, over, elsewhere = task(5), task(5), task(5)
     assert timer.postpone(task(5)) is False

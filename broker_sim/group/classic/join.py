@@ -15,7 +15,6 @@ from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
 from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.classic.rebalance import join_response
-from broker_sim.group.classic.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -145,9 +144,8 @@ class Joins:
         member.is_new = True
         if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
             group.new_member_added = True
-        self._rebalance.sessions.end_pending(group, member_id)
+        self._rebalance.sessions.begin_first(group, member)
         group.add(member, message.protocol_type, request.respond)
-        self._rebalance.sessions.begin(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
         self._rebalance.prepare_or_complete(
             group, f"adding new member {member_id}; client reason: {request.reason}"
         )

@@ -44,12 +44,12 @@ class MemberSessions:
     ) -> None:
         """Begin the member's session anew; unless told it has the member's session timeout.
 
-        The operation that is parked is given its whole delay again if that is the same.
+        The operation that is parked, if there is one, waits that long from now.
         """
         before = member.heartbeat
         if timeout_ms is None:
             timeout_ms = member.session_timeout_ms
-        if before is None or before.delay_ms != timeout_ms or not self._purgatory.postpone(before):
+        if before is None or not self._purgatory.postpone(before, timeout_ms):
             member.heartbeat = self._park(
                 group, member.member_id, timeout_ms, member.client_id, before
             )
@@ -61,6 +61,11 @@ class MemberSessions:
         group.pending_join_members[member_id] = self._park(
             group, member_id, timeout_ms, client_id, None
         )
+
+    def begin_first(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """Begin the session of a member whose first join is parked; it goes on from its pending one."""
+        member.heartbeat = group.pending_join_members.pop(member.member_id, None)
+        self.begin(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def end(self, group: ClassicGroup, member: ClassicMember) -> None:
         """End the session of a member that has left."""

@@ -28,6 +28,20 @@ from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, Vi
 
 GROUP = "group"
 WALL_START_MS = 1_000_000
+
+
+def new_purgatory(name, clock):
+    """Return a purgatory in virtual time."""
+    timer = SystemTimer(name, clock, InlineExecutor())
+    return DelayedOperationPurgatory(name, timer, reaper_enabled=False)
+
+
+@pytest.fixture
+def make_purgatory():
+    """Return what makes a purgatory of a name and a virtual clock."""
+    return new_purgatory
+
+
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 INITIAL_DELAY_MS = 3_000
@@ -247,10 +261,7 @@ class Bench:
         self.image = MetadataImage(version=1, cluster_id="cluster")
         self._later = []
         self.rebalance, self.heartbeat = (
-            DelayedOperationPurgatory(
-                name, SystemTimer(name, self.clock, InlineExecutor()), reaper_enabled=False
-            )
-            for name in ("Rebalance", "Heartbeat")
+            new_purgatory(name, self.clock) for name in ("Rebalance", "Heartbeat")
         )
         self.environment = GroupEnvironment(
             broker_id=1,

@@ -19,11 +19,12 @@ from broker_sim.group.records import GroupRecord
 from broker_sim.group.shard import GroupShard
 from broker_sim.group.transactional_offsets import TransactionalOffsets
 from broker_sim.group.write_buffer import TransactionMarker, VerifiedTransaction
+from broker_sim.log import VerificationGuard
 from broker_sim.protocol.record_batch import parse_header, rebase
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
 from purgatory import VirtualClock
 
-GUARD = object()
+GUARD = VerificationGuard()
 TIMEOUT_MS = 5_000
 
 
@@ -92,9 +93,8 @@ def clock():
 
 
 @pytest.fixture
-def make_shard(log, clock):
+def make_shard(log, clock, make_purgatory):
     def make():
-        purgatory = SimpleNamespace(check_and_complete=lambda key: 0)
         environment = SimpleNamespace(
             broker_id=1,
             storage=log,
@@ -102,8 +102,8 @@ def make_shard(log, clock):
             clock=clock,
             call_later=lambda delay_ms, callback, *args: None,
             counters=SimpleNamespace(offset_commits=0, offset_deletions=0, offset_expirations=0),
-            rebalance=purgatory,
-            heartbeat=purgatory,
+            rebalance=make_purgatory("Rebalance", clock),
+            heartbeat=make_purgatory("Heartbeat", clock),
         )
         made = GroupShard(0, 0, environment)
         made.classic = ClassicGroups(made)

@@ -84,16 +84,16 @@ def loop():
 
 
 @pytest.fixture
-def environment(storage, loop):
-    purgatory = SimpleNamespace(check_and_complete=lambda key: 0)
+def environment(storage, loop, make_purgatory):
+    clock = VirtualClock(wall_start_ms=1_000_000)
     return SimpleNamespace(
         broker_id=1,
         storage=storage,
         config=BrokerConfig(),
-        clock=VirtualClock(wall_start_ms=1_000_000),
+        clock=clock,
         call_later=loop.call_later,
-        rebalance=purgatory,
-        heartbeat=purgatory,
+        rebalance=make_purgatory("Rebalance", clock),
+        heartbeat=make_purgatory("Heartbeat", clock),
     )
 
 

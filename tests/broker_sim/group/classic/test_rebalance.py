@@ -44,6 +44,12 @@ class TestSessions:
             assert member.beat() is ErrorCode.NONE
         assert bench.heartbeat.num_delayed() == 1
 
+    def test_pending_joining_and_stable_member_has_one_operation(self, bench):
+        (member,) = bench.stable()
+        assert member.answers == 2  # an id, and the first generation
+        assert bench.heartbeat.statistics().total_watched == 1
+        assert [each.delay_ms for each in bench.heartbeat.parked()] == [SESSION_MS]
+
     def test_heartbeats_prolong_one_operation(self, bench):
         (member,) = bench.stable()
         bench.advance(1)

@@ -1,0 +1,123 @@
+"""Transactions of one producer, one after the other: ten records over three partitions, and the commit.
+
+The producer is confluent-kafka's, which asks AddPartitionsToTxn for new partitions. A coordinator answers
+EndTxn when the end is decided and the markers follow, so a transaction that begins at once may be told
+CONCURRENT_TRANSACTIONS, and the client then waits before it asks again: that is in the rate, as in every
+application. kfake has no coordinator's log and no replicas, and ends a transaction in one step.
+"""
+
+import sys
+import time
+from collections import defaultdict
+from contextlib import ExitStack
+from statistics import median, quantiles
+from typing import Any
+
+from client_work import PARTITIONS, TIMEOUT_S, VALUE, topic
+from confluent_kafka import Consumer, Producer, TopicPartition
+from options import Options
+from peers import (
+    KAFKA,
+    KFAKE,
+    Peer,
+    PeerMissingError,
+    build_of,
+    kafka,
+    kfake,
+    native_simulator,
+    simulator,
+)
+from report import Report
+
+SUITE = "transactions"
+TRANSACTIONS = 200
+WARM_UP = 20
+RECORDS = 10
+REPLICATION_FACTOR = 3
+
+PLAIN = f"{RECORDS} records over {PARTITIONS} partitions"
+WITH_OFFSETS = "the same and a group's offsets"
+
+Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
+
+
+def run(options: Options, report: Report) -> None:
+    """Measure all peers that there are, all running, in turns; the median of the rounds counts."""
+    samples: Samples = defaultdict(lambda: defaultdict(list))
+    report.say(f"simulator: the {build_of(sys.executable)} build")
+    starters: list[Any] = [simulator, native_simulator, kfake]
+    if options.kafka:
+        starters.append(kafka)
+    with ExitStack() as stack:
+        peers: list[Peer] = []
+        for start in starters:
+            try:
+                peers.append(stack.enter_context(start()))
+            except PeerMissingError as missing:
+                report.say(f"without {start.__name__}: {missing}")
+        for index in range(options.rounds):
+            for peer in peers[:: 1 if index % 2 == 0 else -1]:
+                with topic(peer, REPLICATION_FACTOR) as name:
+                    _measure(peer, name, PLAIN, samples)
+                    _measure(peer, name, WITH_OFFSETS, samples)
+    for (name, unit, lower), values in samples.items():
+        for peer in peers:
+            report.add(SUITE, name, unit, peer.name, median(values[peer.name]), lower=lower)
+    report.print_suite(SUITE)
+    for peer_name in (KFAKE, KAFKA):
+        for kind in (PLAIN, WITH_OFFSETS):
+            report.bar_ratio(SUITE, kind, peer_name, kind)
+
+
+def _measure(peer: Peer, name: str, kind: str, samples: Samples) -> None:
+    """Run transactions; note their rate, how long commits took, what the brokers used."""
+
+    def add(what: str, unit: str, value: float, *, lower: bool = True) -> None:
+        samples[what, unit, lower][peer.name].append(value)
+
+    producer = Producer(
+        {
+            "bootstrap.servers": peer.bootstrap_servers,
+            "transactional.id": name,
+            "linger.ms": 0,
+            "socket.nagle.disable": True,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(TIMEOUT_S)
+    group = Consumer(
+        {"bootstrap.servers": peer.bootstrap_servers, "group.id": name, "log_level": 0}
+    )
+    offsets_of = group if kind == WITH_OFFSETS else None
+    try:
+        _run(producer, offsets_of, name, WARM_UP)
+        before_s, start = peer.cpu_s(), time.perf_counter()
+        commits_ms = _run(producer, offsets_of, name, TRANSACTIONS)
+        elapsed_s = time.perf_counter() - start
+        used_s = peer.cpu_s() - before_s
+    finally:
+        group.close()
+    percentiles = quantiles(commits_ms, n=100)
+    add(kind, "transactions/s", TRANSACTIONS / elapsed_s, lower=False)
+    add(f"{kind}: commit, p50", "ms", percentiles[49])
+    add(f"{kind}: commit, p99", "ms", percentiles[98])
+    add(f"{kind}: brokers' CPU", "us/transaction", used_s * 1e6 / TRANSACTIONS)
+
+
+def _run(producer: Producer, group: Consumer | None, name: str, count: int) -> list[float]:
+    """Commit transactions one after the other; return how long each commit took in ms."""
+    commits_ms = []
+    for number in range(count):
+        producer.begin_transaction()
+        for index in range(RECORDS):
+            producer.produce(name, VALUE, partition=index % PARTITIONS)
+        if group is not None:
+            positions = [TopicPartition(name, index, number) for index in range(PARTITIONS)]
+            metadata = group.consumer_group_metadata()
+            producer.send_offsets_to_transaction(positions, metadata, TIMEOUT_S)
+        # A commit flushes; here it is the commit alone that counts.
+        assert producer.flush(TIMEOUT_S) == 0
+        start = time.perf_counter()
+        producer.commit_transaction(TIMEOUT_S)
+        commits_ms.append((time.perf_counter() - start) * 1e3)
+    return commits_ms
