@@ -45,6 +45,7 @@ from integration.scenarios.families.replication import (
 )
 from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
+    compaction,
     config_admin,
     configs,
     delete_records,
@@ -112,6 +113,7 @@ FAMILIES: Final = (
     transaction_requests,
     transaction_administration,
     transaction_failover,
+    compaction,
 )
 
 CATALOGUE: Final[tuple[Scenario, ...]] = tuple(

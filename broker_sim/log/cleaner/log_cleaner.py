@@ -11,7 +11,7 @@ decompression. Between two steps everything else that is due runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker_sim.errors import ApiError
 from broker_sim.log.cleaner.cleaner import Cleaner, LogCleaningAbortedError
@@ -21,11 +21,12 @@ from broker_sim.log.cleaner.throttler import Throttler
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from broker_sim.config import BrokerConfig
     from broker_sim.log.cleaner.batch_filter import Work
-    from broker_sim.log.log_manager import LogManager
+    from broker_sim.log.cleaner.manager import LogCleanerManager
+    from broker_sim.log.partition_log import PartitionLog
     from broker_sim.runtime.process import Handle, Process
 
 __all__ = ["RECORDS_PER_STEP", "LogCleaner"]
@@ -35,11 +36,22 @@ RECORDS_PER_STEP: Final = 512
 event_log = get_logger(__name__)
 
 
+class CleanedLogs(Protocol):
+    """The logs of the broker; `LogManager` has them."""
+
+    cleaner: LogCleanerManager
+    """Which of them are to be cleaned."""
+
+    @property
+    def logs(self) -> Iterable[PartitionLog]:
+        """All logs."""
+
+
 class LogCleaner:
     """Runs from `startup` to `shutdown`, in the broker's process."""
 
     def __init__(
-        self, broker_id: int, process: Process, config: BrokerConfig, logs: LogManager
+        self, broker_id: int, process: Process, config: BrokerConfig, logs: CleanedLogs
     ) -> None:
         self.config = config
         self.process = process
