@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING, Final
 
+from integration.scenarios.families.compaction import compacted_transactions, compaction
 from integration.scenarios.families.fetch import (
     fetch_leader_change,
     fetch_limits,
@@ -45,7 +46,6 @@ from integration.scenarios.families.replication import (
 )
 from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
-    compaction,
     config_admin,
     configs,
     delete_records,
@@ -114,6 +114,7 @@ FAMILIES: Final = (
     transaction_administration,
     transaction_failover,
     compaction,
+    compacted_transactions,
 )
 
 CATALOGUE: Final[tuple[Scenario, ...]] = tuple(

@@ -2,184 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ErrorCode
-from broker_sim.protocol import messages
-from broker_sim.protocol.record_batch import parse_header, split_batches
-from broker_sim.protocol.records import Record, build_batch, iter_records, read_end_txn_marker
-from integration.clients.broker_client import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
-    PRODUCE_VERSION,
-    TIMESTAMP_MS,
-    Append,
-    produce_request,
-)
+from broker_sim.protocol.record_batch import split_batches
+from integration.clients.broker_client import EARLIEST, LATEST, MAX_TIMESTAMP, TIMESTAMP_MS
 from integration.observations import at_once
-from integration.scenarios.families.transactions.support.transactions_under_test import (
-    QUICK_TRANSACTIONS,
-    TransactionsUnderTest,
+from integration.scenarios.families.compaction.compacted_topic import (
+    ONE_REPLICA,
+    QUICK_CLEANING,
+    CompactedTopic,
+    records_of,
+    shown,
 )
 from integration.scenarios.helpers.observe import concluded, listed, produced
 from integration.scenarios.helpers.publication import Publication
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from integration.clients.broker_client import BrokerClient
-    from integration.clients.raw_client import Reply
-    from integration.clients.topics import Topic
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Observation
-    from integration.scenarios.families.transactions.support.transactional_producer import (
-        TransactionalProducer,
-    )
 
-QUICK_CLEANING: Final = QUICK_TRANSACTIONS | {
-    "log.cleaner.backoff.ms": "100",
-    "log.retention.check.interval.ms": "500",
-    "log.initial.task.delay.ms": "500",
-}
-"""The cleaner looks for a dirty log every 100 ms."""
-ONE_BATCH_PER_SEGMENT: Final = "140"
-"""A segment's size in bytes: one small batch fits, two do not, so that each append begins a segment."""
 HOUR_MS: Final = "3600000"
-ONE_REPLICA: Final = "1 partition x 1 replica"
-NEVER: Final = "1"
-"""A dirty ratio that no log exceeds."""
-
-
-class CompactedTopic:
-    """A topic that is cleaned when it is told to, its leader, and what is left in its log."""
-
-    def __init__(
-        self, cluster: ClusterUnderTest, replicas: Sequence[int] | None = None, **configs: str
-    ) -> None:
-        self._cluster = cluster
-        self._published = Publication(cluster)
-        configs = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": NEVER} | configs
-        self.topic = cluster.topics.create(
-            replicas or [cluster.first], internal_segment_bytes=ONE_BATCH_PER_SEGMENT, **configs
-        )
-        self.leader = cluster.connect(cluster.first)
-
-    def append(self, *pairs: tuple[bytes | None, bytes | None], **header: Any) -> Reply[Any]:
-        """Append one batch of keys and values, all with the same old timestamp."""
-        return self.append_at(0, *pairs, **header)
-
-    def append_at(
-        self, time: int, *pairs: tuple[bytes | None, bytes | None], **header: Any
-    ) -> Reply[Any]:
-        """Append one batch with a timestamp so many ms later."""
-        records = [Record(value, key, TIMESTAMP_MS + time) for key, value in pairs]
-        return self.leader.start_produce(
-            Append(self.topic, 0, build_batch(records, **header))
-        ).result()
-
-    def append_in(self, producer: TransactionalProducer, pair: tuple[bytes, bytes]) -> None:
-        """Append the first record of a transaction to the log."""
-        records = [Record(pair[1], pair[0], TIMESTAMP_MS)]
-        batch = build_batch(
-            records,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            base_sequence=0,
-            is_transactional=True,
-        )
-        append = Append(self.topic, 0, batch)
-        request = produce_request([append], acks=-1, timeout_ms=30_000, version=PRODUCE_VERSION)
-        request.transactional_id = producer.transactional_id
-        reply = self.leader.request(request, PRODUCE_VERSION, messages.ProduceResponse)
-        answer = reply.message.responses[0].partition_responses[0]
-        assert answer.error_code == ErrorCode.NONE, answer
-
-    def append_values(self, key: bytes, *values: bytes) -> None:
-        """Append a batch per value."""
-        for value in values:
-            self.append((key, value))
-
-    def clean_to(self, *expected: str) -> None:
-        """Let the log be cleaned once, and wait until exactly these records are left."""
-        self.clean_always()
-        self.await_left(*expected)
-        self._cluster.topics.alter(self.topic, min_cleanable_dirty_ratio=NEVER)
-        self._published.wait()
-
-    def clean_always(self) -> None:
-        """Let the log be cleaned from now on as soon as it has a dirty segment."""
-        self._cluster.topics.alter(self.topic, min_cleanable_dirty_ratio="0")
-
-    def await_left(self, *expected: str, client: BrokerClient | None = None) -> None:
-        """Wait until exactly these records of producers are left, `offset key=value` per batch."""
-        self._cluster.wait_until(
-            lambda: self.left(client) == list(expected), f"{expected} are left"
-        )
-
-    def left(self, client: BrokerClient | None = None) -> list[str]:
-        """Return the records of producers that are left, as above."""
-        return [
-            _shown(batch)
-            for batch in _batches(client or self.leader, self.topic)
-            if (header := parse_header(batch)).records_count and not header.is_control
-        ]
-
-    def seen(self, step: str, client: BrokerClient | None = None) -> Observation:
-        """Observe every batch that is left: its records, offsets, sequences, and the log's end."""
-        batches = _batches(client or self.leader, self.topic)
-        headers = [parse_header(batch) for batch in batches]
-        return concluded(
-            step,
-            "the cleaner works in the background",
-            left=[_shown(batch) for batch in batches],
-            offsets=[[header.base_offset, header.last_offset] for header in headers],
-            sequences=[header.base_sequence for header in headers],
-            counts=[header.records_count for header in headers],
-            with_horizon=[header.delete_horizon_ms is not None for header in headers],
-            # A base timestamp of today makes the deltas of old records longer, by when the run is.
-            sizes=[
-                header.size_bytes if header.delete_horizon_ms is None else -1 for header in headers
-            ],
-            max_timestamps=[
-                header.max_timestamp - TIMESTAMP_MS if not header.is_control else -1
-                for header in headers
-            ],
-        )
-
-
-def _batches(client: BrokerClient, topic: Topic) -> list[memoryview]:
-    """Return all batches of the log, segment by segment."""
-    found: list[memoryview] = []
-    offset = 0
-    while True:
-        reply = client.fetch(topic, offset, max_wait_ms=0)
-        answer = reply.message.responses[0].partitions[0]
-        offset = max(offset, answer.log_start_offset)
-        batches = split_batches(bytes(answer.records or b""))
-        if not batches:
-            return found
-        found += batches
-        offset = parse_header(batches[-1]).last_offset + 1
-
-
-def _shown(batch: memoryview) -> str:
-    header = parse_header(batch)
-    if not header.records_count:
-        kind = "marker" if header.is_control else "batch"
-        return f"empty {kind} {header.base_offset}-{header.last_offset}"
-    if header.is_control:
-        marker = read_end_txn_marker(batch)
-        return f"{header.base_offset} {'commit' if marker.is_commit else 'abort'}"
-    return ", ".join(
-        f"{record.offset} {_text(record.key)}={_text(record.value)}"
-        for record in iter_records(batch)
-    )
-
-
-def _text(value: bytes | None) -> str:
-    return "none" if value is None else value.decode()
 
 
 def _cleaner_has_passed(cluster: ClusterUnderTest) -> None:
@@ -224,14 +69,14 @@ def a_fetch_from_a_removed_offset_begins_with_the_next(
     for offset in range(8):
         reply = topic.leader.fetch(topic.topic, offset, max_wait_ms=0)
         answer = reply.message.responses[0].partitions[0]
-        batches = split_batches(bytes(answer.records or b""))
+        batches = split_batches(records_of(answer))
         yield concluded(
             f"from {offset}",
             "the cleaner works in the background",
             error_code=answer.error_code,
             log_start_offset=answer.log_start_offset,
             high_watermark=answer.high_watermark,
-            first=_shown(batches[0]) if batches else None,
+            first=shown(batches[0]) if batches else None,
         )
 
 
@@ -377,7 +222,7 @@ def a_segment_is_rolled_by_the_largest_lag(cluster: ClusterUnderTest) -> Iterato
 
 def _records_at_once(topic: CompactedTopic, offset: int) -> int:
     answer = topic.leader.fetch(topic.topic, offset, max_wait_ms=0).message
-    return len(split_batches(bytes(answer.responses[0].partitions[0].records or b"")))
+    return len(split_batches(records_of(answer.responses[0].partitions[0])))
 
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
@@ -420,54 +265,6 @@ def the_last_batch_of_a_producer_stays(cluster: ClusterUnderTest) -> Iterator[Ob
     topic.append((b"c", b"1"))
     topic.clean_to("4 b=1", "5 a=3", "6 c=1")
     yield topic.seen("cleaned again")
-
-
-@scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
-def records_of_aborted_transactions_go(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """They hide no older value; a committed one does, and an open one ends what is cleaned."""
-    transactions = TransactionsUnderTest(cluster)
-    topic = CompactedTopic(cluster)
-    producer = transactions.producer()
-    topic.append((b"a", b"before"))
-    topic.append((b"b", b"before"))
-    topic.append_in(producer, (b"a", b"aborted"))
-    transactions.ended(producer, committed=False)
-    topic.append_in(producer, (b"b", b"committed"))
-    transactions.ended(producer)
-    topic.append_in(producer, (b"c", b"open"))
-    topic.append_values(b"a", b"after", b"last")
-    topic.clean_to("0 a=before", "4 b=committed", "6 c=open", "7 a=after", "8 a=last")
-    yield topic.seen("one is open")
-    transactions.ended(producer, committed=False)
-    topic.append((b"d", b"1"))
-    topic.clean_to("4 b=committed", "8 a=last", "10 d=1")
-    yield topic.seen("aborted")
-    yield transactions.read("committed", topic.leader, topic.topic, offset=2)
-
-
-@scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
-def a_marker_goes_after_the_records_of_its_transaction(
-    cluster: ClusterUnderTest,
-) -> Iterator[Observation]:
-    """The cleaning that finds none of them writes a delete horizon; a later one drops the marker."""
-    transactions = TransactionsUnderTest(cluster)
-    topic = CompactedTopic(cluster, delete_retention_ms="0")
-    first, second = transactions.producer(), transactions.producer()
-    for producer, committed in ((first, False), (first, True), (second, True)):
-        topic.append_in(producer, (b"a", b"v"))
-        transactions.ended(producer, committed=committed)
-    for number in range(4):
-        topic.append((b"b", b"%d" % number))
-        topic.append((b"c", b"%d" % number))
-        end = 6 + 2 * number
-        topic.clean_to(*_after_round(number, end))
-        yield topic.seen(f"cleaning {number + 1}")
-
-
-def _after_round(number: int, end: int) -> list[str]:
-    """Return what is left of the records of producers after so many rounds that each append b and c."""
-    older = [f"{end - 1} c={number - 1}"] if number else []
-    return ["4 a=v", *older, f"{end} b={number}", f"{end + 1} c={number}"]
 
 
 @scenario(topology="1 partition x 3 replicas", configs=QUICK_CLEANING)
