@@ -186,3 +186,18 @@ def test_commits_to_few_keys_take_bounded_memory(new_cluster):
     assert log.log_end_offset >= commits
     assert largest < 3 * 1_048_576
     assert log.position(log.log_end_offset) > 5 * 1_048_576  # what was written, by and by
+
+
+def test_cleaning_is_an_event_and_counted_in_metrics(new_cluster, caplog):
+    metrics = pytest.importorskip("broker_sim.cluster.metrics")
+    pytest.importorskip("prometheus_client")
+    cluster = new_cluster()
+    append(cluster, 10)
+    with caplog.at_level("INFO", "broker_sim.log"):
+        cluster.advance(BACKOFF_MS)
+    assert "log_cleaned" in caplog.text
+    assert "partition='topic-0' dirty_section=[0, " in caplog.text
+    lines = metrics.metrics_text(cluster.nodes).splitlines()
+    figures = dict(line.rsplit(" ", 1) for line in lines if line.startswith("kafka_log_"))
+    assert 0 < float(figures['kafka_log_logcleaner_cleaner_recopy_percent{broker="1"}']) < 50
+    assert 'kafka_log_logcleanermanager_max_dirty_percent{broker="1"}' in figures
