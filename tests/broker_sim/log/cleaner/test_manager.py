@@ -96,7 +96,8 @@ def test_truncation_aborts_the_cleaning_and_makes_what_follows_dirty(compacted, 
     assert manager.first_dirty_offsets[key] == 2
 
 
-def test_offset_outside_of_the_log_is_set_to_its_start(log, manager):
+def test_offset_outside_of_the_log_is_set_to_its_start(compacted, manager):
+    log = compacted(min_cleanable_dirty_ratio=0.0)
     append_segments(log, 3)
     key = log.log.topic_partition
     manager.done_cleaning(manager.grab_filthiest_compacted_log([log.log]), 1)
