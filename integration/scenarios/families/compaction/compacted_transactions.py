@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.scenarios.families.compaction.compacted_topic import (
+from integration.scenarios.families.compaction.support.compacted_topic import (
     ONE_REPLICA,
     QUICK_CLEANING,
     CompactedTopic,

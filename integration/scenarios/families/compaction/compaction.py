@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.protocol.record_batch import split_batches
 from integration.clients.broker_client import EARLIEST, LATEST, MAX_TIMESTAMP, TIMESTAMP_MS
 from integration.observations import at_once
-from integration.scenarios.families.compaction.compacted_topic import (
+from integration.scenarios.families.compaction.support.compacted_topic import (
     ONE_REPLICA,
     QUICK_CLEANING,
     CompactedTopic,
