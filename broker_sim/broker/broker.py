@@ -10,6 +10,7 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
+from broker_sim.broker.background_work import BackgroundWork
 from broker_sim.broker.controller_link import ControllerLink
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
 from broker_sim.broker.dispatch import RequestDispatcher
@@ -39,7 +40,6 @@ from broker_sim.replica import (
     TransactionalAppends,
 )
 from broker_sim.runtime.action_queue import ActionQueue
-from broker_sim.runtime.process import PeriodicTask
 from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.environment import TransactionEnvironment
 
@@ -137,7 +137,14 @@ class Broker:
         self._dispatcher = RequestDispatcher(
             self, environment.api_table, environment.faults, self._actions, process.call_later
         )
-        self._tasks: list[PeriodicTask] = []
+        self.background_work = BackgroundWork(
+            broker_id,
+            process,
+            config,
+            logs=logs,
+            replica_manager=self.replica_manager,
+            transactions=self.transactions,
+        )
 
     def _broker_epoch(self) -> int:
         return self.lifecycle.broker_epoch
@@ -236,41 +243,7 @@ class Broker:
 
     def start(self) -> None:
         """Register with the controller and begin the background work."""
-        config = self.config
-        periodic_work = (
-            (config.replica_lag_time_max_ms // 2, self.replica_manager.maybe_shrink_isr),
-            (
-                config.replica_high_watermark_checkpoint_interval_ms,
-                self.replica_manager.checkpoint_high_watermarks,
-            ),
-            (
-                config.producer_id_expiration_check_interval_ms,
-                self._logs.remove_expired_producers,
-            ),
-            (
-                config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
-                self.transactions.abort_timed_out_transactions,
-            ),
-            (
-                config.transaction_remove_expired_transaction_cleanup_interval_ms,
-                self.transactions.states.remove_expired_ids,
-            ),
-        )
-        # These two begin after `log.initial.task.delay.ms`, the others after one period.
-        log_work = (
-            (config.log_retention_check_interval_ms, self._logs.delete_old_segments),
-            (
-                config.log_flush_start_offset_checkpoint_interval_ms,
-                self._logs.checkpoint_log_start_offsets,
-            ),
-        )
-        self._tasks = [
-            PeriodicTask(self.process, period_ms, work) for period_ms, work in periodic_work
-        ]
-        self._tasks += [
-            PeriodicTask(self.process, period_ms, work, config.log_initial_task_delay_ms)
-            for period_ms, work in log_work
-        ]
+        self.background_work.start()
         self.lifecycle.start(
             self.controller,
             lambda: self.image.version,
@@ -304,8 +277,7 @@ class Broker:
     def die(self) -> None:
         """Stop everything at once, as SIGKILL does: nothing that is parked gets an answer."""
         self.process.kill()
-        for task in self._tasks:
-            task.cancel()
+        self.background_work.stop()
         self.groups.shutdown()
         self.transactions.shutdown()
         self.purgatories.shutdown()
@@ -321,7 +293,7 @@ class Broker:
         changes = changes_between(before, image)
         metadata.image = image
         if changes.broker_configs_changed:
-            self._logs.reconfigure(metadata.broker_config())
+            self.background_work.reconfigure(metadata.broker_config())
         if before.version < 0:
             self._logs.delete_strays(metadata.is_hosted)
         self._applier.apply(changes, image)

@@ -27,6 +27,8 @@ __all__ = ["metrics_text"]
 PURGATORY = "kafka_server_delayedoperationpurgatory"
 REPLICA_MANAGER = "kafka_server_replicamanager"
 FETCH_SESSIONS = "kafka_server_fetchsessioncache"
+LOG_CLEANER = "kafka_log_logcleaner"
+LOG_CLEANER_MANAGER = "kafka_log_logcleanermanager"
 CONTROLLER = "kafka_controller_kafkacontroller"
 GROUP_METADATA = "kafka_coordinator_group_groupmetadatamanager"
 GROUP_COORDINATOR = "kafka_server_group_coordinator_metrics"
@@ -51,6 +53,7 @@ def metrics_text(nodes: Nodes) -> str:
             yield from _replica_families(nodes)
             yield from _fetch_session_families(nodes)
             yield from _group_families(nodes)
+            yield from _cleaner_families(nodes)
             yield from _transaction_families(nodes)
             yield from _controller_families(nodes)
             yield from _memory_families(nodes)
@@ -212,6 +215,35 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
         for counter, count in zip(counters.values(), counts, strict=True):
             counter.add_metric((label,), count)
     yield from (offsets, kinds, *states.values(), *counters.values())
+
+
+def _cleaner_families(nodes: Nodes) -> Iterator[Metric]:
+    gauges = {
+        f"{LOG_CLEANER}_cleaner_recopy_percent": "Share of bytes that the last cleanings kept.",
+        f"{LOG_CLEANER}_max_buffer_utilization_percent": "Use of the buffer for keys.",
+        f"{LOG_CLEANER}_max_clean_time_secs": "Longest time of the last cleanings.",
+        f"{LOG_CLEANER}_max_compaction_delay_secs": "Delay beyond max.compaction.lag.ms.",
+        f"{LOG_CLEANER_MANAGER}_max_dirty_percent": "Dirty share of the dirtiest log.",
+        f"{LOG_CLEANER_MANAGER}_time_since_last_run_ms": "Time since a dirty log was looked for.",
+        f"{LOG_CLEANER_MANAGER}_uncleanable_partitions_count": "Logs that cannot be cleaned.",
+    }
+    families = [_gauge(name, text, "broker") for name, text in gauges.items()]
+    for broker_id, broker in nodes.brokers.items():
+        manager = nodes.nodes[broker_id].logs.cleaner
+        stats = broker.background_work.log_cleaner.last_stats
+        read = max(sum(one.bytes_read for one in stats), 1)
+        values = (
+            100 * sum(one.bytes_written for one in stats) // read,
+            int(100 * max((one.buffer_utilization for one in stats), default=0)),
+            max((one.elapsed_ms for one in stats), default=0) // 1000,
+            manager.max_compaction_delay_ms // 1000,
+            int(100 * manager.dirtiest_log_cleanable_ratio),
+            broker.clock.now_ms() - manager.last_run_ms,
+            len(manager.uncleanable_partitions),
+        )
+        for family, value in zip(families, values, strict=True):
+            family.add_metric((str(broker_id),), value)
+    yield from families
 
 
 def _transaction_families(nodes: Nodes) -> Iterator[Metric]:

@@ -8,6 +8,7 @@ Kafka's, because clients see them.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum, IntEnum
 from typing import Any, Final, TypeVar
@@ -59,6 +60,7 @@ LIST: Final = ConfigType.LIST
 CLUSTER_WIDE: Final = UpdateMode.CLUSTER_WIDE
 MAX_INT: Final = (1 << 31) - 1
 MAX_LONG: Final = (1 << 63) - 1
+MAX_DOUBLE: Final = 1.7976931348623157e308
 
 _TEXTS: Final = frozenset({ConfigType.STRING, ConfigType.CLASS, ConfigType.PASSWORD})
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
@@ -98,7 +100,17 @@ def to_text(value: ConfigValue) -> str | None:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(value)
-    return str(value)
+    return _java_double(value) if isinstance(value, float) else str(value)
+
+
+def _java_double(value: float) -> str:
+    """Return what Java's `Double.toString` does."""
+    if not value or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    first, *rest = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(rest) or 0}E{exponent + len(rest)}"
 
 
 def to_texts(values: Mapping[str, GivenValue]) -> dict[str, str]:

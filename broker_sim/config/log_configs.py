@@ -13,6 +13,7 @@ from broker_sim.config.definition import (
     INT,
     LIST,
     LONG,
+    MAX_DOUBLE,
     MAX_LONG,
     STRING,
     Between,
@@ -168,6 +169,38 @@ class CleanerConfigs:
     """The log cleaner, which compacts logs."""
 
     log_cleaner_enable: bool = declare(BOOLEAN, True, "Whether the log cleaner runs.")
+    log_cleaner_threads: int = declare(
+        INT,
+        1,
+        "Logs that the cleaner cleans at the same time.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_cleaner_io_max_bytes_per_second: float = declare(
+        DOUBLE,
+        MAX_DOUBLE,
+        "Bytes that the cleaner reads and writes per second at most.",
+        update_mode=CLUSTER_WIDE,
+    )
+    log_cleaner_dedupe_buffer_size: int = declare(
+        LONG,
+        134_217_728,
+        "Bytes for the keys of one cleaning, 24 for each, shared by the threads.",
+        update_mode=CLUSTER_WIDE,
+    )
+    log_cleaner_io_buffer_size: int = declare(
+        INT,
+        524_288,
+        "Bytes of which the cleaner's threads read half before they let others work.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
+    log_cleaner_io_buffer_load_factor: float = declare(
+        DOUBLE,
+        0.9,
+        "Share of the bytes for keys that one cleaning uses.",
+        update_mode=CLUSTER_WIDE,
+    )
     log_cleaner_backoff_ms: int = declare(
         LONG,
         15_000,

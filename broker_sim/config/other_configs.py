@@ -81,7 +81,6 @@ REASONS: Final = (
     ("group.", "groups of this kind are not served"),
     ("share.", "share groups are not served"),
     ("unstable.", "there is nothing unstable to enable"),
-    ("log.cleaner.", "logs are not compacted"),
     ("quota", "there are no quotas"),
     ("client.quota", "there are no quotas"),
     ("controller.quota", "there are no quotas"),

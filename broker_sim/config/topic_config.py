@@ -136,6 +136,13 @@ class TopicConfig:
         return self.segment_bytes if size is None else size
 
     @property
+    def max_segment_ms(self) -> int:
+        """Age at which a segment is rolled: one that must be compacted by then cannot stay active."""
+        if self.is_compacted:
+            return min(max(self.max_compaction_lag_ms, 1), self.segment_ms)
+        return self.segment_ms
+
+    @property
     def is_compacted(self) -> bool:
         """Whether the cleaner compacts the topic."""
         return "compact" in self.cleanup_policy

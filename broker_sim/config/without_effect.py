@@ -14,7 +14,6 @@ __all__ = ["BROKER_WITHOUT_EFFECT", "CHANGE_WITHOUT_EFFECT", "TOPIC_WITHOUT_EFFE
 _NO_DISK: Final = "logs are kept in memory"
 _NO_INDEX_FILES: Final = "logs have no index files"
 _NO_JITTER: Final = "a segment is rolled exactly at its age"
-_NO_CLEANER: Final = "logs are not compacted"
 
 _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_DISK: (
@@ -29,14 +28,6 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     _NO_INDEX_FILES: ("log.index.size.max.bytes",),
     _NO_JITTER: ("log.roll.jitter.hours", "log.roll.jitter.ms"),
-    _NO_CLEANER: (
-        "log.cleaner.backoff.ms",
-        "log.cleaner.delete.retention.ms",
-        "log.cleaner.enable",
-        "log.cleaner.max.compaction.lag.ms",
-        "log.cleaner.min.cleanable.ratio",
-        "log.cleaner.min.compaction.lag.ms",
-    ),
     "it limits only what is set on a group": (
         "group.consumer.max.heartbeat.interval.ms",
         "group.consumer.max.session.timeout.ms",
@@ -60,12 +51,6 @@ _TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_DISK: ("file.delete.delay.ms", "flush.messages", "flush.ms", "preallocate"),
     _NO_INDEX_FILES: ("segment.index.bytes",),
     _NO_JITTER: ("segment.jitter.ms",),
-    _NO_CLEANER: (
-        "delete.retention.ms",
-        "max.compaction.lag.ms",
-        "min.cleanable.dirty.ratio",
-        "min.compaction.lag.ms",
-    ),
 }
 
 

@@ -206,6 +206,8 @@ class GroupShard:
         """Take in a batch of the log, of records or a marker; returns how many records it has."""
         header = parse_header(batch)
         if header.is_control:
+            if not header.records_count:
+                return 0
             marker = read_end_txn_marker(batch)
             self.replay_marker(header.producer_id, header.last_offset, is_commit=marker.is_commit)
             return 1

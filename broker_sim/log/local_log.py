@@ -46,7 +46,7 @@ class LocalLog:
     @property
     def size_bytes(self) -> int:
         """The bytes of all segments."""
-        return self.active_segment.end_position - self._segments[0].start_position
+        return sum(segment.size_bytes for segment in self._segments)
 
     def append(self, batch: bytes, end_offset: int, max_timestamp: int, now_ms: int) -> None:
         """Add a batch to the active segment; the log then ends at `end_offset`."""
@@ -148,6 +148,13 @@ class LocalLog:
         """Drop the `count` oldest segments; the active one must stay."""
         assert count < len(self._segments)
         del self._segments[:count], self._base_offsets[:count]
+        self._count_memory()
+
+    def replace_segments(self, cleaned: LogSegment, replaced: Sequence[LogSegment]) -> None:
+        """Put `cleaned` where the segments `replaced` are, which follow each other."""
+        first = self._segments.index(replaced[0])
+        self._segments[first : first + len(replaced)] = [cleaned]
+        self._base_offsets[first : first + len(replaced)] = [cleaned.base_offset]
         self._count_memory()
 
     def release_before(self, offset: int) -> None:

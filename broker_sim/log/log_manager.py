@@ -7,14 +7,16 @@ clean shutdown with the last ones.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from broker_sim.log.cleaner.manager import LogCleanerManager
 from broker_sim.log.memory import MemoryAccount
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from broker_sim.config import BrokerConfig, TopicConfig
     from broker_sim.metadata.topic_partition import TopicPartition
@@ -38,6 +40,8 @@ class LogManager:
         self._logs: dict[TopicPartition, tuple[bytes, PartitionLog]] = {}
         self.changed: set[PartitionLog] = set()
         """The logs whose offsets have moved since this was cleared."""
+        self.cleaner = LogCleanerManager(clock)
+        """Which compacted logs are to be cleaned, and from where on."""
         self.clean_shutdown_epoch = -1
         """The epoch of the broker that last called `shutdown`, -1 if none has (KIP-966)."""
 
@@ -64,8 +68,14 @@ class LogManager:
             memory=self._memory.open_replica(topic_partition, topic_id),
             changed=self.changed,
         )
+        log.on_truncated = partial(self.cleaner.truncated, topic_partition)
         self._logs[topic_partition] = (topic_id, log)
         return log
+
+    @property
+    def logs(self) -> Iterable[PartitionLog]:
+        """All logs, in the order in which they were made."""
+        return (log for _, log in self._logs.values())
 
     def get(self, topic_partition: TopicPartition, topic_id: bytes) -> PartitionLog | None:
         """Return the log of that partition and topic id, or None."""
@@ -76,6 +86,7 @@ class LogManager:
         """Delete the partition's log if there is one."""
         found = self._logs.pop(topic_partition, None)
         if found is not None:
+            self.cleaner.forget(topic_partition)
             found[1].memory.close()
             self.changed.discard(found[1])
 
@@ -87,32 +98,34 @@ class LogManager:
 
     def shutdown(self, broker_epoch: int) -> None:
         """Close every log, and keep the epoch as Kafka's file `.kafka_cleanshutdown` does."""
-        for _, log in self._logs.values():
+        for log in self.logs:
             log.close()
         self.clean_shutdown_epoch = broker_epoch
 
     def recover(self) -> None:
         """Open all logs again: what was only in memory is lost or rebuilt."""
-        for _, log in self._logs.values():
+        for log in self.logs:
             log.recover()
 
     def checkpoint_log_start_offsets(self) -> None:
         """Checkpoint the log start of every log, so that deleted records stay deleted after a kill."""
-        for _, log in self._logs.values():
+        for log in self.logs:
             log.checkpoint_log_start_offset()
 
     def delete_old_segments(self) -> None:
-        """Apply the retention by time and size to every log."""
-        for _, log in self._logs.values():
-            log.delete_old_segments()
+        """Apply the retention to every log but the compacted ones, for which the cleaner does it."""
+        for log in self.logs:
+            if not log.config.is_compacted:
+                log.delete_old_segments()
 
     def reclaim(self) -> None:
         """Free at once what the next retention check and the next checkpoint would free."""
-        self.delete_old_segments()
+        for log in self.logs:
+            log.delete_old_segments()
         self.checkpoint_log_start_offsets()
 
     def remove_expired_producers(self) -> None:
         """Forget producers that have written nothing for `producer.id.expiration.ms`."""
         now_ms = self._clock.wall_clock_ms()
-        for _, log in self._logs.values():
+        for log in self.logs:
             log.producer_state.remove_expired_producers(now_ms)

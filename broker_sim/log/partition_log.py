@@ -15,13 +15,14 @@ high watermark and the log start from their last checkpoints, and the producers 
 snapshot and the batches that follow it.
 
 Deliberate differences: all of a broker's state lives on one loop, so there is no lock; there is no
-disk, so nothing is flushed; tiered storage and compaction are left out.
+disk, so nothing is flushed; tiered storage is left out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.log import range_errors
 from broker_sim.log.append_info import (
     EMPTY_APPEND,
     AppendOrigin,
@@ -35,13 +36,12 @@ from broker_sim.log.memory import ReplicaMemory, unlimited_memory
 from broker_sim.log.offset_lookup import fetch_offset_by_timestamp
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_manager import ProducerStateManager
-from broker_sim.log.range_errors import deletion_above_high_watermark, read_outside_log
 from broker_sim.log.retention import delete_old_segments
 from broker_sim.log.validator import LogValidator, read_replicated_batches
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID, BatchHeader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from broker_sim.config import TopicConfig
     from broker_sim.log.segment import LogSegment
@@ -56,7 +56,7 @@ _CLIENT: Final = AppendOrigin.CLIENT
 
 
 class PartitionLog:
-    """Appends, reads, truncation and deletion. Only the methods move the offsets."""
+    """Appends, reads, truncation, of which `on_truncated` hears, and deletion; they move the offsets."""
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class PartitionLog:
         self.producer_state = ProducerStateManager(topic_partition, producers)
         self.clock = clock
         self._changed: set[PartitionLog] = set() if changed is None else changed
-        now_ms = clock.wall_clock_ms()
-        self._local_log = LocalLog(now_ms, self.memory, config.index_interval_bytes)
+        self._local_log = LocalLog(clock.wall_clock_ms(), self.memory, config.index_interval_bytes)
+        self.on_truncated: Callable[[int], object] = lambda _offset: None
         self._checkpointed_high_watermark = 0
         self._checkpointed_log_start_offset = 0
         self.update_config(config)
@@ -96,7 +96,7 @@ class PartitionLog:
         self.config = config
         self._validator = LogValidator(self.topic_partition, config)
         self._segment_size_bytes = config.segment_size_bytes
-        self._segment_ms = config.segment_ms
+        self._segment_ms = config.max_segment_ms
         self._local_log.index_interval_bytes = config.index_interval_bytes
 
     # -- offsets --------------------------------------------------------------------------------
@@ -133,10 +133,7 @@ class PartitionLog:
         if offset <= self.high_watermark:
             return False
         if offset > self._local_log.log_end_offset:
-            raise ValueError(
-                f"High watermark {offset} of {self.topic_partition} would exceed the log end "
-                f"offset {self.log_end_offset}"
-            )
+            raise range_errors.high_watermark_above_log_end(self, offset)
         self.update_high_watermark(offset)
         return True
 
@@ -147,7 +144,7 @@ class PartitionLog:
         the high watermark.
         """
         if offset > self.high_watermark:
-            raise deletion_above_high_watermark(self.topic_partition, offset, self.high_watermark)
+            raise range_errors.deletion_above_high_watermark(self, offset)
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
@@ -216,10 +213,7 @@ class PartitionLog:
         RECORD_LIST_TOO_LARGE.
         """
         batches = read_replicated_batches(
-            (records,) if isinstance(records, bytes | memoryview) else records,
-            self.topic_partition,
-            self.log_end_offset,
-            leader_epoch,
+            records, self.topic_partition, self.log_end_offset, leader_epoch
         )
         if not batches:
             return EMPTY_APPEND
@@ -282,9 +276,7 @@ class PartitionLog:
         """
         end_offset = self._local_log.log_end_offset
         if start_offset < self.log_start_offset or start_offset > end_offset:
-            raise read_outside_log(
-                self.topic_partition, start_offset, self.log_start_offset, end_offset
-            )
+            raise range_errors.read_outside_log(self, start_offset)
         if upper_bound_offset is None:
             upper_bound_offset = end_offset
         return self._local_log.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
@@ -332,6 +324,7 @@ class PartitionLog:
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return True
+        self.on_truncated(offset)
         for segment in self._local_log.truncate_to(offset, self.clock.wall_clock_ms()):
             self.producer_state.remove_snapshot(segment.base_offset)
         self.leader_epoch_cache.truncate_from_end(offset)
@@ -342,6 +335,7 @@ class PartitionLog:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and continue at `offset`, which becomes start, high watermark and end."""
+        self.on_truncated(offset)
         self._local_log.truncate_fully_and_start_at(offset, self.clock.wall_clock_ms())
         self.leader_epoch_cache.clear()
         self.producer_state.truncate_fully_and_start_at(offset)
@@ -360,6 +354,12 @@ class PartitionLog:
         for segment in self.segments[:count]:
             self.producer_state.remove_snapshot(segment.base_offset)
         self._local_log.remove_oldest(count)
+
+    def replace_segments(self, cleaned: LogSegment, replaced: Sequence[LogSegment]) -> None:
+        """Put a cleaned segment where `replaced` are; it begins at the first one's base offset."""
+        for segment in replaced[1:]:
+            self.producer_state.remove_snapshot(segment.base_offset)
+        self._local_log.replace_segments(cleaned, replaced)
 
     # -- checkpoints and recovery ---------------------------------------------------------------
 

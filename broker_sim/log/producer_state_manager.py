@@ -190,6 +190,8 @@ class ProducerStateManager:
         offset: int,
         timestamp: int,
     ) -> None:
+        if not header.records_count:  # the cleaner has dropped the whole transaction
+            return
         marker = read_end_txn_marker(batch)
         first_offset = entry.current_txn_first_offset
         entry.end_transaction(header.producer_epoch, marker.coordinator_epoch, timestamp)
@@ -220,6 +222,12 @@ class ProducerStateManager:
     def collect_aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
         """Return the aborted transactions with records in [start offset, end offset)."""
         return self._transaction_index.collect(start_offset, end_offset)
+
+    def replace_aborted_transactions(
+        self, start_offset: int, end_offset: int, remaining: Iterable[AbortedTxn]
+    ) -> None:
+        """Of those whose marker is in [start offset, end offset), only `remaining` have records yet."""
+        self._transaction_index.replace(start_offset, end_offset, remaining)
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Forget the ended transactions whose markers are below the high watermark."""

@@ -3,7 +3,8 @@
 A segment holds its batches as immutable bytes, and three sorted arrays with one entry per batch:
 
     end_offsets      offset after the batch          -> which batch holds an offset
-    positions        bytes of the log before the batch; one more entry for the segment's end
+    positions        bytes of the log before the batch; one more entry for the segment's end (a cleaned
+                     segment ends before the next one begins)
     max_timestamps   largest timestamp so far        -> first batch at or after a time
 
 Every look-up is a bisection of an array and reads no record.
@@ -98,6 +99,11 @@ class LogSegment:
         """The time by which retention goes: the largest timestamp, or else that of the last append."""
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self.last_modified_ms
+
+    @property
+    def first_batch_timestamp(self) -> int:
+        """The largest timestamp of the first batch, -1 if there is none."""
+        return self._rolling_based_timestamp
 
     def append(self, batch: bytes, end_offset: int, max_timestamp: int, now_ms: int) -> None:
         """Add one batch whose last record is at `end_offset - 1`."""

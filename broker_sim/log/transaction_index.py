@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["AbortedTxn", "TransactionIndex"]
 
@@ -60,6 +63,12 @@ class TransactionIndex:
     def truncate_from_start(self, offset: int) -> None:
         """Drop the entries whose marker is before `offset`."""
         del self._entries[: bisect_left(self._entries, offset, key=_LAST_OFFSET)]
+
+    def replace(self, start_offset: int, end_offset: int, entries: Iterable[AbortedTxn]) -> None:
+        """Put `entries` in the place of those whose marker is in [start offset, end offset)."""
+        first = bisect_left(self._entries, start_offset, key=_LAST_OFFSET)
+        last = bisect_left(self._entries, end_offset, first, key=_LAST_OFFSET)
+        self._entries[first:last] = entries
 
     def clear(self) -> None:
         """Forget everything."""

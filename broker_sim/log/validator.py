@@ -24,7 +24,6 @@ from broker_sim.log.append_info import (
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import (
     CODEC_MASK,
-    CONTROL_FLAG,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
@@ -272,7 +271,7 @@ def _read_single_batch(records: bytes | memoryview) -> memoryview:
 
 
 def read_replicated_batches(
-    buffers: Iterable[bytes | memoryview],
+    buffers: bytes | memoryview | Iterable[bytes | memoryview],
     topic_partition: TopicPartition,
     log_end_offset: int,
     leader_epoch: int | None,
@@ -284,7 +283,7 @@ def read_replicated_batches(
     `OffsetsOutOfOrderError`.
     """
     batches: list[tuple[BatchHeader, bytes]] = []
-    for buffer in buffers:
+    for buffer in (buffers,) if isinstance(buffers, bytes | memoryview) else buffers:
         if not _read_replicated_buffer(buffer, topic_partition, leader_epoch, batches):
             break
     if batches and batches[0][0].base_offset < log_end_offset:
@@ -317,7 +316,7 @@ def _read_replicated_buffer(
                 f"{header.last_offset} after {last_offset}"
             )
         last_offset = header.last_offset
-        if header.attributes & CONTROL_FLAG and header.producer_id != NO_PRODUCER_ID:
+        if header.is_control and header.records_count and header.producer_id != NO_PRODUCER_ID:
             read_end_txn_marker(view)  # raises for a marker that could not be applied later
         if isinstance(buffer, bytes) and len(view) == len(buffer):
             batches.append((header, buffer))

@@ -6,9 +6,9 @@
            16  magic (2)               int8
            17  CRC-32C of all below    uint32
            21  attributes              int16    codec (bits 0-2), timestamp type (3),
-                                                transactional (4), control (5)
+                                                transactional (4), control (5), delete horizon (6)
            23  last offset delta       int32
-           27  base timestamp          int64
+           27  base timestamp          int64    with bit 6, when tombstones may go (KIP-534)
            35  max timestamp           int64
            43  producer id             int64
            51  producer epoch          int16
@@ -37,6 +37,7 @@ __all__ = [
     "BATCH_OVERHEAD_BYTES",
     "CODEC_MASK",
     "CONTROL_FLAG",
+    "DELETE_HORIZON_FLAG",
     "LOG_APPEND_TIME_FLAG",
     "LOG_OVERHEAD_BYTES",
     "MAGIC_V2",
@@ -73,6 +74,7 @@ CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
 
 _MIN_RECORD_SIZE_BYTES = 14
 _MAGIC_OFFSET = 16
@@ -147,6 +149,11 @@ class BatchHeader(NamedTuple):
     def is_control(self) -> bool:
         """Whether the batch has a marker of the broker instead of records of a client."""
         return self.attributes & CONTROL_FLAG != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on the cleaner may drop the tombstones or the marker; None before it saw them."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
 
 # What BatchHeader._make does, without its own check of the number of fields.

@@ -1,7 +1,7 @@
 """The records inside a batch; mirrors `DefaultRecord` and `MemoryRecordsBuilder`.
 
-Used for look-ups by timestamp, compacted topics, transaction markers, raw clients and tests; produce
-and fetch do not read records.
+Used for look-ups by timestamp, compacted topics and their cleaner, transaction markers, raw clients and
+tests; produce and fetch do not read records.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol.compression import CompressionCodec, compress, decompress
 from broker_sim.protocol.record_batch import (
     BATCH_OVERHEAD_BYTES,
+    CODEC_MASK,
     CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
     LOG_APPEND_TIME_FLAG,
     MAGIC_V2,
     NO_PARTITION_LEADER_EPOCH,
@@ -38,6 +40,7 @@ __all__ = [
     "build_end_txn_marker",
     "iter_records",
     "read_end_txn_marker",
+    "rebuild_batch",
 ]
 
 CACHED_VARINTS = 4_096
@@ -90,8 +93,8 @@ def build_batch(
         base_timestamp = max_timestamp = NO_TIMESTAMP
     else:
         items = [r if isinstance(r, Record) else Record(r) for r in given]
-        packed, last_offset_delta = _pack(items, base_offset)
         base_timestamp = items[0].timestamp
+        packed, last_offset_delta = _pack(items, base_offset, base_timestamp)
         max_timestamp = max(item.timestamp for item in items)
     attributes = (
         codec
@@ -115,6 +118,35 @@ def build_batch(
         records_count=len(given),
     )
     return encode_batch(header, compress(codec, packed))
+
+
+def rebuild_batch(
+    header: BatchHeader, records: Sequence[Record], delete_horizon_ms: int | None = None
+) -> bytes:
+    """Return the batch of `header` with these of its records only, each at its offset.
+
+    The batch keeps its codec and its range of offsets and so of sequences. Without records it is a
+    header alone. `delete_horizon_ms` is what `BatchHeader.delete_horizon_ms` then is. Mirrors
+    `MemoryRecords.filterTo`.
+    """
+    attributes = header.attributes & ~DELETE_HORIZON_FLAG
+    if not records:
+        empty = header._replace(
+            attributes=attributes & ~CODEC_MASK, base_timestamp=NO_TIMESTAMP, records_count=0
+        )
+        return encode_batch(empty, b"")
+    base_timestamp = records[0].timestamp
+    if delete_horizon_ms is not None:
+        attributes |= DELETE_HORIZON_FLAG
+        base_timestamp = delete_horizon_ms
+    packed, _ = _pack(records, header.base_offset, base_timestamp)
+    kept = header._replace(
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max(record.timestamp for record in records),
+        records_count=len(records),
+    )
+    return encode_batch(kept, compress(header.codec, packed))
 
 
 def build_end_txn_marker(
@@ -179,9 +211,8 @@ def _invalid(what: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_RECORD, f"Invalid record batch: {what}")
 
 
-def _pack(items: Sequence[Record], base_offset: int) -> tuple[bytes, int]:
+def _pack(items: Sequence[Record], base_offset: int, base_timestamp: int) -> tuple[bytes, int]:
     """Return the encoded records, and the distance of the last offset from `base_offset`."""
-    base_timestamp = items[0].timestamp
     packed = bytearray()
     offset = base_offset - 1
     for item in items:

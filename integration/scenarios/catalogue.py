@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING, Final
 
+from integration.scenarios.families.compaction import compacted_transactions, compaction
 from integration.scenarios.families.fetch import (
     fetch_leader_change,
     fetch_limits,
@@ -112,6 +113,8 @@ FAMILIES: Final = (
     transaction_requests,
     transaction_administration,
     transaction_failover,
+    compaction,
+    compacted_transactions,
 )
 
 CATALOGUE: Final[tuple[Scenario, ...]] = tuple(

@@ -41,6 +41,16 @@ READ_BY_NAME = {"group.consumer.assignment.interval.ms"}
 CHANGED_IN_THE_LOGS = {"producer.id.expiration.ms", "transaction.partition.verification.enable"}
 """Dynamic configurations that `LogManager.reconfigure` takes over."""
 
+CHANGED_IN_THE_CLEANER = {
+    "log.cleaner.backoff.ms",
+    "log.cleaner.dedupe.buffer.size",
+    "log.cleaner.io.buffer.load.factor",
+    "log.cleaner.io.buffer.size",
+    "log.cleaner.io.max.bytes.per.second",
+    "log.cleaner.threads",
+}
+"""Dynamic configurations that `LogCleaner.reconfigure` takes over."""
+
 CANDIDATES = (
     *("false", "true", "1", "2", "501", "2000000", "0.25"),
     *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x"),
@@ -121,7 +131,7 @@ def test_dynamic_broker_configs_that_change_no_topics_are_those_of_the_table():
         for name, definition in BROKER_CONFIGS.items()
         if definition.update_mode is UpdateMode.CLUSTER_WIDE
         and name not in BROKER_WITHOUT_EFFECT
-        and name not in READ_BY_NAME | CHANGED_IN_THE_LOGS
+        and name not in READ_BY_NAME | CHANGED_IN_THE_LOGS | CHANGED_IN_THE_CLEANER
         and values_read_of(topic_defaults(with_another_value(definition, default.with_dynamic)))
         == values_read_of(topic_defaults(default))
     }

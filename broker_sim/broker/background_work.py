@@ -1,0 +1,89 @@
+"""What a broker does by itself from time to time; mirrors the tasks that `BrokerServer` schedules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.log.cleaner import LogCleaner
+from broker_sim.runtime.process import PeriodicTask
+
+if TYPE_CHECKING:
+    from broker_sim.config import BrokerConfig
+    from broker_sim.log import LogManager
+    from broker_sim.replica import ReplicaManager
+    from broker_sim.runtime.process import Process
+    from broker_sim.transaction.coordinator import TransactionCoordinator
+
+__all__ = ["BackgroundWork"]
+
+
+class BackgroundWork:
+    """Periodic tasks and the log cleaner, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        process: Process,
+        config: BrokerConfig,
+        *,
+        logs: LogManager,
+        replica_manager: ReplicaManager,
+        transactions: TransactionCoordinator,
+    ) -> None:
+        self.log_cleaner = LogCleaner(broker_id, process, config, logs)
+        self._process = process
+        self._config = config
+        self._logs = logs
+        self._replica_manager = replica_manager
+        self._transactions = transactions
+        self._tasks: list[PeriodicTask] = []
+
+    def start(self) -> None:
+        """Begin all of it."""
+        config = self._config
+        periodic_work = (
+            (config.replica_lag_time_max_ms // 2, self._replica_manager.maybe_shrink_isr),
+            (
+                config.replica_high_watermark_checkpoint_interval_ms,
+                self._replica_manager.checkpoint_high_watermarks,
+            ),
+            (
+                config.producer_id_expiration_check_interval_ms,
+                self._logs.remove_expired_producers,
+            ),
+            (
+                config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+                self._transactions.abort_timed_out_transactions,
+            ),
+            (
+                config.transaction_remove_expired_transaction_cleanup_interval_ms,
+                self._transactions.states.remove_expired_ids,
+            ),
+        )
+        # These two begin after `log.initial.task.delay.ms`, the others after one period.
+        log_work = (
+            (config.log_retention_check_interval_ms, self._logs.delete_old_segments),
+            (
+                config.log_flush_start_offset_checkpoint_interval_ms,
+                self._logs.checkpoint_log_start_offsets,
+            ),
+        )
+        self._tasks = [
+            PeriodicTask(self._process, period_ms, work) for period_ms, work in periodic_work
+        ]
+        self._tasks += [
+            PeriodicTask(self._process, period_ms, work, config.log_initial_task_delay_ms)
+            for period_ms, work in log_work
+        ]
+        self.log_cleaner.startup()
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Take what a changed dynamic configuration says of producers and of the cleaner."""
+        self._logs.reconfigure(config)
+        self.log_cleaner.reconfigure(config)
+
+    def stop(self) -> None:
+        """End all of it; a cleaning in progress is lost."""
+        for task in self._tasks:
+            task.cancel()
+        self.log_cleaner.shutdown()

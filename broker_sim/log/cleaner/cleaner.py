@@ -1,0 +1,178 @@
+"""One cleaning of a log; mirrors `Cleaner`.
+
+    1  map       the keys of the dirty part, each with the offset of its last record
+    2  group     the segments from the log's start on, small ones together
+    3  copy      what stays of each group into a new segment, and put that into the log
+
+The work is a generator: it stops after each batch, and within large ones, so that whoever runs it decides
+for how long at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.log.cleaner.batch_filter import RECORDS_PER_UNIT, BatchFilter, Work
+from broker_sim.log.cleaner.cleaned_transactions import CleanedTransactionMetadata
+from broker_sim.log.cleaner.stats import CleanerStats
+from broker_sim.log.segment import LogSegment
+from broker_sim.protocol.record_batch import parse_header
+from broker_sim.protocol.records import iter_records
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from broker_sim.log.cleaner.log_to_clean import LogToClean
+    from broker_sim.log.cleaner.offset_map import OffsetMap
+    from broker_sim.log.partition_log import PartitionLog
+    from broker_sim.protocol.record_batch import BatchHeader
+
+__all__ = ["Cleaner", "LogCleaningAbortedError", "group_segments_by_size"]
+
+_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+
+
+class LogCleaningAbortedError(Exception):
+    """The segments that were cleaned have been deleted meanwhile."""
+
+
+class Cleaner:
+    """Cleans one log once."""
+
+    def __init__(self, cleanable: LogToClean, offsets: OffsetMap) -> None:
+        """`offsets` is an empty map, as large as `log.cleaner.dedupe.buffer.size` says."""
+        self.cleanable = cleanable
+        self.stats = CleanerStats()
+        self._log = cleanable.log
+        self._offsets = offsets
+        self._transactions = CleanedTransactionMetadata()
+
+    def clean(self) -> Generator[Work, None, int]:
+        """Do all of it; return the first offset that is still dirty.
+
+        Raises `LogCleaningAbortedError`, and `ApiError` for batches that cannot be decoded, such as
+        compressed ones without their codec.
+        """
+        clock, stats, log = self._log.clock, self.stats, self._log
+        stats.start_ms = clock.now_ms()
+        yield from self._build_offset_map()
+        stats.map_complete_ms = clock.now_ms()
+        end_offset = self._offsets.latest_offset + 1
+        batches = BatchFilter(
+            log, self._offsets, self._transactions, self.cleanable.first_uncleanable_offset, stats
+        )
+        segments = [segment for segment in log.segments if segment.base_offset < end_offset]
+        for group in group_segments_by_size(
+            segments, log.config.segment_size_bytes, self.cleanable.first_uncleanable_offset
+        ):
+            yield from self._clean_segments(group, batches)
+        stats.buffer_utilization = self._offsets.utilization
+        stats.end_ms = clock.now_ms()
+        return end_offset
+
+    # -- the map --------------------------------------------------------------------------------
+
+    def _build_offset_map(self) -> Generator[Work, None, None]:
+        start, end = self.cleanable.first_dirty_offset, self.cleanable.first_uncleanable_offset
+        dirty = self.cleanable.dirty_segments()
+        ends = [segment.base_offset for segment in dirty[1:]] + [end]
+        transactions = CleanedTransactionMetadata()
+        transactions.add_aborted(self._log.producer_state.collect_aborted_transactions(start, end))
+        for segment, segment_end in zip(dirty, ends, strict=True):
+            for header, batch in segment.batches_from(start):
+                has_room = yield from self._map_batch(header, batch, transactions)
+                if not has_room:
+                    return
+            self._offsets.update_latest_offset(segment_end - 1)
+
+    def _map_batch(
+        self, header: BatchHeader, batch: bytes, transactions: CleanedTransactionMetadata
+    ) -> Generator[Work, None, bool]:
+        """Put the keys of a batch into the map; return False if it has no room for one."""
+        offsets, start = self._offsets, self.cleanable.first_dirty_offset
+        self.stats.map_bytes_read += header.size_bytes
+        self.stats.map_messages_read += header.records_count
+        if header.is_control:
+            transactions.on_control_batch_read(header, batch)
+        elif not transactions.on_batch_read(header):
+            for number, record in enumerate(iter_records(batch), 1):
+                if record.key is not None and record.offset >= start:
+                    if offsets.is_full:
+                        return False
+                    offsets.put(record.key, record.offset)
+                if number % RECORDS_PER_UNIT == 0:
+                    yield Work(RECORDS_PER_UNIT, 0)
+        if header.last_offset >= start:
+            offsets.update_latest_offset(header.last_offset)
+        yield Work(1, header.size_bytes)
+        return True
+
+    # -- the copy -------------------------------------------------------------------------------
+
+    def _clean_segments(
+        self, group: Sequence[LogSegment], batches: BatchFilter
+    ) -> Generator[Work, None, None]:
+        """Replace the segments by one with what stays of them."""
+        log = self._log
+        cleaned = _new_cleaned_segment(log, group)
+        ends = [segment.base_offset for segment in group[1:]] + [group[-1].end_offset]
+        for segment, end_offset in zip(group, ends, strict=True):
+            self._transactions.add_aborted(
+                log.producer_state.collect_aborted_transactions(segment.base_offset, end_offset)
+            )
+            for header, batch in segment.batches_from(segment.base_offset):
+                self.stats.bytes_read += header.size_bytes
+                kept = yield from batches.filter(header, batch)
+                kept_bytes = 0
+                if kept is not None:
+                    kept_bytes = len(kept)
+                    self.stats.bytes_written += kept_bytes
+                    max_timestamp = parse_header(kept).max_timestamp
+                    cleaned.append(
+                        kept, header.last_offset + 1, max_timestamp, segment.last_modified_ms
+                    )
+                yield Work(1, header.size_bytes + kept_bytes)
+        if group[0] not in log.segments:  # they are deleted from the oldest on
+            raise LogCleaningAbortedError
+        cleaned.last_modified_ms = group[-1].last_modified_ms
+        log.producer_state.replace_aborted_transactions(
+            group[0].base_offset, group[-1].end_offset, self._transactions.take_remaining()
+        )
+        log.replace_segments(cleaned, group)
+
+
+def group_segments_by_size(
+    segments: Sequence[LogSegment], max_bytes: int, first_uncleanable_offset: int
+) -> list[list[LogSegment]]:
+    """Return the segments in groups, each of which fits into one segment; none is divided."""
+    groups: list[list[LogSegment]] = []
+    group_bytes = 0
+    for index, segment in enumerate(segments):
+        following = segments[index + 1] if index + 1 < len(segments) else None
+        end_offset = first_uncleanable_offset if following is None else following.base_offset
+        fits = (
+            groups
+            and group_bytes + segment.size_bytes <= max_bytes
+            and (
+                not segment.size_bytes
+                or end_offset - 1 - groups[-1][0].base_offset <= _MAX_RELATIVE_OFFSET
+            )
+        )
+        if fits:
+            groups[-1].append(segment)
+            group_bytes += segment.size_bytes
+        else:
+            groups.append([segment])
+            group_bytes = segment.size_bytes
+    return groups
+
+
+def _new_cleaned_segment(log: PartitionLog, group: Sequence[LogSegment]) -> LogSegment:
+    """Return an empty segment for what stays; mirrors `UnifiedLog.createNewCleanedSegment`."""
+    first = group[0]
+    return LogSegment(
+        first.base_offset,
+        first.start_position,
+        log.clock.wall_clock_ms(),
+        log.config.index_interval_bytes,
+    )

@@ -1,0 +1,219 @@
+"""The cleaner of one broker and its threads; mirrors `LogCleaner` and `CleanerThread`.
+
+A thread looks for the dirtiest log, cleans it, deletes the old segments of compacted logs, and goes on;
+without a log to clean it pauses for `log.cleaner.backoff.ms`.
+
+Deliberate difference: the threads are not threads. Their work is done on the broker's loop, in steps of a
+few milliseconds: at most `RECORDS_PER_STEP` records, and at most the bytes that Kafka's thread reads at
+once (half of its share of `log.cleaner.io.buffer.size`). Only a batch is never divided for
+decompression. Between two steps everything else that is due runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker_sim.errors import ApiError
+from broker_sim.log.cleaner.cleaner import Cleaner, LogCleaningAbortedError
+from broker_sim.log.cleaner.offset_map import OffsetMap
+from broker_sim.log.cleaner.stats import CleanerStats
+from broker_sim.log.cleaner.throttler import Throttler
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.log.cleaner.batch_filter import Work
+    from broker_sim.log.cleaner.manager import LogCleanerManager
+    from broker_sim.log.partition_log import PartitionLog
+    from broker_sim.runtime.process import Handle, Process
+
+__all__ = ["RECORDS_PER_STEP", "LogCleaner"]
+
+RECORDS_PER_STEP: Final = 512
+
+event_log = get_logger(__name__)
+
+
+class CleanedLogs(Protocol):
+    """The logs of the broker; `LogManager` has them."""
+
+    cleaner: LogCleanerManager
+    """Which of them are to be cleaned."""
+
+    @property
+    def logs(self) -> Iterable[PartitionLog]:
+        """All logs."""
+
+
+class LogCleaner:
+    """Runs from `startup` to `shutdown`, in the broker's process."""
+
+    def __init__(
+        self, broker_id: int, process: Process, config: BrokerConfig, logs: CleanedLogs
+    ) -> None:
+        self.config = config
+        self.process = process
+        self.logs = logs
+        self.log = event_log.bind(process.clock, broker=broker_id)
+        self.throttler = Throttler(config.log_cleaner_io_max_bytes_per_second, process.clock)
+        self._threads: list[CleanerThread] = []
+
+    def startup(self) -> None:
+        """Begin to clean, unless `log.cleaner.enable` is false."""
+        if not self.config.log_cleaner_enable:
+            return
+        self._threads = [
+            CleanerThread(number, self) for number in range(self.config.log_cleaner_threads)
+        ]
+
+    def shutdown(self) -> None:
+        """Stop; a cleaning that is in progress ends without a result."""
+        for thread in self._threads:
+            thread.shutdown()
+        self._threads = []
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Take a changed configuration; the threads begin anew if one of the cleaner's has changed."""
+        before, self.config = self.config, config
+        if _settings(before) == _settings(config):
+            return
+        self.throttler.desired_bytes_per_second = config.log_cleaner_io_max_bytes_per_second
+        self.shutdown()
+        self.startup()
+
+    @property
+    def last_stats(self) -> list[CleanerStats]:
+        """What each thread's last cleaning has read and written."""
+        return [thread.last_stats for thread in self._threads]
+
+
+class CleanerThread:
+    """Cleans one log after the other."""
+
+    def __init__(self, number: int, cleaner: LogCleaner) -> None:
+        self._number = number
+        self._owner = cleaner
+        self._process = cleaner.process
+        self._logs = cleaner.logs
+        self._manager = cleaner.logs.cleaner
+        config = cleaner.config
+        self._backoff_ms = max(config.log_cleaner_backoff_ms, 1)
+        share = max(config.log_cleaner_threads, 1)
+        self._map_bytes = config.log_cleaner_dedupe_buffer_size // share
+        self._load_factor = config.log_cleaner_io_buffer_load_factor
+        self._bytes_per_step = max(config.log_cleaner_io_buffer_size // share // 2, 1)
+        self._cleaner: Cleaner | None = None
+        self._work: Generator[Work, None, int] | None = None
+        self.last_stats = CleanerStats()
+        self._handle: Handle = self._process.call_later(0, self._do_work)
+
+    def shutdown(self) -> None:
+        """Stop, and let go of the log."""
+        self._handle.cancel()
+        if self._cleaner is not None:
+            self._manager.abort_cleaning(self._cleaner.cleanable.log.topic_partition)
+
+    def _do_work(self) -> None:
+        """Begin to clean the dirtiest log, or look again after the backoff."""
+        cleanable = self._manager.grab_filthiest_compacted_log(self._logs.logs)
+        if cleanable is None:
+            self._delete_old_segments()
+            self._handle = self._process.call_later(self._backoff_ms, self._do_work)
+            return
+        self._cleaner = Cleaner(cleanable, OffsetMap(self._map_bytes, self._load_factor))
+        self._work = self._cleaner.clean()
+        self._step()
+
+    def _step(self) -> None:
+        """Go on with the cleaning for one step."""
+        assert self._cleaner is not None
+        cleanable = self._cleaner.cleanable
+        if not self._manager.is_in_progress(cleanable):
+            self._end()
+            return
+        try:
+            done_bytes, end_offset = self._run_for_a_step()
+        except LogCleaningAbortedError:
+            self._manager.abort_cleaning(cleanable.log.topic_partition)
+            self._end()
+            return
+        except ApiError as error:
+            self._manager.mark_uncleanable(cleanable.log.topic_partition)
+            self._owner.log.warning(
+                "partition_uncleanable",
+                partition=str(cleanable.log.topic_partition),
+                why=str(error),
+            )
+            self._end()
+            return
+        if end_offset is not None:
+            self._manager.done_cleaning(cleanable, end_offset)
+            self.last_stats = self._cleaner.stats
+            self._log_stats(self._cleaner, end_offset)
+            # Without room for the keys of one batch, it would begin anew at once, for ever.
+            self._end(0 if end_offset > cleanable.first_dirty_offset else self._backoff_ms)
+            return
+        pause_ms = self._owner.throttler.observe(done_bytes)
+        self._handle = self._process.call_later(pause_ms, self._step)
+
+    def _run_for_a_step(self) -> tuple[int, int | None]:
+        """Return the bytes of the step, and the first dirty offset if the cleaning is done."""
+        assert self._work is not None
+        records = size_bytes = 0
+        while records < RECORDS_PER_STEP and size_bytes < self._bytes_per_step:
+            try:
+                work = next(self._work)
+            except StopIteration as done:
+                return size_bytes, done.value
+            records += work.records
+            size_bytes += work.size_bytes
+        return size_bytes, None
+
+    def _end(self, pause_ms: int = 0) -> None:
+        """Let go of the log and look for the next one."""
+        self._cleaner = self._work = None
+        self._delete_old_segments()
+        self._handle = self._process.call_later(pause_ms, self._do_work)
+
+    def _delete_old_segments(self) -> None:
+        for log in self._manager.deletable_logs(self._logs.logs):
+            log.delete_old_segments()
+
+    def _log_stats(self, cleaner: Cleaner, end_offset: int) -> None:
+        stats = cleaner.stats
+        self._owner.log.info(
+            "log_cleaned",
+            thread=self._number,
+            partition=str(cleaner.cleanable.log.topic_partition),
+            dirty_section=[cleaner.cleanable.first_dirty_offset, end_offset],
+            elapsed_ms=stats.elapsed_ms,
+            indexed_bytes=stats.map_bytes_read,
+            buffer_utilization_percent=round(100 * stats.buffer_utilization, 1),
+            start_bytes=stats.bytes_read,
+            start_messages=stats.messages_read,
+            end_bytes=stats.bytes_written,
+            end_messages=stats.messages_written,
+            size_reduction_percent=stats.size_reduction_percent,
+            fewer_messages_percent=stats.message_reduction_percent,
+        )
+        if stats.invalid_messages_read:
+            self._owner.log.warning(
+                "invalid_messages_found",
+                partition=str(cleaner.cleanable.log.topic_partition),
+                messages=stats.invalid_messages_read,
+            )
+
+
+def _settings(config: BrokerConfig) -> tuple[float, ...]:
+    """Return the configurations that a running cleaner takes over; mirrors `ReconfigurableConfigs`."""
+    return (
+        config.log_cleaner_threads,
+        config.log_cleaner_dedupe_buffer_size,
+        config.log_cleaner_io_buffer_load_factor,
+        config.log_cleaner_io_buffer_size,
+        config.log_cleaner_io_max_bytes_per_second,
+        config.log_cleaner_backoff_ms,
+        config.message_max_bytes,
+    )

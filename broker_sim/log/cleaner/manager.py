@@ -1,0 +1,136 @@
+"""Which log is cleaned next, and from where on; mirrors `LogCleanerManager`.
+
+It lives as long as the logs, as Kafka's file `cleaner-offset-checkpoint` does: the first dirty offset of
+each partition outlives the broker's process.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.log.cleaner.log_to_clean import LogToClean
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from broker_sim.log.partition_log import PartitionLog
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from purgatory import Clock
+
+__all__ = ["LogCleanerManager"]
+
+event_log = get_logger(__name__)
+
+
+class LogCleanerManager:
+    """First dirty offsets, the cleanings in progress, and the partitions that cannot be cleaned."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._first_dirty_offsets: dict[TopicPartition, int] = {}
+        self._in_progress: dict[TopicPartition, LogToClean] = {}
+        self._uncleanable: set[TopicPartition] = set()
+        self.dirtiest_log_cleanable_ratio = 0.0
+        """That of the dirtiest log when one was last looked for."""
+        self.last_run_ms = clock.now_ms()
+        """When a log to clean was last looked for."""
+        self.max_compaction_delay_ms = 0
+        """The longest delay of a log beyond `max.compaction.lag.ms` at that time."""
+
+    @property
+    def first_dirty_offsets(self) -> Mapping[TopicPartition, int]:
+        """Where the next cleaning begins, by partition; for reading only."""
+        return self._first_dirty_offsets
+
+    @property
+    def uncleanable_partitions(self) -> frozenset[TopicPartition]:
+        """The partitions in which a cleaning has failed."""
+        return frozenset(self._uncleanable)
+
+    def grab_filthiest_compacted_log(self, logs: Iterable[PartitionLog]) -> LogToClean | None:
+        """Return the log with the largest share of dirty bytes that must be cleaned; None without one.
+
+        It is in progress from then on, until `done_cleaning` or `abort_cleaning`.
+        """
+        self.last_run_ms = self._clock.now_ms()
+        now_ms = self._clock.wall_clock_ms()
+        dirty = [
+            LogToClean(log, self._first_dirty_offset(log), now_ms)
+            for log in logs
+            if self._may_be_cleaned(log)
+        ]
+        dirty = [found for found in dirty if found.total_bytes > 0]
+        self.dirtiest_log_cleanable_ratio = max(
+            (found.cleanable_ratio for found in dirty), default=0.0
+        )
+        self.max_compaction_delay_ms = max(
+            (found.compaction_delay_ms for found in dirty), default=0
+        )
+        filthiest = max(
+            (found for found in dirty if found.must_be_cleaned),
+            key=lambda found: found.cleanable_ratio,
+            default=None,
+        )
+        if filthiest is not None:
+            self._in_progress[filthiest.log.topic_partition] = filthiest
+        return filthiest
+
+    def deletable_logs(self, logs: Iterable[PartitionLog]) -> list[PartitionLog]:
+        """Return the compacted logs that are not being cleaned: the cleaner deletes old segments too."""
+        return [log for log in logs if self._may_be_cleaned(log)]
+
+    def is_in_progress(self, cleanable: LogToClean) -> bool:
+        """Whether this cleaning may go on: nobody has aborted it."""
+        return self._in_progress.get(cleanable.log.topic_partition) is cleanable
+
+    def done_cleaning(self, cleanable: LogToClean, end_offset: int) -> None:
+        """Keep where the next cleaning begins."""
+        topic_partition = cleanable.log.topic_partition
+        del self._in_progress[topic_partition]
+        self._first_dirty_offsets[topic_partition] = max(end_offset, cleanable.first_dirty_offset)
+
+    def abort_cleaning(self, topic_partition: TopicPartition) -> None:
+        """End the partition's cleaning, if there is one; what it has not put into the log is lost."""
+        self._in_progress.pop(topic_partition, None)
+
+    def mark_uncleanable(self, topic_partition: TopicPartition) -> None:
+        """Never clean the partition again; its cleaning has failed."""
+        self._in_progress.pop(topic_partition, None)
+        self._uncleanable.add(topic_partition)
+
+    def truncated(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Hear that a log is cut at an offset: its cleaning ends, and later offsets are dirty."""
+        self.abort_cleaning(topic_partition)
+        if self._first_dirty_offsets.get(topic_partition, 0) > offset:
+            self._first_dirty_offsets[topic_partition] = offset
+
+    def forget(self, topic_partition: TopicPartition) -> None:
+        """Forget a deleted partition."""
+        self.abort_cleaning(topic_partition)
+        self._first_dirty_offsets.pop(topic_partition, None)
+        self._uncleanable.discard(topic_partition)
+
+    def _may_be_cleaned(self, log: PartitionLog) -> bool:
+        return (
+            log.config.is_compacted
+            and log.topic_partition not in self._in_progress
+            and log.topic_partition not in self._uncleanable
+        )
+
+    def _first_dirty_offset(self, log: PartitionLog) -> int:
+        """Return the kept offset, or the log's start if that is outside of the log."""
+        start_offset = log.log_start_offset
+        offset = self._first_dirty_offsets.get(log.topic_partition, start_offset)
+        if start_offset <= offset <= log.log_end_offset:
+            return offset
+        if offset > log.log_end_offset or not log.config.is_deleted_by_age:
+            event_log.bind(self._clock).warning(
+                "first_dirty_offset_reset",
+                partition=str(log.topic_partition),
+                first_dirty_offset=offset,
+                log_start_offset=start_offset,
+                log_end_offset=log.log_end_offset,
+            )
+        self._first_dirty_offsets[log.topic_partition] = start_offset
+        return start_offset

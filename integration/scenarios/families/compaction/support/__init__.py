@@ -1,0 +1,1 @@
+"""A compacted topic under test."""
