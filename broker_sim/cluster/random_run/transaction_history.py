@@ -71,6 +71,7 @@ class TransactionHistory:
         """How many times a producer was told that another one has taken its place."""
         self.committed_reads: dict[int, list[tuple[int, bytes | None]]] = defaultdict(list)
         """What a read_committed reader has read of each partition: offsets and values."""
+        self._zombies = 0
         self._by_value: dict[bytes, Transaction] = {}
         self._producers: dict[str, tuple[int, int]] = {}
         """The producer id and the highest epoch that each transactional id was given."""
@@ -85,6 +86,11 @@ class TransactionHistory:
         transaction = Transaction(transactional_id, producer, number)
         self.transactions.append(transaction)
         return transaction
+
+    def add_zombie(self, transactional_id: str, producer: str) -> Transaction:
+        """Return what a fenced producer writes to: aborted from the start, and not counted."""
+        self._zombies += 1
+        return Transaction(transactional_id, producer, self._zombies, Outcome.ABORTED)
 
     def add_value(self, transaction: Transaction, value: bytes) -> None:
         """Note that a value is about to be written."""

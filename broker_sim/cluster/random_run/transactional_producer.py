@@ -416,9 +416,8 @@ class TransactionalProducer(ClientLoop):
 
     def _haunt_partition(self, check: Callable[[int, str], None]) -> None:
         number = self._chance.randrange(self._around.schedule.partitions)
-        transaction = self._history.begin(self._transactional_id, self._name)
-        transaction.outcome = Outcome.ABORTED
-        value = b"%s/%d/zombie" % (self._name.encode(), transaction.number)
+        transaction = self._history.add_zombie(self._transactional_id, self._name)
+        value = b"%s/zombie/%d" % (self._name.encode(), transaction.number)
         self._history.add_value(transaction, value)
         now_ms = self._around.cluster.scheduler.clock.wall_clock_ms()
         batch = self._requests.batch([value], self._sequences.get(number, 0), now_ms)
