@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError
-from broker_sim.cluster.random_run.clients import MAX_WAITS_MS, ClientLoop, TOPIC, batches_in
+from broker_sim.cluster.random_run.clients import MAX_WAITS_MS, TOPIC, ClientLoop, batches_in
 from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.record_batch import parse_header

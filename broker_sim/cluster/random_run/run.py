@@ -8,12 +8,13 @@ in sync within `RECOVERY_LIMIT_MS`, and `check_end` looks at the logs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run.actions import Actions
-from broker_sim.cluster.random_run.committed_reader import CommittedReader
 from broker_sim.cluster.random_run.clients import TOPIC, ConsumerLoop, ProducerLoop, Surroundings
+from broker_sim.cluster.random_run.committed_reader import CommittedReader
 from broker_sim.cluster.random_run.end_checks import (
     check_end,
     check_group,
@@ -221,7 +222,7 @@ class _Run:
         if any(action.kind == "shift_clock" for action in self._schedule.actions):
             for producer in producers:
                 producer.finish()
-                self._until("transactions-end", lambda each=producer: each.has_begun, END_LIMIT_MS)
+                self._until("transactions-end", partial(_has_begun, producer), END_LIMIT_MS)
         self._until(
             "transactions-end",
             lambda: transactions_are_decided(self.cluster, self._schedule),
@@ -265,3 +266,7 @@ class _Run:
                 f"{limit_ms} ms after the last fault the cluster is not in order: "
                 f"{self.cluster.nodes.controller.image.topics[TOPIC].partitions}",
             ) from None
+
+
+def _has_begun(producer: TransactionalProducer) -> bool:
+    return producer.has_begun

@@ -33,7 +33,7 @@ DEFAULT_DURATION_MS: Final = 6_000
 _HOUR_MS: Final = 3_600_000
 _DURATIONS_MS: Final = (50, 300, 1_000, 2_000, 3_000)
 _DELAYS_MS: Final = (5, 40, 400)
-_TRANSACTIONAL: Final[tuple[tuple[int, ...], ...]] = ((), (0,), (0, 0), (0, 1), (0, 0, 1))
+_TRANSACTIONAL: Final[tuple[tuple[int, ...], ...]] = ((), (), (0,), (0, 0), (0, 1), (0, 0, 1))
 _CLOCK_SHIFTS_MS: Final = (-2 * _HOUR_MS, -1_000, 1_000, 2 * _HOUR_MS)
 
 

@@ -11,33 +11,26 @@ new epoch after a transaction with such a request; version 2 does that for all (
 
 from __future__ import annotations
 
-import random
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.invariants import InvariantViolationError
-from broker_sim.cluster.random_run.clients import TIMEOUTS_MS, TOPIC, ClientLoop
+from broker_sim.cluster.random_run.clients import TIMEOUTS_MS
+from broker_sim.cluster.random_run.fenced_producer import LONGEST_ABSENCE_MS, FencedProducer
 from broker_sim.cluster.random_run.history import Acknowledged
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
-from broker_sim.cluster.random_run.transaction_history import OffsetStep, Outcome, group_of
-from broker_sim.cluster.random_run.transactional_requests import TransactionalRequests
+from broker_sim.cluster.random_run.transaction_history import OffsetStep, Outcome
 from broker_sim.errors import ErrorCode
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
-from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.cluster.random_run.clients import Surroundings
     from broker_sim.cluster.random_run.transaction_history import Transaction, TransactionHistory
-    from broker_sim.cluster.virtual_client import PendingResponse
 
 __all__ = ["LONGEST_TIMEOUT_MS", "TransactionalProducer"]
 
 TRANSACTION_TIMEOUTS_MS: Final = (300, 1_500, 1_500)
 LONGEST_TIMEOUT_MS: Final = max(TRANSACTION_TIMEOUTS_MS)
-LONGEST_PARKED_MS: Final = 1_500
-LONGEST_ABSENCE_MS: Final = 2_000
 MOST_WRITES: Final = 4
 COMMITS_OFFSETS_SHARE: Final = 0.5
 ABORTS_SHARE: Final = 0.25
@@ -47,9 +40,6 @@ STALLS_SHARE: Final = 0.01
 GIVES_UP_SHARE: Final = 0.15
 HANGS_UP_SHARE: Final = 0.05
 ZOMBIE_SHARE: Final = 0.6
-LONGEST_HAUNT: Final = 4
-ZOMBIE_OFFSET: Final = 1_000_000
-"""No transaction commits it."""
 
 FENCED: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 WRONG_COORDINATOR: Final = frozenset(
@@ -69,33 +59,20 @@ RETRIABLE: Final = WRONG_COORDINATOR | {
 """After these the same request is sent again; it may have had its effect already."""
 
 
-class TransactionalProducer(ClientLoop):
+class TransactionalProducer(FencedProducer):
     """One producer; `_next` does whatever comes next for it, one request at a time."""
 
     def __init__(
         self, around: Surroundings, history: TransactionHistory, number: int, id_number: int
     ) -> None:
-        super().__init__(around, f"transactional-{number}")
-        self._history = history
-        self._transactional_id = f"id-{id_number}"
-        self._chance = random.Random(f"{around.schedule.seed}/transactional/{number}")
-        self._requests = TransactionalRequests(
-            self._transactional_id, around.schedule.transaction_version
-        )
-        self._coordinators: dict[str, int] = {}
-        self._begun_epoch = -1
-        """The epoch that InitProducerId has answered; later ones are of its own transactions."""
-        self._sequences: dict[int, int] = {}
+        super().__init__(around, history, number, id_number)
         self._transaction: Transaction | None = None
         self._todo: list[Callable[[], None]] = []
         self._known: set[int | str] = set()
         """Partitions and groups that the coordinator has added to the transaction, in version 1."""
-        self._is_unsure = False
-        """Whether a request of the transaction has got no answer, or one that leaves it open."""
         self._commits_twice = False
         """Whether a commit before the last one may have had its effect."""
         self._stays_alive = False
-        self._next: Callable[[], None] = self._init
 
     @property
     def has_begun(self) -> bool:
@@ -112,49 +89,6 @@ class TransactionalProducer(ClientLoop):
     def _send_next(self) -> None:
         if self._around.running or (self._stays_alive and not self.has_begun):
             self._next()
-
-    # -- requests -----------------------------------------------------------------------------------
-
-    def _ask(
-        self, key: str, request: tuple[Any, int], take: Callable[[Any], None], *, wait_ms: int = 30
-    ) -> None:
-        """Ask the coordinator of a group, or of transactions; go on a little later."""
-        coordinator = self._coordinators.get(key)
-        if coordinator is None:
-            self._find_coordinator(key)
-            return
-        self._exchange(coordinator, request, take, lambda: self._forget(key), wait_ms)
-
-    def _exchange(
-        self,
-        broker_id: int,
-        request: tuple[Any, int],
-        take: Callable[[Any], None],
-        on_lost: Callable[[], object],
-        wait_ms: int,
-    ) -> None:
-        def done(pending: PendingResponse) -> None:
-            if pending.disconnected:
-                self._is_unsure = True
-                on_lost()
-            else:
-                take(pending.response)
-            self._rest(wait_ms)
-
-        self._send(broker_id, *request, LONGEST_PARKED_MS, done)
-
-    def _forget(self, key: str) -> None:
-        self._coordinators.pop(key, None)
-
-    def _find_coordinator(self, key: str) -> None:
-        def take(response: Any) -> None:
-            (found,) = response.coordinators
-            if not found.error_code:
-                self._coordinators[key] = found.node_id
-
-        broker_id = self._chance.randint(1, self._around.schedule.brokers)
-        request = self._requests.find_coordinator(key)
-        self._exchange(broker_id, request, take, lambda: None, 50)
 
     def _took_error(self, error_code: int, key: str | None = None) -> bool:
         """Do what an error asks for; returns whether there is one."""
@@ -173,17 +107,6 @@ class TransactionalProducer(ClientLoop):
         else:
             self._abort_or_begin_anew()
         return True
-
-    def _check_not_replaced(self, was_replaced: bool, what: str) -> None:
-        if was_replaced:
-            raise InvariantViolationError(
-                "fenced-producers-stay-fenced",
-                f"{self._name} was replaced before it asked for {what}, which has succeeded",
-            )
-
-    @property
-    def _is_replaced(self) -> bool:
-        return self._history.is_replaced(self._transactional_id, self._begun_epoch)
 
     # -- beginning ------------------------------------------------------------------------------------
 
@@ -309,7 +232,7 @@ class TransactionalProducer(ClientLoop):
             del self._todo[0]
 
         timeout_ms = self._chance.choice(TIMEOUTS_MS)
-        self._exchange(leader, self._requests.produce(number, batch, timeout_ms), take, lost, 60)
+        self._exchange(leader, self._requests.produce(number, batch, timeout_ms), take, lost, 90)
 
     def _must_add(self, what: int | str) -> bool:
         return self._requests.version < 2 and what not in self._known
@@ -319,17 +242,15 @@ class TransactionalProducer(ClientLoop):
         was_replaced = self._is_replaced
 
         def take(response: Any) -> None:
-            if not self._took_error(self._requests.error_of_added(response), self._transactional_id):
+            if not self._took_error(
+                self._requests.error_of_added(response), self._transactional_id
+            ):
                 self._check_not_replaced(was_replaced, "a new partition")
                 self._known.add(what)
 
         self._ask(self._transactional_id, request, take)
 
     # -- offsets --------------------------------------------------------------------------------------
-
-    @property
-    def _group(self) -> str:
-        return group_of(self._transactional_id)
 
     def _fetch_offset(self, number: int) -> None:
         asked = self._knowing_coordinator()
@@ -350,21 +271,6 @@ class TransactionalProducer(ClientLoop):
 
         self._ask(self._group, self._requests.fetch_offset(self._group, number), take)
 
-    def _knowing_coordinator(self) -> tuple[int, int] | None:
-        """Return the group's coordinator and its epoch if it is the one that this producer knows.
-
-        None if that one is deposed and may not have heard of it. A member of a group would learn that
-        from its generation; this producer has none, so what such a coordinator tells does not count.
-        """
-        nodes, key = self._around.cluster.nodes, TopicPartition(GROUP_METADATA_TOPIC, 0)
-        broker = nodes.brokers.get(self._coordinators.get(self._group, -1))
-        newest = nodes.controller.image.partition(key)
-        known = None if broker is None else broker.image.partition(key)
-        if broker is None or newest is None or known is None:
-            return None
-        is_newest = (known.leader, known.leader_epoch) == (newest.leader, newest.leader_epoch)
-        return (known.leader, known.leader_epoch) if is_newest else None
-
     def _commit_offset(self, step: OffsetStep) -> None:
         if self._must_add(self._group):
             self._add(self._group, self._requests.add_group(self._group))
@@ -379,58 +285,6 @@ class TransactionalProducer(ClientLoop):
 
         request = self._requests.commit_offset(self._group, step.partition, step.end)
         self._ask(self._group, request, take)
-
-    # -- after it was fenced ---------------------------------------------------------------------------
-
-    def _haunt(self) -> None:
-        """Go on as if nothing had been: write, commit an offset, or commit what it was fenced in."""
-        if self._chance.random() < 1 / LONGEST_HAUNT:
-            self._next = self._init
-            self._rest(LONGEST_ABSENCE_MS)
-            return
-        was_replaced = self._is_replaced
-
-        def check(error_code: int, what: str) -> None:
-            self._around.cluster.trace.record(self._name, what, error_code)
-            self._check_not_replaced(was_replaced and not error_code, what)
-
-        kind = self._chance.choice(("write", "offset", "commit"))
-        if kind == "write":
-            self._haunt_partition(check)
-        elif kind == "offset":
-            request = self._requests.commit_offset(self._group, 0, ZOMBIE_OFFSET)
-            self._ask(
-                self._group,
-                request,
-                lambda response: check(response.topics[0].partitions[0].error_code, "an offset"),
-            )
-        elif was_replaced:
-            self._ask(
-                self._transactional_id,
-                self._requests.end(is_commit=True),
-                lambda response: check(response.error_code, "a commit"),
-            )
-        else:
-            # Not replaced, but timed out: what tells it so may not be written yet.
-            self._rest(50)
-
-    def _haunt_partition(self, check: Callable[[int, str], None]) -> None:
-        number = self._chance.randrange(self._around.schedule.partitions)
-        transaction = self._history.add_zombie(self._transactional_id, self._name)
-        value = b"%s/zombie/%d" % (self._name.encode(), transaction.number)
-        self._history.add_value(transaction, value)
-        now_ms = self._around.cluster.scheduler.clock.wall_clock_ms()
-        batch = self._requests.batch([value], self._sequences.get(number, 0), now_ms)
-        leader, _ = self._leader(number)
-        self._exchange(
-            leader,
-            self._requests.produce(number, batch, LONGEST_PARKED_MS),
-            lambda response: check(
-                response.responses[0].partition_responses[0].error_code, "a write"
-            ),
-            lambda: self._leaders.pop(number, None),
-            60,
-        )
 
     # -- the end --------------------------------------------------------------------------------------
 
@@ -466,29 +320,6 @@ class TransactionalProducer(ClientLoop):
             transaction.outcome = Outcome.ENDING
         key = self._transactional_id
         coordinator = self._coordinators.get(key)
-
-        def take(response: Any) -> None:
-            if response.error_code in RETRIABLE:
-                self._commits_twice = True
-            if response.error_code and not is_commit and response.error_code not in RETRIABLE:
-                # Another one has ended it.
-                transaction.outcome = Outcome.ABORTED
-            if self._took_error(response.error_code, key):
-                return
-            self._check_not_replaced(was_replaced, "the end of its transaction")
-            transaction.outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
-            self._transaction = None
-            if self._requests.version >= 2:
-                self._take_epoch(response)
-            is_next_safe = self._requests.version >= 2 or not self._is_unsure
-            self._next = self._begin if is_next_safe else self._init
-
-        def lost() -> None:
-            self._commits_twice = True
-            self._forget(key)
-            if hangs_up:
-                self._die()
-
         if coordinator is None:
             self._find_coordinator(key)
             return
@@ -497,4 +328,33 @@ class TransactionalProducer(ClientLoop):
             self._around.cluster.scheduler.call_later(
                 self._chance.randint(0, 20), self._client.disconnect, coordinator
             )
-        self._exchange(coordinator, self._requests.end(is_commit=is_commit), take, lost, 60)
+
+        def take(response: Any) -> None:
+            self._take_end(response, transaction, is_commit, was_replaced)
+
+        def lost() -> None:
+            self._commits_twice = True
+            self._forget(key)
+            if hangs_up:
+                self._die()
+
+        self._exchange(coordinator, self._requests.end(is_commit=is_commit), take, lost, 90)
+
+    def _take_end(
+        self, response: Any, transaction: Transaction, is_commit: bool, was_replaced: bool
+    ) -> None:
+        code = response.error_code
+        if code in RETRIABLE:
+            self._commits_twice = True
+        elif code and not is_commit:
+            # Another one has ended it.
+            transaction.outcome = Outcome.ABORTED
+        if self._took_error(code, self._transactional_id):
+            return
+        self._check_not_replaced(was_replaced, "the end of its transaction")
+        transaction.outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
+        self._transaction = None
+        if self._requests.version >= 2:
+            self._take_epoch(response)
+        is_next_safe = self._requests.version >= 2 or not self._is_unsure
+        self._next = self._begin if is_next_safe else self._init

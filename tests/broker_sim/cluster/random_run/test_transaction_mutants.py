@@ -192,10 +192,7 @@ def moved(seed):
     return busy(
         seed,
         *(Action(400, "slow", link, 3_600, 40) for link in links),
-        *(
-            Action(500 + 200 * index, "move_transactions", (index % 3 + 1,))
-            for index in range(16)
-        ),
+        *(Action(500 + 200 * index, "move_transactions", (index % 3 + 1,)) for index in range(16)),
     )
 
 
