@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -17,11 +18,14 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from broker_sim.cluster.random_run import draw_schedule
+from broker_sim.cluster.random_run import RunSummary, draw_schedule
 from broker_sim.cluster.random_run.as_test import as_test
 from broker_sim.cluster.random_run.many import SeedResult, quiet_logs, run_seeds
 from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
 from broker_sim.cluster.random_run.shrink import shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["command"]
 
@@ -56,21 +60,34 @@ def command(
     console = Console(stderr=True)
     console.print(f"seeds {first} to {first + runs - 1}, {processes} processes", highlight=False)
     failed: list[SeedResult] = []
-    acknowledged = 0
+    passed: list[RunSummary] = []
     with _progress(console) as progress:
-        task = progress.add_task("runs", total=runs)
+        task = progress.add_task(_transactions(passed), total=runs)
         for result in run_seeds(first, runs, duration_ms=duration_ms, jobs=processes):
             if result.summary is None:
                 failed.append(result)
                 _print_failure(result, duration_ms)
             else:
-                acknowledged += result.summary.acknowledged
-            progress.advance(task)
+                passed.append(result.summary)
+            progress.update(task, advance=1, description=_transactions(passed))
     if failed and shrinks:
         _print_shrunk(min(failed), duration_ms, console)
-    click.echo(f"{runs - len(failed)} of {runs} runs passed, {acknowledged} batches acknowledged")
+    acknowledged = sum(each.acknowledged for each in passed)
+    click.echo(f"{len(passed)} of {runs} runs passed, {acknowledged} batches acknowledged")
+    click.echo(_transactions(passed))
     if failed:
         sys.exit(1)
+
+
+def _transactions(passed: Sequence[RunSummary]) -> str:
+    committed = sum(each.transactions_committed for each in passed)
+    aborted = sum(each.transactions_aborted for each in passed)
+    in_doubt = sum(each.transactions_in_doubt for each in passed)
+    fenced = sum(each.producers_fenced for each in passed)
+    return (
+        f"transactions: {committed} committed, {aborted} aborted, {in_doubt} in doubt; "
+        f"producers fenced {fenced} times"
+    )
 
 
 def _progress(console: Console) -> Progress:

@@ -30,7 +30,7 @@ class InvariantChecker:
     * the high watermark never exceeds the log end of any member of the leader's maximal ISR; a deposed
       leader that has not heard of its successor is excepted where elections may be unclean, since
       members of its ISR may have truncated their logs to that of the successor
-    * the high watermark never goes back on a leader, within one leader epoch
+    * high watermark and last stable offset never go back on a leader, within one leader epoch
     * log start <= last stable offset <= high watermark <= log end
     * two leaders of the same epoch do not exist
     """
@@ -38,6 +38,7 @@ class InvariantChecker:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._leader_hw: dict[tuple[TopicPartition, bytes, int, int], int] = {}
+        self._leader_lso: dict[tuple[TopicPartition, bytes, int, int], int] = {}
         self._leader_of_epoch: dict[tuple[TopicPartition, bytes, int], int] = {}
         self._seen: list[tuple[int, int]] = []
         """The brokers that lived at the last step, with the versions of their metadata."""
@@ -100,6 +101,15 @@ class InvariantChecker:
                 f"{high_watermark} on its leader {broker.broker_id}",
             )
         self._leader_hw[life] = high_watermark
+        stable = partition.log.last_stable_offset
+        stable_before = self._leader_lso.get(life, stable)
+        if stable < stable_before:
+            raise InvariantViolationError(
+                "last-stable-offset-goes-forward",
+                f"the last stable offset of {partition.topic_partition} went back from "
+                f"{stable_before} to {stable} on its leader {broker.broker_id}",
+            )
+        self._leader_lso[life] = stable
         for member in partition.isr_state.maximal_isr:
             follower = self._nodes.nodes[member].logs.get(
                 partition.topic_partition, partition.topic_id

@@ -214,7 +214,7 @@ class Nodes:
             self._schedule_tick()
         node.logs.recover()
         node.clients_cut_off = False
-        node.process = Process(f"broker-{broker_id}", self.scheduler)
+        node.process = Process(f"broker-{broker_id}", self.scheduler, node.clock)
         self.links.attach(broker_id, node.process)
         node.broker = Broker(
             broker_id, node.config, node.process, node.logs, node.address, self._environment

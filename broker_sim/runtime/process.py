@@ -68,18 +68,16 @@ _RUNNING: Final = ProcessState.RUNNING
 class Process:
     """One node's callbacks, in order. Thread rule: only the scheduler's thread."""
 
-    __slots__ = ("_backlog", "_scheduler", "name", "state")
+    __slots__ = ("_backlog", "_scheduler", "clock", "name", "state")
 
-    def __init__(self, name: str, scheduler: Scheduler) -> None:
+    def __init__(self, name: str, scheduler: Scheduler, clock: Clock | None = None) -> None:
+        """`clock` is that of its machine, the scheduler's own unless given."""
         self.name = name
+        self.clock = scheduler.clock if clock is None else clock
+        """The clock that it lives by; it goes on while the process is paused."""
         self.state = ProcessState.RUNNING
         self._scheduler = scheduler
         self._backlog: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
-
-    @property
-    def clock(self) -> Clock:
-        """The scheduler's clock; it goes on while the process is paused."""
-        return self._scheduler.clock
 
     def deliver(self, callback: Callable[..., object], *args: Any) -> None:
         """Run `callback(*args)` now if the process runs; keep it if paused, drop it if dead."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.errors import ApiError, WrongStateError
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault
 from broker_sim.runtime.process import ProcessState
 
@@ -54,7 +54,8 @@ class Actions:
             ),
             "shift_clock": lambda action: self._shift_clock(action.on[0], action.value),
             "transfer": lambda action: self._transfer(*action.on),
-            "move_group": lambda action: self._move_group(*action.on),
+            "move_group": lambda action: self._move(GROUP_METADATA_TOPIC, *action.on),
+            "move_transactions": lambda action: self._move(TRANSACTION_STATE_TOPIC, *action.on),
         }
         self._in_force = 0
         self._stopping = 0
@@ -148,10 +149,10 @@ class Actions:
     def _transfer(self, partition: int, leader: int) -> None:
         self._nodes.transfer_leadership(self._topic, partition, leader)
 
-    def _move_group(self, leader: int) -> None:
-        if GROUP_METADATA_TOPIC not in self._nodes.controller.image.topics:
-            raise WrongStateError("there is no group yet")
-        self._nodes.transfer_leadership(GROUP_METADATA_TOPIC, 0, leader)
+    def _move(self, topic: str, leader: int) -> None:
+        if topic not in self._nodes.controller.image.topics:
+            raise WrongStateError("nobody has asked for a coordinator yet")
+        self._nodes.transfer_leadership(topic, 0, leader)
 
     def _shift_clock(self, broker_id: int, shift_ms: int) -> Undo:
         clock = self._nodes.node(broker_id).clock

@@ -38,10 +38,16 @@ def _arguments(schedule: Schedule) -> Iterator[str]:
         if isinstance(value, tuple):
             yield f"{field.name}=("
             for each in value:
-                yield f"    {_action(each) if isinstance(each, Action) else _producer(each)},"
+                yield f"    {_item(each)},"
             yield "),"
         else:
             yield f"{field.name}={value!r},"
+
+
+def _item(item: Action | Producer | int) -> str:
+    if isinstance(item, Action):
+        return _action(item)
+    return _producer(item) if isinstance(item, Producer) else str(item)
 
 
 def _producer(producer: Producer) -> str:

@@ -7,6 +7,7 @@ real clients do. So after a failover it may speak to the old leader.
 from __future__ import annotations
 
 import random
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError
@@ -23,14 +24,15 @@ from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, parse_header
 from broker_sim.protocol.records import Record, build_batch, iter_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import asyncio
+    from collections.abc import Callable, Iterator
 
     from broker_sim.cluster.random_run.history import History
     from broker_sim.cluster.random_run.schedule import Producer, Schedule
     from broker_sim.cluster.virtual_client import PendingResponse
     from broker_sim.cluster.virtual_cluster import VirtualCluster
 
-__all__ = ["TOPIC", "ClientLoop", "ConsumerLoop", "ProducerLoop", "Surroundings"]
+__all__ = ["TOPIC", "ClientLoop", "ConsumerLoop", "ProducerLoop", "Surroundings", "batches_in"]
 
 TOPIC: Final = "topic"
 TIMEOUTS_MS: Final = (20, 300, 1_500)
@@ -107,6 +109,7 @@ class ClientLoop:
         self._client = around.cluster.client()
         self._leaders: dict[int, tuple[int, int]] = {}
         """The leader of each partition and its epoch, as this client knows them."""
+        self._resting: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         """Begin to send."""
@@ -117,7 +120,13 @@ class ClientLoop:
 
     def _rest(self, longest_ms: int) -> None:
         delay_ms = self._rng.randint(1, longest_ms)
-        self._around.cluster.scheduler.call_later(delay_ms, self._send_next)
+        self._resting = self._around.cluster.scheduler.call_later(delay_ms, self._send_next)
+
+    def _wake(self) -> None:
+        """Go on now; nothing must be on its way to a broker."""
+        if self._resting is not None:
+            self._resting.cancel()
+        self._send_next()
 
     def _leader(self, partition: int) -> tuple[int, int]:
         """Return the leader and its epoch; any broker, and -1 for the epoch, without one."""
@@ -306,7 +315,8 @@ class ConsumerLoop(ClientLoop):
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._take_out_of_range(partition)
             return
-        for record in _records(answer.records):
+        records = chain.from_iterable(map(iter_records, batches_in(answer.records)))
+        for record in records:
             if record.offset < self._offsets[partition]:
                 continue
             if record.offset >= answer.high_watermark:
@@ -328,14 +338,12 @@ class ConsumerLoop(ClientLoop):
         self._offsets[partition] = 0
 
 
-def _records(data: Any) -> list[Record]:
-    """Return the records of all whole batches; the last batch may be cut off."""
-    records: list[Record] = []
+def batches_in(data: Any) -> Iterator[memoryview]:
+    """Yield all whole batches of a fetch; the last one may be cut off."""
     view = memoryview(data or b"")
     while len(view) >= BATCH_OVERHEAD_BYTES:
         size = parse_header(view).size_bytes
         if len(view) < size:
             break
-        records += iter_records(view[:size])
+        yield view[:size]
         view = view[size:]
-    return records

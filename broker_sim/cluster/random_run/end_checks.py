@@ -12,6 +12,7 @@ from broker_sim.cluster.random_run.schedule import ACKS_ALL
 from broker_sim.cluster.random_run.watch import batches_of
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records
 
 if TYPE_CHECKING:
@@ -43,7 +44,16 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
             for record in iter_records(batch)
         }
         _check_acknowledged(history, number, log, records)
-        _check_written_once(history, number, records)
+        _check_written_once(
+            history,
+            number,
+            {
+                record.offset: record.value
+                for batch in batches_of(log)
+                if not parse_header(batch).is_control
+                for record in iter_records(batch)
+            },
+        )
         _check_reads(history, number, records)
 
 

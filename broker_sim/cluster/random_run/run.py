@@ -8,11 +8,13 @@ in sync within `RECOVERY_LIMIT_MS`, and `check_end` looks at the logs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run.actions import Actions
 from broker_sim.cluster.random_run.clients import TOPIC, ConsumerLoop, ProducerLoop, Surroundings
+from broker_sim.cluster.random_run.committed_reader import CommittedReader
 from broker_sim.cluster.random_run.end_checks import (
     check_end,
     check_group,
@@ -22,8 +24,19 @@ from broker_sim.cluster.random_run.group_history import GroupHistory
 from broker_sim.cluster.random_run.history import History
 from broker_sim.cluster.random_run.members import SESSION_TIMEOUT_MS, GroupMember
 from broker_sim.cluster.random_run.schedule import Schedule  # noqa: TC001 - a field's type
+from broker_sim.cluster.random_run.transaction_checks import (
+    check_transactions,
+    transactions_are_decided,
+)
+from broker_sim.cluster.random_run.transaction_history import Outcome, TransactionHistory
+from broker_sim.cluster.random_run.transactional_producer import (
+    LONGEST_TIMEOUT_MS,
+    TransactionalProducer,
+)
 from broker_sim.cluster.random_run.watch import LAG_TIME_MAX_MS, Watch
 from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
+from broker_sim.controller import FeatureUpdate, UpgradeType
+from broker_sim.transaction.state_manager import TRANSACTION_VERSION_FEATURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,12 +57,17 @@ CONFIGS: Final = {
     "group.initial.rebalance.delay.ms": 300,
     "offsets.topic.num.partitions": 1,
     "offsets.commit.timeout.ms": 1_000,
+    "transaction.state.log.num.partitions": 1,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 300,
+    "request.timeout.ms": 1_500,
 }
 """Short enough that a run of some seconds sees all of it happen."""
 RECOVERY_LIMIT_MS: Final = 6_000
 CALM_MS: Final = 1_000
 """How long clients go on after the recovery, when every request has to be answered."""
 ANSWER_LIMIT_MS: Final = 3_000
+END_LIMIT_MS: Final = LONGEST_TIMEOUT_MS + 2_500
+"""How long a transaction may be open after all is well: its timeout, and what its end takes."""
 SHOWN_EVENTS: Final = 30
 LONGEST_ACTION_MS: Final = 60_000
 
@@ -78,6 +96,10 @@ class RunSummary:
     actions: int
     generations: int
     commits: int
+    transactions_committed: int
+    transactions_aborted: int
+    transactions_in_doubt: int
+    producers_fenced: int
     recovery_ms: int
     virtual_ms: int
 
@@ -106,10 +128,12 @@ class _Run:
         self._schedule = schedule
         self._history = History(reads_are_final=not schedule.unclean_elections)
         self._group_history = GroupHistory()
+        self._transactions = TransactionHistory()
         self._actions = Actions(self.cluster, TOPIC)
         self._around = Surroundings(
             self.cluster, schedule, self._history, lambda: self._actions.quiet_since_ms
         )
+        self._reader = CommittedReader(self._around, self._transactions)
 
     def run(self) -> RunSummary:
         """Run to the end."""
@@ -124,12 +148,14 @@ class _Run:
             ConsumerLoop(self._around, number).start()
         for number in range(schedule.group_members):
             GroupMember(self._around, self._group_history, number).start()
+        transactional = self._start_transactions()
         self._actions.schedule(schedule.actions)
         cluster.advance(schedule.duration_ms)
         recovery_ms = self._recover()
         cluster.advance(CALM_MS)
         self._around.running = False
         self._until("requests-are-answered", lambda: not self._around.waiting, ANSWER_LIMIT_MS)
+        self._end_transactions(transactional)
         self._until(
             "replicas-agree", lambda: replicas_are_equal(cluster, schedule), RECOVERY_LIMIT_MS
         )
@@ -142,6 +168,10 @@ class _Run:
             actions=self._actions.done,
             generations=max(self._group_history.generation, 0),
             commits=self._group_history.commits,
+            transactions_committed=self._transactions.count(Outcome.COMMITTED),
+            transactions_aborted=self._transactions.count(Outcome.ABORTED),
+            transactions_in_doubt=self._transactions.count(Outcome.IN_DOUBT),
+            producers_fenced=self._transactions.fenced,
             recovery_ms=recovery_ms,
             virtual_ms=cluster.now_ms,
             **self._history.outcomes,
@@ -158,6 +188,49 @@ class _Run:
                 "unclean.leader.election.enable": schedule.unclean_elections,
             },
         )
+
+    def _start_transactions(self) -> list[TransactionalProducer]:
+        ids = self._schedule.transactional
+        if not ids:
+            return []
+        self.cluster.nodes.controller.update_features(
+            [
+                FeatureUpdate(
+                    TRANSACTION_VERSION_FEATURE,
+                    self._schedule.transaction_version,
+                    UpgradeType.SAFE_DOWNGRADE,
+                )
+            ]
+        )
+        self._reader.start()
+        producers = [
+            TransactionalProducer(self._around, self._transactions, number, id_number)
+            for number, id_number in enumerate(ids)
+        ]
+        for producer in producers:
+            producer.start()
+        return producers
+
+    def _end_transactions(self, producers: list[TransactionalProducer]) -> None:
+        """Wait until every transaction is decided, and everything committed is read.
+
+        What is open times out; if clocks have jumped, that may take hours, and the next producer of
+        the id ends it.
+        """
+        if not producers:
+            return
+        if any(action.kind == "shift_clock" for action in self._schedule.actions):
+            for producer in producers:
+                producer.finish()
+                self._until("transactions-end", partial(_has_begun, producer), END_LIMIT_MS)
+        self._until(
+            "transactions-end",
+            lambda: transactions_are_decided(self.cluster, self._schedule),
+            END_LIMIT_MS,
+        )
+        self._reader.finish()
+        self._until("committed-records-are-read", lambda: self._reader.is_done, ANSWER_LIMIT_MS)
+        check_transactions(self.cluster, self._schedule, self._history, self._transactions)
 
     def _check_images_after_steps(self, watch: Watch) -> None:
         check_step = self.cluster.loop.after_step
@@ -193,3 +266,7 @@ class _Run:
                 f"{limit_ms} ms after the last fault the cluster is not in order: "
                 f"{self.cluster.nodes.controller.image.topics[TOPIC].partitions}",
             ) from None
+
+
+def _has_begun(producer: TransactionalProducer) -> bool:
+    return producer.has_begun

@@ -7,7 +7,7 @@ made smaller while the run still fails.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.runtime.links import CONTROLLER_ID
@@ -33,6 +33,7 @@ DEFAULT_DURATION_MS: Final = 6_000
 _HOUR_MS: Final = 3_600_000
 _DURATIONS_MS: Final = (50, 300, 1_000, 2_000, 3_000)
 _DELAYS_MS: Final = (5, 40, 400)
+_TRANSACTIONAL: Final[tuple[tuple[int, ...], ...]] = ((), (), (0,), (0, 0), (0, 1), (0, 0, 1))
 _CLOCK_SHIFTS_MS: Final = (-2 * _HOUR_MS, -1_000, 1_000, 2 * _HOUR_MS)
 
 
@@ -49,7 +50,8 @@ class Action(NamedTuple):
     | `cut_responses` | its clients do not hear the broker | |
     | `shift_clock` | the broker's wall clock jumps, and later jumps back | ms |
     | `transfer` | partition and broker, which shall lead it; not undone | |
-    | `move_group` | the broker, which shall coordinate the group; not undone | |
+    | `move_group` | the broker, which shall coordinate the groups; not undone | |
+    | `move_transactions` | the broker, which shall coordinate the transactions; not undone | |
 
     What does not fit the state of the cluster by then, such as to pause a dead broker, is not done.
     """
@@ -82,6 +84,11 @@ class Schedule:
     consumers: int = 1
     group_members: int = 0
     """Members of one group, which share the partitions."""
+    transactional: tuple[int, ...] = ()
+    """For each transactional producer the number of its transactional id; those with the same id fence
+    each other."""
+    transaction_version: int = 2
+    """The level of `transaction.version`, which says how transactional producers speak: 1 or 2."""
     max_latency_ms: int = 0
     duration_ms: int = DEFAULT_DURATION_MS
     actions: tuple[Action, ...] = ()
@@ -99,8 +106,8 @@ def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS) -> Sched
     group_rng = random.Random(f"{seed}/group")
     group_members = group_rng.choice((0, 0, 2, 3, 5))
     if group_members:
-        actions += _draw_moves(group_rng, brokers, duration_ms)
-    return Schedule(
+        actions += _draw_moves(group_rng, "move_group", brokers, duration_ms)
+    schedule = Schedule(
         seed,
         brokers=brokers,
         partitions=partitions,
@@ -117,16 +124,32 @@ def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS) -> Sched
         duration_ms=duration_ms,
         actions=tuple(sorted(actions)),
     )
+    return schedule if schedule.unclean_elections else _with_transactions(schedule)
+
+
+def _with_transactions(schedule: Schedule) -> Schedule:
+    """Add transactional producers, or none. Unclean elections may lose a marker, so they have none."""
+    rng = random.Random(f"{schedule.seed}/transactions")
+    transactional = rng.choice(_TRANSACTIONAL)
+    if not transactional:
+        return schedule
+    moves = _draw_moves(rng, "move_transactions", schedule.brokers, schedule.duration_ms)
+    return replace(
+        schedule,
+        transactional=transactional,
+        transaction_version=rng.choice((1, 2)),
+        actions=tuple(sorted((*schedule.actions, *moves))),
+    )
 
 
 def _draw_producer(rng: random.Random) -> Producer:
     return rng.choice((Producer(), Producer(), Producer(idempotent=True), Producer(1), Producer(0)))
 
 
-def _draw_moves(rng: random.Random, brokers: int, duration_ms: int) -> list[Action]:
-    """Return when the group gets another coordinator, although nothing has failed."""
+def _draw_moves(rng: random.Random, kind: str, brokers: int, duration_ms: int) -> list[Action]:
+    """Return when coordinators change, although nothing has failed."""
     return [
-        Action(rng.randrange(0, duration_ms, 10), "move_group", (rng.randint(1, brokers),))
+        Action(rng.randrange(0, duration_ms, 10), kind, (rng.randint(1, brokers),))
         for _ in range(rng.randint(0, 2))
     ]
 

@@ -126,6 +126,8 @@ def _fewer_clients(schedule: Schedule) -> Iterator[Schedule]:
         yield replace(schedule, producers=_without(schedule.producers, index))
     if schedule.consumers:
         yield replace(schedule, consumers=schedule.consumers - 1)
+    for index in range(len(schedule.transactional)):
+        yield replace(schedule, transactional=_without(schedule.transactional, index))
     if schedule.group_members:
         yield replace(schedule, group_members=schedule.group_members - 1)
 

@@ -1,5 +1,7 @@
 """`broker-sim simulate` tells which seeds fail, how to repeat them, and a test of the first."""
 
+import re
+
 from click.testing import CliRunner
 
 from broker_sim.cli.simulate import command
@@ -12,10 +14,11 @@ def simulate(*arguments):
 
 
 def test_runs_that_pass_are_counted():
-    result = simulate("--runs", 2, "--seed", 3, "--jobs", 1, "--duration", 1_000)
+    result = simulate("--runs", 2, "--seed", 3, "--jobs", 1, "--duration", 2_000)
     assert result.exit_code == 0
     assert "2 of 2 runs passed" in result.stdout
     assert "seeds 3 to 4" in result.output
+    assert re.search(r"transactions: \d+ committed, [1-9]\d* aborted, \d+ in doubt;", result.stdout)
 
 
 def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):

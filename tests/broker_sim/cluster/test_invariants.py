@@ -54,6 +54,12 @@ def test_high_watermark_beyond_the_log_end_is_noticed(checker, log):
         checker.check()
 
 
+def test_last_stable_offset_that_goes_back_on_a_leader_is_noticed(checker, log):
+    log(1).producer_state.first_unstable_offset = 0
+    with pytest.raises(InvariantViolationError, match="last stable offset of orders-0 went back"):
+        checker.check()
+
+
 def test_high_watermark_that_goes_back_on_a_leader_is_noticed(checker, log):
     log(1).high_watermark = 0
     with pytest.raises(InvariantViolationError, match="went back from 1 to 0 on its leader 1"):

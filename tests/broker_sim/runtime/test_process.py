@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.runtime.process import PeriodicTask, Process, ProcessState
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
+from broker_sim.runtime.wall_clock import MachineClock
 
 
 @pytest.fixture
@@ -72,6 +73,14 @@ def test_cancelled_periodic_task_stops(scheduler, process):
     task.cancel()
     scheduler.advance_to(50)
     assert runs == [1, 1]
+
+
+def test_process_lives_by_the_clock_of_its_machine(scheduler, process):
+    clock = MachineClock(scheduler.clock)
+    clock.shift(-5_000)
+    shifted = Process("broker-2", scheduler, clock)
+    assert process.clock.wall_clock_ms() - shifted.clock.wall_clock_ms() == 5_000
+    assert process.clock.now_ms() == shifted.clock.now_ms()
 
 
 def test_failed_callback_during_resume_is_reported_and_the_others_run():

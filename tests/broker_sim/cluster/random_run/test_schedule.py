@@ -27,7 +27,7 @@ def test_every_kind_of_fault_and_of_topic_is_drawn():
     kinds = {action.kind for schedule in MANY for action in schedule.actions}
     assert kinds == {
         "pause", "kill", "stop", "isolate", "cut", "slow", "cut_requests", "cut_responses",
-        "shift_clock", "transfer", "move_group",
+        "shift_clock", "transfer", "move_group", "move_transactions",
     }  # fmt: skip
     assert {schedule.group_members for schedule in MANY} == {0, 2, 3, 5}
     assert {schedule.min_insync_replicas for schedule in MANY} == {1, 2, 3}

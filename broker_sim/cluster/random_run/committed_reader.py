@@ -1,0 +1,112 @@
+"""A read_committed consumer of a random run; what it skips follows `CompletedFetch` of Kafka's consumer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.random_run.clients import MAX_WAITS_MS, TOPIC, ClientLoop, batches_in
+from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol.record_batch import parse_header
+from broker_sim.protocol.records import iter_records, read_end_txn_marker
+
+if TYPE_CHECKING:
+    from broker_sim.cluster.random_run.clients import Surroundings
+    from broker_sim.cluster.random_run.transaction_history import TransactionHistory
+    from broker_sim.cluster.virtual_client import PendingResponse
+
+__all__ = ["CommittedReader"]
+
+READ_COMMITTED: Final = 1
+
+
+class CommittedReader(ClientLoop):
+    """Reads the committed records of all partitions from their beginning, each once."""
+
+    def __init__(self, around: Surroundings, history: TransactionHistory) -> None:
+        super().__init__(around, "committed-reader")
+        self._history = history
+        self._offsets = dict.fromkeys(range(around.schedule.partitions), 0)
+        self._unread: list[int] = []
+        """At the end: the partitions that it has not read to their end yet."""
+
+    def finish(self) -> None:
+        """Read on to the end of every partition, where nothing is written any more."""
+        self._unread = list(self._offsets)
+        self._wake()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all is read, after `finish`."""
+        return not self._unread
+
+    def _send_next(self) -> None:
+        if self._unread:
+            self._fetch(self._unread[0], max_wait_ms=0)
+        elif self._around.running:
+            partition = self._rng.randrange(len(self._offsets))
+            self._fetch(partition, max_wait_ms=self._rng.choice(MAX_WAITS_MS))
+
+    def _fetch(self, partition: int, *, max_wait_ms: int) -> None:
+        leader, epoch = self._leader(partition)
+        if epoch < 0:
+            # A follower would serve it too, as far as its log goes (KIP-392).
+            self._rest(200)
+            return
+        request = fetch_request(
+            (TOPIC, partition),
+            offset=self._offsets[partition],
+            max_wait_ms=max_wait_ms,
+            leader_epoch=epoch,
+            isolation_level=READ_COMMITTED,
+        )
+
+        def done(pending: PendingResponse) -> None:
+            if pending.disconnected:
+                self._leaders.pop(partition, None)
+            else:
+                self._take(partition, pending.response.responses[0].partitions[0])
+            self._rest(1 if self._unread else 200)
+
+        self._send(leader, request, FETCH_VERSION, max_wait_ms, done)
+
+    def _take(self, partition: int, answer: Any) -> None:
+        self._around.cluster.trace.record(
+            "read", partition, answer.error_code, answer.last_stable_offset
+        )
+        if answer.error_code != ErrorCode.NONE:
+            self._leaders.pop(partition, None)
+            return
+        self._read(partition, answer)
+        if self._unread and self._offsets[partition] >= answer.high_watermark:
+            self._unread.remove(partition)
+
+    def _read(self, partition: int, answer: Any) -> None:
+        """Take the records of committed transactions, and those of none."""
+        aborted = sorted(
+            (each.first_offset, each.producer_id) for each in answer.aborted_transactions or ()
+        )
+        aborted_ids: set[int] = set()
+        for batch in batches_in(answer.records):
+            header = parse_header(batch)
+            while aborted and aborted[0][0] <= header.last_offset:
+                aborted_ids.add(aborted.pop(0)[1])
+            if header.is_control:
+                if not read_end_txn_marker(batch).is_commit:
+                    aborted_ids.discard(header.producer_id)
+            elif not (header.is_transactional and header.producer_id in aborted_ids):
+                for record in iter_records(batch):
+                    self._take_record(partition, record.offset, record.value, answer)
+            self._offsets[partition] = max(self._offsets[partition], header.last_offset + 1)
+
+    def _take_record(self, partition: int, offset: int, value: bytes | None, answer: Any) -> None:
+        if offset < self._offsets[partition]:
+            return
+        if offset >= answer.last_stable_offset:
+            raise InvariantViolationError(
+                "reads-end-at-the-last-stable-offset",
+                f"{self._name} has read offset {offset} of partition {partition}, whose last stable "
+                f"offset is {answer.last_stable_offset}",
+            )
+        self._history.add_committed_read(partition, offset, value)

@@ -1,0 +1,135 @@
+"""What must hold for transactions at the end of a random run, when each of them is decided."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.random_run.clients import TOPIC
+from broker_sim.cluster.random_run.schedule import ACKS_ALL
+from broker_sim.cluster.random_run.transaction_history import Outcome, group_of
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from broker_sim.metadata.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from broker_sim.broker.broker import Broker
+    from broker_sim.cluster.random_run.history import History
+    from broker_sim.cluster.random_run.schedule import Schedule
+    from broker_sim.cluster.random_run.transaction_history import (
+        OffsetStep,
+        Transaction,
+        TransactionHistory,
+    )
+    from broker_sim.cluster.virtual_cluster import VirtualCluster
+
+__all__ = ["check_transactions", "transactions_are_decided"]
+
+
+def transactions_are_decided(cluster: VirtualCluster, schedule: Schedule) -> bool:
+    """Return whether no transaction is open: not for its coordinator, not in any partition."""
+    coordinator = _leader_of(cluster, TopicPartition(TRANSACTION_STATE_TOPIC, 0))
+    if coordinator is not None and not all(
+        each.state.is_complete and each.pending_state is None
+        for each in coordinator.transactions.states.each()
+    ):
+        return False
+    for number in range(schedule.partitions):
+        key = TopicPartition(TOPIC, number)
+        leader = _leader_of(cluster, key)
+        assert leader is not None
+        log = leader.replica_manager.partitions[key].log
+        if log.last_stable_offset < log.log_end_offset:
+            return False
+    return True
+
+
+def check_transactions(
+    cluster: VirtualCluster,
+    schedule: Schedule,
+    acknowledged: History,
+    history: TransactionHistory,
+) -> None:
+    """Compare what was read with what producers know; raises InvariantViolationError."""
+    seen = {value for reads in history.committed_reads.values() for _, value in reads}
+    for transaction in history.transactions:
+        _check_all_or_nothing(transaction)
+    for one in acknowledged.acknowledged:
+        is_own = not one.value.startswith(b"transactional")
+        if is_own and one.acks == ACKS_ALL and one.value not in seen:
+            raise InvariantViolationError(
+                "acknowledged-records-are-read",
+                f"{one.value!r} is of no transaction, was acknowledged at offset {one.offset} of "
+                f"partition {one.partition}, and no read_committed reader has seen it",
+            )
+    _check_order(history)
+    _check_offsets(cluster, schedule, history)
+
+
+def _check_all_or_nothing(transaction: Transaction) -> None:
+    written = [value for values in transaction.written.values() for value in values]
+    missing = [value for value in written if value not in transaction.seen]
+    is_committed = transaction.outcome is Outcome.COMMITTED
+    may_be_committed = is_committed or transaction.outcome in {Outcome.ENDING, Outcome.IN_DOUBT}
+    if transaction.seen and (missing or not may_be_committed):
+        raise InvariantViolationError(
+            "transactions-are-read-whole-or-not-at-all",
+            f"{transaction} wrote {written}, and of that {sorted(transaction.seen)} was read",
+        )
+    if missing and is_committed:
+        raise InvariantViolationError(
+            "committed-transactions-are-read",
+            f"{transaction} wrote {written}, and {missing} was never read",
+        )
+
+
+def _check_order(history: TransactionHistory) -> None:
+    """Check that each partition shows the records of a producer in the order of their writes."""
+    places = {
+        value: (each.producer, (each.number, index))
+        for each in history.transactions
+        for values in each.written.values()
+        for index, value in enumerate(values)
+    }
+    for partition, reads in history.committed_reads.items():
+        newest: dict[str, tuple[int, int]] = {}
+        for offset, value in reads:
+            producer, place = places.get(value or b"", ("", (0, 0)))
+            if producer and place <= newest.get(producer, (-1, -1)):
+                raise InvariantViolationError(
+                    "transactions-are-read-in-order",
+                    f"{value!r} at offset {offset} of partition {partition} was read after what "
+                    f"{producer} has written later",
+                )
+            newest[producer] = place
+
+
+def _check_offsets(
+    cluster: VirtualCluster, schedule: Schedule, history: TransactionHistory
+) -> None:
+    """Check that the committed steps of each group follow on one another, up to its offset."""
+    leader = _leader_of(cluster, TopicPartition(GROUP_METADATA_TOPIC, 0))
+    if leader is None:
+        return
+    steps: dict[tuple[str, int], list[OffsetStep]] = defaultdict(list)
+    for each in history.transactions:
+        if each.step is not None and each.seen:
+            steps[each.transactional_id, each.step.partition].append(each.step)
+    for transactional_id in sorted({each.transactional_id for each in history.transactions}):
+        group = group_of(transactional_id)
+        for number in range(schedule.partitions):
+            found = sorted(steps[transactional_id, number])
+            committed = leader.groups.shard(group).offsets.get(group, TOPIC, number)
+            ends = [0, *(step.end for step in found)]
+            begins = [*(step.begin for step in found), committed.offset if committed else 0]
+            if begins != ends:
+                raise InvariantViolationError(
+                    "no-offset-without-its-records",
+                    f"{group} has committed {committed} in partition {number}, and the transactions "
+                    f"that were read go from {begins[:-1]} to {ends[1:]}",
+                )
+
+
+def _leader_of(cluster: VirtualCluster, key: TopicPartition) -> Broker | None:
+    state = cluster.nodes.controller.image.partition(key)
+    return None if state is None else cluster.nodes.brokers[state.leader]
