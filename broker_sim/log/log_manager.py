@@ -139,7 +139,11 @@ class LogManager:
             log.recover()
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Checkpoint the log start of every log, so that deleted records stay deleted after a kill."""
+        """Checkpoint the log start of every log, so that deleted records stay deleted after a kill.
+
+        In a directory the recovery points are checkpointed too.
+        """
+        self.checkpoint_recovery_points()
         for _, log in self._logs.values():
             log.checkpoint_log_start_offset()
         if self.directory is not None:
@@ -148,7 +152,9 @@ class LogManager:
             )
 
     def checkpoint_high_watermarks(self) -> None:
-        """Write the high watermarks that the logs have checkpointed into the directory."""
+        """Checkpoint the high watermarks; a broker that was killed continues from there."""
+        for _, log in self._logs.values():
+            log.checkpoint_high_watermark()
         if self.directory is not None:
             self.directory.write_high_watermarks(
                 {key: log.storage.high_watermark for key, (_, log) in self._logs.items()}
@@ -163,7 +169,6 @@ class LogManager:
 
     def checkpoint_offsets(self) -> None:
         """Write all checkpoints."""
-        self.checkpoint_recovery_points()
         self.checkpoint_log_start_offsets()
         self.checkpoint_high_watermarks()
 

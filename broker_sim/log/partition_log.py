@@ -76,9 +76,8 @@ class PartitionLog:
         self.memory = memory or unlimited_memory(topic_partition)
         self.log_start_offset = 0
         self.high_watermark = 0
-        self.leader_epoch_cache = LeaderEpochCache(
-            storage.load_leader_epochs(), storage.write_leader_epochs
-        )
+        epochs = storage.load_leader_epochs()
+        self.leader_epoch_cache = LeaderEpochCache(epochs, storage.write_leader_epochs)
         producers = producers or ProducerStateManagerConfig()
         self.producer_state = ProducerStateManager(topic_partition, producers, storage)
         self.clock = clock
@@ -368,9 +367,8 @@ class PartitionLog:
     def flush(self) -> None:
         """Bring the active segment and its indexes to the disk; nothing to do in memory."""
         if self.storage.is_persistent:
-            start = self._local_log.active_segment.base_offset
-            aborted = self.producer_state.transactions_aborted_in(start, self.log_end_offset)
-            self._local_log.seal_active(aborted)
+            start, end = self._local_log.active_segment.base_offset, self.log_end_offset
+            self._local_log.seal_active(self.producer_state.transactions_aborted_in(start, end))
 
     def checkpoint_high_watermark(self) -> None:
         """Keep the high watermark for `recover`; Kafka's `replication-offset-checkpoint`."""

@@ -4,7 +4,7 @@ from broker_sim.log.storage.batch_scan import SegmentContent
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.index_files import SegmentIndexes
 from broker_sim.log.storage.interface import Batches, LogStorage
-from broker_sim.log.storage.log_directory import LogDirectory, LogDirectoryError
+from broker_sim.log.storage.log_directory import LogDirectory, LogDirectoryError, lock_directory
 from broker_sim.log.storage.memory import MemoryStorage
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "MemoryStorage",
     "SegmentContent",
     "SegmentIndexes",
+    "lock_directory",
 ]

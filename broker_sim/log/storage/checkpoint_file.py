@@ -1,9 +1,9 @@
 """Small text files that are replaced whole; mirrors `CheckpointFile` and its formats.
 
-    0                     version
-    2                     number of lines that follow
-    topic 0 17            offset checkpoints: topic, partition, offset
-    topic 1 4             leader epochs: epoch, start offset
+0                     version
+2                     number of lines that follow
+topic 0 17            offset checkpoints: topic, partition, offset
+topic 1 4             leader epochs: epoch, start offset
 """
 
 from __future__ import annotations

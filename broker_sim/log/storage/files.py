@@ -81,6 +81,8 @@ class FileStorage(LogStorage):
         self.recovery_point = recovery_point
         self._was_closed = was_closed
         self._files = files
+        self._sealed: tuple[int, int] | None = None
+        """Base and end of the segment whose indexes were written last."""
         self.snapshots = SnapshotFiles(directory)
 
     def load_segments(self) -> list[SegmentContent]:
@@ -112,6 +114,8 @@ class FileStorage(LogStorage):
                 for later in bases[number + 1 :]:
                     self.delete_segment(later)
                 break
+        if self._was_closed and loaded and self._path(bases[-1], INDEX_SUFFIX).exists():
+            self._sealed = (loaded[-1].base_offset, loaded[-1].end_offset)
         return loaded
 
     def _complete_replacements(self) -> None:
@@ -177,7 +181,11 @@ class FileStorage(LogStorage):
 
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
         """Write the index files and sync the batches; the recovery point moves to `end_offset`."""
-        os.fsync(self._files.descriptor(self._path(base_offset, LOG_SUFFIX)))
+        if self._sealed == (base_offset, end_offset):
+            return
+        self._sealed = (base_offset, end_offset)
+        if end_offset > base_offset:
+            os.fsync(self._files.descriptor(self._path(base_offset, LOG_SUFFIX)))
         replace_file(
             self._path(base_offset, INDEX_SUFFIX), encode_offset_index(base_offset, indexes.offsets)
         )
@@ -214,6 +222,7 @@ class FileStorage(LogStorage):
             self._files.close(path)
 
     def _delete_indexes(self, base_offset: int) -> None:
+        self._sealed = None
         for suffix in _INDEX_SUFFIXES:
             self._path(base_offset, suffix).unlink(missing_ok=True)
 

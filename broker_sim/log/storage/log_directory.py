@@ -1,12 +1,12 @@
 """A broker's log directory; mirrors the files that `LogManager` keeps in each `log.dirs`.
 
-    meta.properties                      whose directory it is: cluster.id, node.id, directory.id
-    .lock                                held by the process that uses it
-    .kafka_cleanshutdown                 {"version":0,"brokerEpoch":N} of a broker that shut down
-    replication-offset-checkpoint        the high watermarks
-    log-start-offset-checkpoint          the log starts, where they are not the first segment's
-    recovery-point-offset-checkpoint     up to where each log is known to be on the disk
-    topic-0/, topic-1/, ...              the logs
+meta.properties                      whose directory it is: cluster.id, node.id, directory.id
+.lock                                held by the process that uses it
+.kafka_cleanshutdown                 {"version":0,"brokerEpoch":N} of a broker that shut down
+replication-offset-checkpoint        the high watermarks
+log-start-offset-checkpoint          the log starts, where they are not the first segment's
+recovery-point-offset-checkpoint     up to where each log is known to be on the disk
+topic-0/, topic-1/, ...              the logs
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["LogDirectory", "LogDirectoryError"]
+__all__ = ["LogDirectory", "LogDirectoryError", "lock_directory"]
 
 META_PROPERTIES: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
@@ -118,7 +118,7 @@ class LogDirectory:
     def create_log(self, topic_partition: TopicPartition, topic_id: bytes) -> FileStorage:
         """Create the directory of a new log."""
         directory = self._log_path(topic_partition)
-        directory.mkdir()
+        directory.mkdir(exist_ok=True)
         text = f"version: 0\ntopic_id: {_encode_id(topic_id)}\n"
         replace_file(directory / PARTITION_METADATA, text.encode())
         return FileStorage(directory, self.files)

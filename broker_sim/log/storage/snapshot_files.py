@@ -1,8 +1,8 @@
 """The producers of a log in `.snapshot` files; mirrors `ProducerStateManager.writeSnapshot`.
 
-    version int16 (1), CRC-32C of the rest uint32, number of producers int32, then for each
-    producer id int64, epoch int16, last sequence int32, last offset int64, offset delta int32,
-    timestamp int64, coordinator epoch int32, first offset of the open transaction int64 (-1: none)
+version int16 (1), CRC-32C of the rest uint32, number of producers int32, then for each
+producer id int64, epoch int16, last sequence int32, last offset int64, offset delta int32,
+timestamp int64, coordinator epoch int32, first offset of the open transaction int64 (-1: none)
 """
 
 from __future__ import annotations
