@@ -42,10 +42,10 @@ def read_lines(path: Path) -> list[str]:
     """
     if not path.exists():
         return []
-    version, count, *lines = [*path.read_text(encoding="utf-8").splitlines()] or ["", ""]
-    if version != _VERSION or not count.isdigit() or int(count) != len(lines):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if lines[:2] != [_VERSION, str(len(lines) - 2)]:
         raise ValueError(f"{path} is no whole checkpoint of version {_VERSION}")
-    return lines
+    return lines[2:]
 
 
 def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
