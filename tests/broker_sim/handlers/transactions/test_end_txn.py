@@ -142,3 +142,27 @@ def test_killed_coordinator_loses_no_decision(txn):
     txn.cluster.resume(leader)
     txn.settle("CompleteCommit")
     txn.until(lambda: txn.markers() >= 1)
+
+
+def test_markers_that_wait_for_a_leader_are_a_metric(txn):
+    name = (
+        "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
+    )
+    metric = f'{name}{{broker="{txn.coordinator}"}}'
+
+    def waiting():
+        lines = txn.cluster.metrics().splitlines()
+        return [line.rsplit(" ", 1)[1] for line in lines if line.startswith(metric)]
+
+    alone = txn.another()
+    txn.cluster.create_topic("alone", assignments={0: [alone]})
+    producer = txn.producer()
+    txn.add(producer, [("alone", [0])])
+    txn.cluster.kill(alone)
+    txn.cluster.run_until(lambda: txn.cluster.leader("alone") is None)
+    assert waiting() == ["0.0"]
+    assert txn.end(producer)[0] == ErrorCode.NONE
+    txn.until(lambda: waiting() == ["1.0"])
+    txn.cluster.start(alone)
+    txn.settle("CompleteCommit")
+    assert waiting() == ["0.0"]
