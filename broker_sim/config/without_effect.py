@@ -13,7 +13,9 @@ __all__ = ["BROKER_WITHOUT_EFFECT", "CHANGE_WITHOUT_EFFECT", "TOPIC_WITHOUT_EFFE
 
 _OWN_DIRECTORY: Final = "logs are kept in memory, or in the directory of --data-dir"
 _NO_FLUSH: Final = "logs on disk are synced when a segment is rolled or closed"
-_NO_PREPARED_FILES: Final = "files are neither made before they are filled nor kept after a deletion"
+_NO_PREPARED_FILES: Final = (
+    "files are neither made before they are filled nor kept after a deletion"
+)
 _NO_INDEX_SIZE: Final = "indexes have no fixed size"
 _NO_JITTER: Final = "a segment is rolled exactly at its age"
 _NO_CLEANER: Final = "logs are not compacted"
