@@ -12,7 +12,6 @@ topic-0/, topic-1/, ...              the logs
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import uuid
@@ -161,6 +160,8 @@ def lock_directory(directory: Path) -> int:
 
     A Java broker's lock is seen too, and ours by it. Raises `LogDirectoryError` when it is locked.
     """
+    import fcntl  # noqa: PLC0415 - only for data on disk: Windows does not have it
+
     path = directory / LOCK_FILE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ class OpenFiles:
 
     def __init__(self, most: int | None = None) -> None:
         if most is None:
+            import resource  # noqa: PLC0415 - only for data on disk: Windows does not have it
+
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             most = MOST_FILES if soft < 0 else max(8, min(MOST_FILES, soft // SHARE_OF_LIMIT))
         self._most = most
