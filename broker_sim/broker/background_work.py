@@ -45,7 +45,7 @@ class BackgroundWork:
             (config.replica_lag_time_max_ms // 2, self._replica_manager.maybe_shrink_isr),
             (
                 config.replica_high_watermark_checkpoint_interval_ms,
-                self._replica_manager.checkpoint_high_watermarks,
+                self._logs.checkpoint_high_watermarks,
             ),
             (
                 config.producer_id_expiration_check_interval_ms,

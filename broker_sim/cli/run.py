@@ -65,6 +65,7 @@ class _Options(NamedTuple):
     as_version: str
     seed: int | None
     memory_limit: int | None
+    data_dir: str | None
     until_stdin_closes: bool
 
 
@@ -152,6 +153,11 @@ class _Options(NamedTuple):
     "given. Records beyond it are refused.",
 )
 @click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, writable=True),
+    help="Keep all data in this directory; a later start with it goes on from there, also after a kill.",
+)
+@click.option(
     "--until-stdin-closes",
     is_flag=True,
     help="Stop at the end of stdin too: a program that starts this with a pipe leaves nothing behind, "
@@ -231,10 +237,13 @@ async def _run(options: _Options) -> None:
             control=control,
             as_version=options.as_version,
             memory_limit=options.memory_limit,
+            data_dir=options.data_dir,
         )
         await stack.enter_async_context(cluster)
+        present = cluster.nodes.controller.image.topics if options.data_dir is not None else {}
         for topic in options.topics:
-            await cluster.create_topic(*topic)
+            if topic[0] not in present:
+                await cluster.create_topic(*topic)
         if trace_topic is not None:
             trace_topic.open(cluster.nodes)
         _print_ready(cluster)

@@ -13,7 +13,14 @@ from broker_sim.runtime.sockets import bare_host
 if TYPE_CHECKING:
     from broker_sim.config import GivenValue
 
-__all__ = ["broker_configs_by_id", "check_control", "check_hosts", "check_ports", "check_trace"]
+__all__ = [
+    "broker_configs_by_id",
+    "check_control",
+    "check_data_dir",
+    "check_hosts",
+    "check_ports",
+    "check_trace",
+]
 
 LAST_PORT = 65_535
 ANY_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - refused, not bound
@@ -108,6 +115,12 @@ def check_trace(trace: object) -> None:
     """Raise ConfigError for what is neither a trace nor the path of one."""
     if trace is not None and not isinstance(trace, str | Path) and not hasattr(trace, "observer"):
         raise ConfigError(f"trace must be the path of a file or a Trace, not {trace!r}")
+
+
+def check_data_dir(data_dir: object) -> None:
+    """Raise ConfigError for what is neither a path nor None."""
+    if data_dir is not None and (not isinstance(data_dir, str | Path) or not str(data_dir)):
+        raise ConfigError(f"data_dir must be the path of a directory, not {data_dir!r}")
 
 
 def is_port(value: object) -> bool:

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Self
 from broker_sim.cluster.arguments import (
     broker_configs_by_id,
     check_control,
+    check_data_dir,
     check_hosts,
     check_ports,
     check_trace,
 )
+from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
 from broker_sim.cluster.topic_text import parse_topic
@@ -58,11 +60,13 @@ class AsyncCluster(Verbs, AsyncFace):
     requests that bring the token are answered. `as_version` is the Kafka release, such as "3.7", whose
     API versions are advertised; None is the newest one. `memory_limit` bounds what the logs of all
     brokers keep in memory, in bytes or as "512MB"; None is half of the machine's. At the bound clients'
-    records are refused with KAFKA_STORAGE_ERROR.
+    records are refused with KAFKA_STORAGE_ERROR. With `data_dir` the data is kept in that directory, and
+    a cluster that is opened with it again, also after a kill, has everything: topics, records, groups,
+    transactions. Logs then take no memory.
 
     Raises ConfigError, which is a ValueError, TypeError and UnknownBrokerError for bad arguments; when
-    the cluster is opened, OSError for a port in use or a trace that cannot be written, and ApiError for
-    a topic that Kafka refuses. Thread rule: use it on its event loop's thread only.
+    the cluster is opened, OSError for a port in use or a trace that cannot be written, ApiError for
+    a topic that Kafka refuses, and ConfigError for a `data_dir` that another process uses. Thread rule: use it on its event loop's thread only.
     """
 
     @names_checked
@@ -82,6 +86,7 @@ class AsyncCluster(Verbs, AsyncFace):
         control_token: str | None = None,
         as_version: str | None = None,
         memory_limit: int | str | None = None,
+        data_dir: str | Path | None = None,
     ) -> None:
         self._configs = broker_configs_by_id(brokers, configs, broker_configs)
         check_hosts(host, advertised_host)
@@ -91,6 +96,9 @@ class AsyncCluster(Verbs, AsyncFace):
             raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
         self._topics = [parse_topic(topic) for topic in topics]
         self._advertised_host = advertised_host
+        self._seed = seed
+        check_data_dir(data_dir)
+        self._data = None if data_dir is None else DataDirectory(data_dir)
         self._rng = random.Random(seed)
         self._as_version = None if as_version is None else find_release(as_version).name
         check_control(control, control_token)
@@ -147,6 +155,8 @@ class AsyncCluster(Verbs, AsyncFace):
             self.observers.append(self._own_trace)
         for broker_id in self._configs:
             self.listeners.bind(broker_id)
+        if self._data is not None:
+            self._open_data(self._data)
         self._nodes = Nodes(
             scheduler := LoopScheduler(asyncio.get_running_loop()),
             self._configs,
@@ -161,6 +171,7 @@ class AsyncCluster(Verbs, AsyncFace):
             on_change=self._on_change,
             as_version=self._as_version,
             memory_limit_bytes=self._memory_limit_bytes,
+            data=self._data,
         )
         for broker_id in self._configs:
             self.listeners.serve(self._nodes.start(broker_id))
@@ -170,6 +181,12 @@ class AsyncCluster(Verbs, AsyncFace):
             self._control = _control_server(self._wanted_control, self._control_token)
             self._control.serve(self)
 
+    def _open_data(self, data: DataDirectory) -> None:
+        data.open()
+        if data.restored is not None and self._seed is not None:
+            # The ids that this seed gave to the earlier cluster must not come again.
+            self._rng.seed(f"{self._seed} {data.restored.image.version}")
+
     async def _until_ready(self, what: str) -> None:
         await self._until(
             lambda: self.nodes.is_ready and all(map(self.listeners.is_accepting, self._configs)),
@@ -177,7 +194,10 @@ class AsyncCluster(Verbs, AsyncFace):
         )
 
     async def _create_own_topics(self) -> None:
+        present = self.nodes.controller.image.topics if self._data is not None else {}
         for topic in self._topics:
+            if topic[0] in present:
+                continue
             await self.create_topic(*topic)
 
     async def close(self) -> None:
@@ -189,6 +209,8 @@ class AsyncCluster(Verbs, AsyncFace):
         if nodes is not None:
             nodes.shutdown()
         self.listeners.close_all()
+        if self._data is not None:
+            self._data.close()
         trace, self._own_trace = self._own_trace, None
         if trace is not None:
             trace.close()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
+from broker_sim.cluster.node import Node
 from broker_sim.config import BROKER_CONFIGS, BROKER_WITHOUT_EFFECT
 from broker_sim.controller import Controller, initial_features
 from broker_sim.errors import (
@@ -20,76 +21,31 @@ from broker_sim.errors import (
 )
 from broker_sim.handlers import ApiTable
 from broker_sim.handlers.faults import FaultInjector
-from broker_sim.log import LogManager, MemoryAccount, ProducerStateManagerConfig
+from broker_sim.log import MemoryAccount
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
 from broker_sim.runtime.memory import default_memory_limit, return_freed_memory
 from broker_sim.runtime.process import Handle, Process, ProcessState
-from broker_sim.runtime.wall_clock import MachineClock
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable, Mapping
 
+    from broker_sim.cluster.data_directory import DataDirectory
     from broker_sim.config import BrokerConfig
     from broker_sim.controller import CreatableTopic
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import Scheduler
     from broker_sim.runtime.purgatories import PurgatoryFactory
-    from purgatory import Clock
 
-__all__ = ["Node", "Nodes"]
+__all__ = ["Nodes"]
 
 log = get_logger(__name__)
 
 NO_NODE_ID = -1
 MEMORY_RETURN_MS = 1_000
 """Freed memory is given back at most so often."""
-
-
-class Node:
-    """What stays of a broker when its process ends: address, configuration, clock and logs."""
-
-    __slots__ = (
-        "address",
-        "broker",
-        "broker_id",
-        "clients_cut_off",
-        "clock",
-        "config",
-        "logs",
-        "on_stopped",
-        "process",
-    )
-
-    def __init__(
-        self,
-        broker_id: int,
-        config: BrokerConfig,
-        clock: Clock,
-        address: tuple[str, int],
-        memory: MemoryAccount,
-    ) -> None:
-        self.broker_id = broker_id
-        self.config = config
-        self.clock = MachineClock(clock)
-        """Its wall clock gives the times of the logs; everything else goes by the monotonic time."""
-        producers = ProducerStateManagerConfig(
-            config.producer_id_expiration_ms, config.transaction_partition_verification_enable
-        )
-        self.logs = LogManager(self.clock, producers, memory)
-        self.address = address
-        self.process: Process | None = None
-        self.broker: Broker | None = None
-        self.clients_cut_off = False
-        self.on_stopped: Callable[[], object] | None = None
-        """What `Nodes.stop` was asked to call; None unless the broker is shutting down."""
-
-    @property
-    def state(self) -> ProcessState:
-        """Running, paused or dead."""
-        return ProcessState.DEAD if self.process is None else self.process.state
 
 
 class Nodes:
@@ -108,7 +64,13 @@ class Nodes:
         on_change: Callable[[], object] = lambda: None,
         as_version: str | None = None,
         memory_limit_bytes: int | None = None,
+        data: DataDirectory | None = None,
     ) -> None:
+        """Make the nodes, from what `data` has if it is given: an open directory, closed by its owner."""
+        restored = None if data is None else data.restored
+        cluster_id = cluster_id if restored is None else restored.image.cluster_id
+        self._data = data
+        directories = {} if data is None else data.open_logs(configs, cluster_id)
         self.scheduler = scheduler
         self.memory = MemoryAccount(
             memory_limit_bytes or default_memory_limit(),
@@ -123,7 +85,14 @@ class Nodes:
         self.faults = FaultInjector()
         self.brokers: dict[int, Broker] = {}
         self.nodes = {
-            broker_id: Node(broker_id, config, scheduler.clock, addresses[broker_id], self.memory)
+            broker_id: Node(
+                broker_id,
+                config,
+                scheduler.clock,
+                addresses[broker_id],
+                self.memory,
+                directories.get(broker_id),
+            )
             for broker_id, config in _numbered(configs).items()
         }
         self._log_configs_without_effect(configs.values())
@@ -138,7 +107,11 @@ class Nodes:
             publish=self._publish,
             cluster_id=cluster_id,
             features=initial_features(as_version),
+            producer_ids=None if data is None else data.producer_ids(),
+            restored=None if restored is None else restored.image,
         )
+        if data is not None:
+            self._begin_metadata(data)
         self._environment = BrokerEnvironment(
             cluster_id=cluster_id,
             links=self.links,
@@ -152,7 +125,15 @@ class Nodes:
         )
         self._tick_handle: Handle | None = None
 
+    def _begin_metadata(self, data: DataDirectory) -> None:
+        """Keep the metadata from now on; brokers that this cluster does not have are gone."""
+        data.begin(self.controller.image)
+        for broker_id in self.controller.image.brokers.keys() - self.nodes.keys():
+            self.controller.end_session(broker_id)
+
     def _publish(self, image: MetadataImage) -> None:
+        if self._data is not None:
+            self._data.metadata.write_image(image)
         for broker_id, broker in self.brokers.items():
             self.links.send(CONTROLLER_ID, broker_id, broker.apply_image, image)
 
@@ -360,8 +341,10 @@ class Nodes:
             self._log.warning("configuration_without_effect", names=without_effect)
 
     def shutdown(self) -> None:
-        """Kill all brokers and the controller."""
+        """Kill all brokers and the controller; logs on disk are closed as after a shutdown."""
         for broker in list(self.brokers.values()):
+            if self._data is not None:
+                self.nodes[broker.broker_id].logs.shutdown(broker.lifecycle.broker_epoch)
             broker.die()
             self._remove(self.nodes[broker.broker_id])
         if self._tick_handle is not None:

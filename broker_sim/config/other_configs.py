@@ -85,7 +85,7 @@ REASONS: Final = (
     ("client.quota", "there are no quotas"),
     ("controller.quota", "there are no quotas"),
     ("replication.quota", "there are no quotas"),
-    ("alter.log.dirs", "logs are kept in memory"),
+    ("alter.log.dirs", "a broker has one log directory"),
     ("telemetry.", "clients send no telemetry"),
     ("metric", "metrics are those of the control port"),
     ("kafka.metrics", "metrics are those of the control port"),

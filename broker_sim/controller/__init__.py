@@ -9,6 +9,8 @@ from broker_sim.controller.feature_control_manager import (
     initial_features,
     limited_features,
 )
+from broker_sim.controller.metadata_store import MetadataStore, StoredMetadata
+from broker_sim.controller.producer_id_control_manager import ProducerIdControlManager
 from broker_sim.controller.requests import (
     AlterOp,
     AlterPartitionResult,
@@ -57,15 +59,18 @@ __all__ = [
     "FeatureUpdate",
     "HeartbeatReply",
     "IsrMember",
+    "MetadataStore",
     "NewPartitions",
     "OngoingReassignment",
     "Outcome",
     "PartitionAlteration",
     "PartitionOutcome",
+    "ProducerIdControlManager",
     "ProducerIdsBlock",
     "QuorumObserver",
     "QuorumStatus",
     "Reassignment",
+    "StoredMetadata",
     "SupportedFeature",
     "UpgradeType",
     "initial_features",

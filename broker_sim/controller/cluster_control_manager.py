@@ -20,7 +20,7 @@ from typing import Final
 from broker_sim.controller.replica_placer import UsableBroker
 from broker_sim.controller.status import QuorumObserver
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.metadata import BrokerState, MetadataDelta
+from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
 from purgatory import Clock
 
 _NO_ACTIVE_BROKER: Final = 1 << 63
@@ -52,6 +52,11 @@ class ClusterControlManager:
         self._session_timeout_ms = session_timeout_ms
         self._heartbeats: dict[int, _Heartbeats] = {}
         self._contact_ms: dict[tuple[int, int], int] = {}
+
+    def restore(self, image: MetadataImage) -> None:
+        """Take over the brokers that an earlier controller has left; none of them has a session."""
+        for broker_id in image.brokers:
+            self._heartbeats[broker_id] = _Heartbeats(image.version)
 
     def register(self, delta: MetadataDelta, broker: BrokerState) -> BrokerState:
         """Write the registration into `delta` and return it with its epoch.

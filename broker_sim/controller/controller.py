@@ -22,6 +22,7 @@ from broker_sim.controller.feature_control_manager import (
     FeatureControlManager,
 )
 from broker_sim.controller.periodic_tasks import PeriodicTasks
+from broker_sim.controller.producer_id_control_manager import ProducerIdControlManager
 from broker_sim.controller.reassignment_control_manager import (
     ReassignmentControlManager,
     ongoing_reassignments,
@@ -52,12 +53,9 @@ from broker_sim.controller.status import (
     controller_status,
 )
 from broker_sim.controller.topic_control_manager import TopicControlManager
-from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
 from broker_sim.metadata.topic_partition import TopicPartition
 from purgatory import Clock
-
-PRODUCER_IDS_BLOCK_SIZE: Final = 1_000
 
 _FENCE_CHECKS_PER_SESSION: Final = 8
 
@@ -79,7 +77,11 @@ class Controller:
         publish: Callable[[MetadataImage], None],
         cluster_id: str,
         features: Mapping[str, int] = DEFAULT_FEATURES,
+        producer_ids: ProducerIdControlManager | None = None,
+        restored: MetadataImage | None = None,
     ) -> None:
+        """Begin with `restored`, which an earlier controller has left, or with an empty cluster."""
+        features = features if restored is None else restored.features
         self._clock = clock
         self._publish = publish
         elr_enabled = features.get(ELR_FEATURE, 0) > 0
@@ -90,10 +92,12 @@ class Controller:
         self._reassignments = ReassignmentControlManager(self._configs, self._replication)
         self._features = FeatureControlManager(CONTROLLER_ID)
         self._tasks = self._periodic_tasks(config)
-        self._next_producer_id = 0
-        delta = MetadataDelta(MetadataImage(0, cluster_id, features=features))
-        self._configs.bootstrap(delta)
+        self._producer_ids = producer_ids or ProducerIdControlManager()
+        delta = MetadataDelta(restored or MetadataImage(0, cluster_id, features=features))
+        if restored is None:
+            self._configs.bootstrap(delta)
         self.image = delta.apply()
+        self._cluster.restore(self.image)
 
     def register_broker(
         self,
@@ -321,11 +325,7 @@ class Controller:
         Raises ApiError with STALE_BROKER_EPOCH.
         """
         self._cluster.check_broker_epoch(MetadataDelta(self.image), broker_id, broker_epoch)
-        block = ProducerIdsBlock(self._next_producer_id, PRODUCER_IDS_BLOCK_SIZE)
-        if block.first_producer_id + block.size >= 1 << 63:
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Exhausted all producerIds.")
-        self._next_producer_id += block.size
-        return block
+        return self._producer_ids.next_block()
 
     def describe_quorum(self) -> QuorumStatus:
         """Return how far the metadata has come, and each living broker with it."""

@@ -17,6 +17,7 @@ from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.producer_state_manager import ProducerStateManager
+from broker_sim.log.storage import LogDirectory, LogDirectoryError, lock_directory
 from broker_sim.log.transaction_index import AbortedTxn
 from broker_sim.log.verification_state import VerificationGuard
 
@@ -28,6 +29,8 @@ __all__ = [
     "FetchDataInfo",
     "LeaderEpochCache",
     "LogAppendInfo",
+    "LogDirectory",
+    "LogDirectoryError",
     "LogManager",
     "MemoryAccount",
     "OffsetsOutOfOrderError",
@@ -40,4 +43,5 @@ __all__ = [
     "TimestampAndOffset",
     "UnexpectedAppendOffsetError",
     "VerificationGuard",
+    "lock_directory",
 ]

@@ -4,14 +4,17 @@
       0          0                log end. `end_offset_for(1, leo)` with epochs 0 and 2 known
       2        100                answers (0, 100): the largest epoch up to 1 ends at 100.
 
-Deliberate difference: there is no checkpoint file; the entries survive a kill of the broker as the
-log does.
+Every change is told to `on_change`, which keeps the entries where the log is kept: in memory they are
+kept by the cache itself, which survives a kill of the broker as the log does.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = ["UNDEFINED_EPOCH", "UNDEFINED_EPOCH_OFFSET", "EpochEntry", "LeaderEpochCache"]
 
@@ -29,18 +32,31 @@ class EpochEntry(NamedTuple):
 class LeaderEpochCache:
     """The epochs of one log, rising in both epoch and start offset."""
 
-    __slots__ = ("_epochs", "_start_offsets", "latest_epoch")
+    __slots__ = ("_epochs", "_on_change", "_start_offsets", "latest_epoch")
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        entries: Iterable[EpochEntry] = (),
+        on_change: Callable[[Sequence[EpochEntry]], object] | None = None,
+    ) -> None:
+        """Begin with these entries, the oldest first; `on_change(entries)` hears of each change."""
+        self._on_change = on_change
         self._epochs: list[int] = []
         self._start_offsets: list[int] = []
-        self.latest_epoch: int | None = None
+        for entry in entries:
+            self._epochs.append(entry.epoch)
+            self._start_offsets.append(entry.start_offset)
+        self.latest_epoch: int | None = self._epochs[-1] if self._epochs else None
         """The newest epoch, or None; for reading only."""
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
         """All entries, the oldest first."""
         return tuple(map(EpochEntry, self._epochs, self._start_offsets))
+
+    def _keep(self) -> None:
+        if self._on_change is not None:
+            self._on_change(self.entries)
 
     @property
     def earliest_entry(self) -> EpochEntry | None:
@@ -64,6 +80,7 @@ class LeaderEpochCache:
         epochs.append(epoch)
         starts.append(start_offset)
         self.latest_epoch = epoch
+        self._keep()
 
     def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return the largest known epoch up to the requested one and the offset where it ends.
@@ -90,18 +107,22 @@ class LeaderEpochCache:
         """Drop the epochs that start at or after `end_offset`; do nothing below zero."""
         if end_offset >= 0:
             keep = bisect_left(self._start_offsets, end_offset)
-            del self._epochs[keep:], self._start_offsets[keep:]
-            self.latest_epoch = self._epochs[-1] if self._epochs else None
+            if keep < len(self._epochs):
+                del self._epochs[keep:], self._start_offsets[keep:]
+                self.latest_epoch = self._epochs[-1] if self._epochs else None
+                self._keep()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Drop the epochs that end at or before `start_offset`; the epoch that holds it starts there."""
         covering = bisect_right(self._start_offsets, start_offset) - 1
-        if covering >= 0:
+        if covering > 0 or (covering == 0 and self._start_offsets[0] < start_offset):
             del self._epochs[:covering], self._start_offsets[:covering]
             self._start_offsets[0] = start_offset
+            self._keep()
 
     def clear(self) -> None:
         """Forget everything."""
         self._epochs.clear()
         self._start_offsets.clear()
         self.latest_epoch = None
+        self._keep()

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from broker_sim.log.append_info import EMPTY_FETCH, FetchDataInfo
 from broker_sim.log.segment import LogSegment
+from broker_sim.log.storage import LogStorage, MemoryStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from broker_sim.log.memory import ReplicaMemory
+    from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.protocol.record_batch import BatchHeader
 
 __all__ = ["LocalLog"]
@@ -24,19 +26,31 @@ class LocalLog:
         "_base_offsets",
         "_memory",
         "_segments",
+        "_storage",
         "active_segment",
         "index_interval_bytes",
         "log_end_offset",
     )
 
-    def __init__(self, now_ms: int, memory: ReplicaMemory, index_interval_bytes: int) -> None:
-        self.log_end_offset = 0
+    def __init__(
+        self,
+        now_ms: int,
+        memory: ReplicaMemory,
+        index_interval_bytes: int,
+        storage: LogStorage | None = None,
+    ) -> None:
+        """Open the segments that `storage` has (default: an empty log in memory)."""
         self.index_interval_bytes = index_interval_bytes
         """What new segments take over."""
         self._memory = memory
-        self.active_segment = LogSegment(0, 0, now_ms, index_interval_bytes)
-        self._segments = [self.active_segment]
-        self._base_offsets = [0]
+        self._storage = storage = storage or MemoryStorage()
+        self._segments = [
+            LogSegment.of_content(content, index_interval_bytes)
+            for content in storage.load_segments()
+        ] or [LogSegment(0, 0, now_ms, index_interval_bytes, storage)]
+        self._base_offsets = [segment.base_offset for segment in self._segments]
+        self.active_segment = self._segments[-1]
+        self.log_end_offset = self.active_segment.end_offset
 
     @property
     def segments(self) -> Sequence[LogSegment]:
@@ -61,7 +75,7 @@ class LocalLog:
             self._segments.pop()
             self._base_offsets.pop()
         self.active_segment = LogSegment(
-            base_offset, end_position, now_ms, self.index_interval_bytes
+            base_offset, end_position, now_ms, self.index_interval_bytes, self._storage
         )
         self._segments.append(self.active_segment)
         self._base_offsets.append(base_offset)
@@ -130,15 +144,21 @@ class LocalLog:
         keep = bisect_right(self._base_offsets, offset)
         removed = self._segments[keep:]
         del self._segments[keep:], self._base_offsets[keep:]
+        self._delete(removed)
         self.active_segment = self._segments[-1]
         self.active_segment.truncate_to(offset, now_ms)
+        self._storage.recovery_point = min(self._storage.recovery_point, offset)
         self.log_end_offset = offset
         self._count_memory()
         return removed
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
         """Drop everything; the next batch goes to `offset`."""
-        self.active_segment = LogSegment(offset, 0, now_ms, self.index_interval_bytes)
+        self._delete(self._segments)
+        self._storage.recovery_point = offset
+        self.active_segment = LogSegment(
+            offset, 0, now_ms, self.index_interval_bytes, self._storage
+        )
         self._segments = [self.active_segment]
         self._base_offsets = [offset]
         self.log_end_offset = offset
@@ -147,18 +167,41 @@ class LocalLog:
     def remove_oldest(self, count: int) -> None:
         """Drop the `count` oldest segments; the active one must stay."""
         assert count < len(self._segments)
+        self._delete(self._segments[:count])
         del self._segments[:count], self._base_offsets[:count]
         self._count_memory()
 
-    def replace_segments(self, cleaned: LogSegment, replaced: Sequence[LogSegment]) -> None:
-        """Put `cleaned` where the segments `replaced` are, which follow each other."""
+    def _delete(self, segments: Iterable[LogSegment]) -> None:
+        for segment in segments:
+            self._storage.delete_segment(segment.base_offset)
+
+    def replace_segments(
+        self,
+        cleaned: LogSegment,
+        replaced: Sequence[LogSegment],
+        aborted: Sequence[AbortedTxn],
+    ) -> None:
+        """Put `cleaned` where the segments `replaced` are, which follow each other.
+
+        Mirrors `LocalLog.replaceSegments`; `aborted` are the transactions of its `.txnindex`. Positions
+        of later segments stay as they are, so they are comparable with earlier ones.
+        """
         first = self._segments.index(replaced[0])
+        cleaned.replace_in(self._storage, [segment.base_offset for segment in replaced])
+        self._storage.seal(cleaned.base_offset, cleaned.indexes(aborted), cleaned.end_offset)
         self._segments[first : first + len(replaced)] = [cleaned]
         self._base_offsets[first : first + len(replaced)] = [cleaned.base_offset]
         self._count_memory()
 
+    def seal_active(self, aborted: Sequence[AbortedTxn]) -> None:
+        """Bring the active segment and its indexes to the disk, if that is where the log is."""
+        segment = self.active_segment
+        self._storage.seal(segment.base_offset, segment.indexes(aborted), segment.end_offset)
+
     def release_before(self, offset: int) -> None:
-        """Free the batches that end before `offset`; the segments keep their size."""
+        """Free the batches in memory that end before `offset`; the segments keep their size."""
+        if self._storage.is_persistent:
+            return
         for segment in self._segments[: self._floor(offset) + 1]:
             segment.release_before(offset)
         self._count_memory()

@@ -2,7 +2,8 @@
 
 A log manager outlives the broker's process, as a log directory does: a restarted broker finds its
 logs here again, after SIGKILL with the high watermarks and log starts of the last checkpoint, after a
-clean shutdown with the last ones.
+clean shutdown with the last ones. With a `LogDirectory` the logs are files, and are found again by
+another process too.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from broker_sim.config import TopicConfig
 from broker_sim.log.cleaner.manager import LogCleanerManager
-from broker_sim.log.memory import MemoryAccount
+from broker_sim.log.memory import MemoryAccount, unlimited_memory
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
+from broker_sim.log.storage import MemoryStorage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker_sim.config import BrokerConfig, TopicConfig
+    from broker_sim.config import BrokerConfig
+    from broker_sim.log.memory import ReplicaMemory
+    from broker_sim.log.storage import LogDirectory, LogStorage
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
@@ -33,7 +38,9 @@ class LogManager:
         clock: Clock,
         producers: ProducerStateManagerConfig | None = None,
         memory: MemoryAccount | None = None,
+        directory: LogDirectory | None = None,
     ) -> None:
+        """Open the logs of the directory, if there is one; call `recover` before they are used."""
         self._clock = clock
         self._memory = memory or MemoryAccount()
         self.producers = producers or ProducerStateManagerConfig()
@@ -44,6 +51,35 @@ class LogManager:
         """Which compacted logs are to be cleaned, and from where on."""
         self.clean_shutdown_epoch = -1
         """The epoch of the broker that last called `shutdown`, -1 if none has (KIP-966)."""
+        self.directory = directory
+        if directory is not None:
+            self._load(directory)
+
+    def _load(self, directory: LogDirectory) -> None:
+        if directory.clean_shutdown_epoch is not None:
+            self.clean_shutdown_epoch = directory.clean_shutdown_epoch
+        for topic_partition, topic_id, storage in directory.logs():
+            log = self._open(topic_partition, TopicConfig(), storage, unlimited_memory)
+            self._logs[topic_partition] = (topic_id, log)
+
+    def _open(
+        self,
+        topic_partition: TopicPartition,
+        config: TopicConfig,
+        storage: LogStorage,
+        open_memory: Callable[[TopicPartition], ReplicaMemory],
+    ) -> PartitionLog:
+        log = PartitionLog(
+            topic_partition,
+            config,
+            self._clock,
+            producers=self.producers,
+            memory=open_memory(topic_partition),
+            changed=self.changed,
+            storage=storage,
+        )
+        log.on_truncated = partial(self.cleaner.truncated, topic_partition)
+        return log
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take what a changed dynamic configuration of the broker says of producers."""
@@ -60,15 +96,16 @@ class LogManager:
         if found is not None and found[0] == topic_id:
             return found[1]
         self.delete(topic_partition)
-        log = PartitionLog(
-            topic_partition,
-            config,
-            self._clock,
-            producers=self.producers,
-            memory=self._memory.open_replica(topic_partition, topic_id),
-            changed=self.changed,
-        )
-        log.on_truncated = partial(self.cleaner.truncated, topic_partition)
+        if self.directory is None:
+            log = self._open(
+                topic_partition,
+                config,
+                MemoryStorage(),
+                lambda key: self._memory.open_replica(key, topic_id),
+            )
+        else:
+            storage = self.directory.create_log(topic_partition, topic_id)
+            log = self._open(topic_partition, config, storage, unlimited_memory)
         self._logs[topic_partition] = (topic_id, log)
         return log
 
@@ -88,6 +125,7 @@ class LogManager:
         if found is not None:
             self.cleaner.forget(topic_partition)
             found[1].memory.close()
+            found[1].storage.delete()
             self.changed.discard(found[1])
 
     def delete_strays(self, is_hosted: Callable[[TopicPartition, bytes], bool]) -> None:
@@ -101,16 +139,50 @@ class LogManager:
         for log in self.logs:
             log.close()
         self.clean_shutdown_epoch = broker_epoch
+        self.checkpoint_offsets()
+        if self.directory is not None:
+            self.directory.write_clean_shutdown(broker_epoch)
 
     def recover(self) -> None:
         """Open all logs again: what was only in memory is lost or rebuilt."""
+        if self.directory is not None:
+            self.directory.remove_clean_shutdown()
         for log in self.logs:
             log.recover()
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Checkpoint the log start of every log, so that deleted records stay deleted after a kill."""
+        """Checkpoint the log start of every log, so that deleted records stay deleted after a kill.
+
+        In a directory the recovery points are checkpointed too.
+        """
+        self.checkpoint_recovery_points()
         for log in self.logs:
             log.checkpoint_log_start_offset()
+        if self.directory is not None:
+            self.directory.write_log_starts(
+                {key: log.storage.log_start_offset for key, (_, log) in self._logs.items()}
+            )
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Checkpoint the high watermarks; a broker that was killed continues from there."""
+        for _, log in self._logs.values():
+            log.checkpoint_high_watermark()
+        if self.directory is not None:
+            self.directory.write_high_watermarks(
+                {key: log.storage.high_watermark for key, (_, log) in self._logs.items()}
+            )
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write into the directory up to where each log is known to be on the disk."""
+        if self.directory is not None:
+            self.directory.write_recovery_points(
+                {key: log.storage.recovery_point for key, (_, log) in self._logs.items()}
+            )
+
+    def checkpoint_offsets(self) -> None:
+        """Write all checkpoints."""
+        self.checkpoint_log_start_offsets()
+        self.checkpoint_high_watermarks()
 
     def delete_old_segments(self) -> None:
         """Apply the retention to every log but the compacted ones, for which the cleaner does it."""

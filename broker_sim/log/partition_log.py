@@ -1,4 +1,4 @@
-"""The log of one partition, in memory; mirrors `UnifiedLog`.
+"""The log of one partition; mirrors `UnifiedLog`.
 
     log start offset ≤ last stable offset ≤ high watermark ≤ log end offset
 
@@ -10,12 +10,11 @@ As in Kafka, the parts of a log are objects of their own: `LocalLog` has the seg
 the log end offset, `LeaderEpochCache` the leader epochs, `ProducerStateManager` the producers and
 transactions. The log itself has the offsets in between and keeps its parts in step.
 
-The object outlives the broker's process, as files on a disk do. After a kill, `recover` takes the
-high watermark and the log start from their last checkpoints, and the producers from their last
-snapshot and the batches that follow it.
+The object outlives the broker's process, and with files in its `LogStorage` the data outlives the
+object. After a kill, `recover` takes the high watermark and the log start from their last checkpoints,
+and the producers from their last snapshot and the batches that follow it.
 
-Deliberate differences: all of a broker's state lives on one loop, so there is no lock; there is no
-disk, so nothing is flushed; tiered storage is left out.
+Deliberate differences: all runs on one loop, so there is no lock; tiered storage is left out.
 """
 
 from __future__ import annotations
@@ -32,11 +31,13 @@ from broker_sim.log.append_info import (
 )
 from broker_sim.log.leader_epoch_cache import LeaderEpochCache
 from broker_sim.log.local_log import LocalLog
+from broker_sim.log.log_loader import recover
 from broker_sim.log.memory import ReplicaMemory, unlimited_memory
 from broker_sim.log.offset_lookup import fetch_offset_by_timestamp
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_manager import ProducerStateManager
 from broker_sim.log.retention import delete_old_segments
+from broker_sim.log.storage import LogStorage, MemoryStorage
 from broker_sim.log.validator import LogValidator, read_replicated_batches
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID, BatchHeader
 
@@ -67,29 +68,29 @@ class PartitionLog:
         producers: ProducerStateManagerConfig | None = None,
         memory: ReplicaMemory | None = None,
         changed: set[PartitionLog] | None = None,
+        storage: LogStorage | None = None,
     ) -> None:
-        """Create an empty log; it adds itself to `changed` whenever one of its offsets moves."""
+        """Open what `storage` has (default: memory); it adds itself to `changed` when an offset moves."""
+        self.storage = storage = storage or MemoryStorage()
         self.topic_partition = topic_partition
         self.memory = memory or unlimited_memory(topic_partition)
         self.log_start_offset = 0
         self.high_watermark = 0
-        self.leader_epoch_cache = LeaderEpochCache()
+        epochs = storage.load_leader_epochs()
+        self.leader_epoch_cache = LeaderEpochCache(epochs, storage.write_leader_epochs)
         producers = producers or ProducerStateManagerConfig()
-        self.producer_state = ProducerStateManager(topic_partition, producers)
+        self.producer_state = ProducerStateManager(topic_partition, producers, storage)
         self.clock = clock
         self._changed: set[PartitionLog] = set() if changed is None else changed
-        self._local_log = LocalLog(clock.wall_clock_ms(), self.memory, config.index_interval_bytes)
+        now_ms = clock.wall_clock_ms()
+        self._local_log = LocalLog(now_ms, self.memory, config.index_interval_bytes, storage)
         self.on_truncated: Callable[[int], object] = lambda _offset: None
-        self._checkpointed_high_watermark = 0
-        self._checkpointed_log_start_offset = 0
         self.update_config(config)
 
     def __repr__(self) -> str:
-        return (
-            f"PartitionLog({self.topic_partition}, log_start_offset={self.log_start_offset}, "
-            f"last_stable_offset={self.last_stable_offset}, "
-            f"high_watermark={self.high_watermark}, log_end_offset={self.log_end_offset})"
-        )
+        names = ("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset")
+        offsets = ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        return f"PartitionLog({self.topic_partition}, {offsets})"
 
     def update_config(self, config: TopicConfig) -> None:
         """Take a changed configuration of the topic; it holds from the next append on."""
@@ -254,6 +255,7 @@ class PartitionLog:
         """Begin a new segment, at the log's end by default, with a snapshot of the producers."""
         if base_offset is None:
             base_offset = self.log_end_offset
+        self.flush()
         self._local_log.roll(base_offset, self.clock.wall_clock_ms())
         self.producer_state.map_end_offset = base_offset
         self.producer_state.take_snapshot()
@@ -329,7 +331,7 @@ class PartitionLog:
             self.producer_state.remove_snapshot(segment.base_offset)
         self.leader_epoch_cache.truncate_from_end(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
-        self._rebuild_producer_state()
+        self.rebuild_producer_state()
         self.update_high_watermark(self.high_watermark)
         return True
 
@@ -359,39 +361,40 @@ class PartitionLog:
         """Put a cleaned segment where `replaced` are; it begins at the first one's base offset."""
         for segment in replaced[1:]:
             self.producer_state.remove_snapshot(segment.base_offset)
-        self._local_log.replace_segments(cleaned, replaced)
+        start, end = replaced[0].base_offset, replaced[-1].end_offset
+        aborted = self.producer_state.transactions_aborted_in(start, end)
+        self._local_log.replace_segments(cleaned, replaced, aborted)
 
     # -- checkpoints and recovery ---------------------------------------------------------------
 
+    def flush(self) -> None:
+        """Bring the active segment and its indexes to the disk; nothing to do in memory."""
+        if self.storage.is_persistent:
+            start, end = self._local_log.active_segment.base_offset, self.log_end_offset
+            self._local_log.seal_active(self.producer_state.transactions_aborted_in(start, end))
+
     def checkpoint_high_watermark(self) -> None:
         """Keep the high watermark for `recover`; Kafka's `replication-offset-checkpoint`."""
-        self._checkpointed_high_watermark = self.high_watermark
+        self.storage.high_watermark = self.high_watermark
 
     def checkpoint_log_start_offset(self) -> None:
         """Keep the log start for `recover`, and free what is below: nothing can read it again."""
-        self._checkpointed_log_start_offset = self.log_start_offset
+        self.storage.log_start_offset = self.log_start_offset
         self._local_log.release_before(self.log_start_offset)
 
     def close(self) -> None:
         """Shut down cleanly: `recover` then finds everything as it is now."""
+        self.flush()
         self.producer_state.take_snapshot()
         self.checkpoint_high_watermark()
         self.checkpoint_log_start_offset()
 
     def recover(self) -> None:
-        """Open the log again after its broker has stopped; mirrors `LogLoader`."""
-        log_start_offset = self._checkpointed_log_start_offset
-        if self.log_end_offset < log_start_offset:
-            self.truncate_fully_and_start_at(log_start_offset)
-            return
-        self.log_start_offset = max(log_start_offset, self.segments[0].base_offset)
-        self.leader_epoch_cache.truncate_from_end(self.log_end_offset)
-        self.leader_epoch_cache.truncate_from_start(self.log_start_offset)
-        self.producer_state.forget()
-        self._rebuild_producer_state()
-        self.update_high_watermark(self._checkpointed_high_watermark)
+        """Open the log again after its broker has stopped; see `log_loader`."""
+        recover(self)
 
-    def _rebuild_producer_state(self) -> None:
+    def rebuild_producer_state(self) -> None:
+        """Bring the producers and transactions to what the log from its start to its end says."""
         self.producer_state.truncate_and_reload(
             self.log_start_offset,
             self.log_end_offset,

@@ -5,7 +5,7 @@ refuses a gap, and fences older epochs. It follows each transaction from its fir
 marker; the last stable offset comes from that.
 
 Deliberate differences: a batch is checked first and applied afterwards, where Kafka applies it to a
-copy of the entry; snapshots and the index of aborted transactions are in memory.
+copy of the entry; and the log has one index of aborted transactions, not each of its segments.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.producer_checks import check_data_batch, check_end_txn_marker, fenced_epoch
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
+from broker_sim.log.storage import LogStorage, MemoryStorage
 from broker_sim.log.transaction_index import AbortedTxn, TransactionIndex
 from broker_sim.log.verification_state import VerificationGuard, VerificationStateEntry
 from broker_sim.protocol.record_batch import CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
@@ -46,7 +47,14 @@ class ProducerStateManager:
         "map_end_offset",
     )
 
-    def __init__(self, topic_partition: TopicPartition, config: ProducerStateManagerConfig) -> None:
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        config: ProducerStateManagerConfig,
+        storage: LogStorage | None = None,
+    ) -> None:
+        """Begin with the snapshots and aborted transactions that `storage` has; default: none."""
+        storage = storage or MemoryStorage()
         self.map_end_offset = 0
         self.first_unstable_offset: int | None = None
         """The first offset of a transaction that is open or whose marker is not replicated."""
@@ -58,9 +66,9 @@ class ProducerStateManager:
         # First offset -> marker's offset: ended, but the marker is not below the high watermark. In
         # the order of the markers.
         self._unreplicated_txns: dict[int, int] = {}
-        self._transaction_index = TransactionIndex()
+        self._transaction_index = TransactionIndex(storage.load_aborted_transactions())
         self._verification_states: dict[int, VerificationStateEntry] = {}
-        self._snapshots: dict[int, list[ProducerStateEntry]] = {}
+        self._snapshots = storage.snapshots
 
     @property
     def active_producers(self) -> Mapping[int, ProducerStateEntry]:
@@ -229,6 +237,10 @@ class ProducerStateManager:
         """Of those whose marker is in [start offset, end offset), only `remaining` have records yet."""
         self._transaction_index.replace(start_offset, end_offset, remaining)
 
+    def transactions_aborted_in(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
+        """Return the transactions whose abort marker is in [start offset, end offset)."""
+        return self._transaction_index.between(start_offset, end_offset)
+
     def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Forget the ended transactions whose markers are below the high watermark."""
         if self._unreplicated_txns:
@@ -284,7 +296,8 @@ class ProducerStateManager:
 
     def remove_snapshot(self, offset: int) -> None:
         """Delete the snapshot of a deleted segment."""
-        self._snapshots.pop(offset, None)
+        if offset in self._snapshots:
+            del self._snapshots[offset]
 
     def truncate_and_reload(
         self,
@@ -298,11 +311,9 @@ class ProducerStateManager:
         `batches_from(offset)` returns the log's batches from an offset on. If the state is that of
         the log's end already, only the transactions before the log's start are forgotten.
         """
-        self._snapshots = {
-            offset: entries
-            for offset, entries in self._snapshots.items()
-            if log_start_offset < offset <= log_end_offset
-        }
+        for offset in list(self._snapshots):
+            if not log_start_offset < offset <= log_end_offset:
+                del self._snapshots[offset]
         if log_end_offset == self.map_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
         elif self.is_empty and self.map_end_offset > log_end_offset:
@@ -345,6 +356,7 @@ class ProducerStateManager:
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything, the snapshots too; the log continues at `offset`."""
         self._clear()
-        self._snapshots.clear()
+        for snapshot in list(self._snapshots):
+            del self._snapshots[snapshot]
         self._transaction_index.clear()
         self.map_end_offset = offset

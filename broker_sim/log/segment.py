@@ -1,6 +1,7 @@
 """A segment of the log and its indexes; mirrors `LogSegment` with its offset and time index.
 
-A segment holds its batches as immutable bytes, and three sorted arrays with one entry per batch:
+A segment has its batches where `LogStorage` keeps them, and three sorted arrays with one entry per
+batch:
 
     end_offsets      offset after the batch          -> which batch holds an offset
     positions        bytes of the log before the batch; one more entry for the segment's end (a cleaned
@@ -10,7 +11,7 @@ A segment holds its batches as immutable bytes, and three sorted arrays with one
 Every look-up is a bisection of an array and reads no record.
 
 Deliberate difference: Kafka's indexes are sparse (one entry per 4 KB); it scans from there. Where that
-can be seen, `OffsetIndex` says where the entries would be.
+can be seen, and in the files of a log on disk, `OffsetIndex` says where the entries are.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import EMPTY_FETCH, FetchDataInfo
 from broker_sim.log.memory import BATCH_OVERHEAD_BYTES
 from broker_sim.log.offset_index import OffsetIndex
+from broker_sim.log.storage import LogStorage, SegmentContent, SegmentIndexes
 from broker_sim.protocol.record_batch import NO_TIMESTAMP, BatchHeader, parse_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from broker_sim.log.append_info import LogAppendInfo
+    from broker_sim.log.storage import Batches
+    from broker_sim.log.transaction_index import AbortedTxn
 
 __all__ = ["LogSegment"]
 
@@ -52,18 +56,38 @@ class LogSegment:
     )
 
     def __init__(
-        self, base_offset: int, position: int, now_ms: int, index_interval_bytes: int
+        self,
+        base_offset: int,
+        position: int,
+        now_ms: int,
+        index_interval_bytes: int,
+        storage: LogStorage | None = None,
     ) -> None:
+        """Make an empty segment, in memory unless there is a `storage`."""
         self.base_offset = base_offset
         self.created_ms = now_ms
         self.last_modified_ms = now_ms
-        self._batches: list[bytes] = []
         self._end_offsets = array("q")
         self._positions = array("q", (position,))
+        in_memory: list[bytes] = []
+        self._batches: Batches = (
+            in_memory if storage is None else storage.create_segment(base_offset, self._positions)
+        )
         self._max_timestamps = array("q")
         self._index = OffsetIndex(index_interval_bytes)
         self._rolling_based_timestamp = NO_TIMESTAMP
         self._released = 0
+
+    @classmethod
+    def of_content(cls, content: SegmentContent, index_interval_bytes: int) -> LogSegment:
+        """Return the segment of batches that are kept already."""
+        segment = cls(content.base_offset, 0, content.modified_ms, index_interval_bytes)
+        segment._batches = content.batches
+        segment._end_offsets = content.end_offsets
+        segment._positions = content.positions
+        segment._max_timestamps = content.max_timestamps
+        segment._rolling_based_timestamp = content.first_timestamp
+        return segment
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -117,6 +141,12 @@ class LogSegment:
         positions.append(positions[-1] + len(batch))
         timestamps.append(max_timestamp)
         self.last_modified_ms = now_ms
+
+    def replace_in(self, storage: LogStorage, replaced: Sequence[int]) -> None:
+        """Let `storage` keep this segment, filled in memory, where those of the base offsets were."""
+        self._batches = storage.replace_segments(
+            replaced, self._batches[:], self._positions, self.last_modified_ms
+        )
 
     def should_roll(
         self, append: LogAppendInfo, now_ms: int, max_bytes: int, max_age_ms: int
@@ -217,8 +247,9 @@ class LogSegment:
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield all batches that are kept, from the one that holds `offset` or follows it."""
-        for batch in self._batches[bisect_right(self._end_offsets, offset) :]:
-            if batch:
+        batches = self._batches
+        for index in range(bisect_right(self._end_offsets, offset), len(batches)):
+            if batch := batches[index]:
                 yield parse_header(batch), batch
 
     def base_offset_of_batch(self, offset: int) -> int:
@@ -233,7 +264,31 @@ class LogSegment:
         first = max(
             bisect_left(self._max_timestamps, timestamp), bisect_right(self._end_offsets, offset)
         )
-        for batch in filter(None, self._batches[first:]):
-            header = parse_header(batch)
-            if header.max_timestamp >= timestamp:
-                yield header, batch
+        batches = self._batches
+        for index in range(first, len(batches)):
+            if batch := batches[index]:
+                header = parse_header(batch)
+                if header.max_timestamp >= timestamp:
+                    yield header, batch
+
+    def indexes(self, aborted: Sequence[AbortedTxn]) -> SegmentIndexes:
+        """Return the entries of the segment's index files; `aborted` are its aborted transactions.
+
+        The largest timestamp has an entry too, as in a segment that Kafka has rolled.
+        """
+        end_offsets, timestamps, positions = (
+            self._end_offsets,
+            self._max_timestamps,
+            self._positions,
+        )
+        offsets, times = [], []
+        newest = NO_TIMESTAMP
+        for batch in self._index.batches(positions):
+            offsets.append((end_offsets[batch] - 1, positions[batch] - positions[0]))
+            if timestamps[batch] > newest:
+                newest = timestamps[batch]
+                times.append((newest, end_offsets[bisect_left(timestamps, newest)] - 1))
+        if self.max_timestamp > newest:
+            newest = self.max_timestamp
+            times.append((newest, end_offsets[bisect_left(timestamps, newest)] - 1))
+        return SegmentIndexes(offsets, times, aborted)

@@ -35,8 +35,8 @@ class TransactionIndex:
 
     __slots__ = ("_entries",)
 
-    def __init__(self) -> None:
-        self._entries: list[AbortedTxn] = []
+    def __init__(self, entries: Iterable[AbortedTxn] = ()) -> None:
+        self._entries: list[AbortedTxn] = list(entries)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -55,6 +55,11 @@ class TransactionIndex:
             if entry.last_stable_offset >= upper_bound_offset:
                 break
         return found
+
+    def between(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
+        """Return the entries whose marker is in [start offset, end offset)."""
+        first = bisect_left(self._entries, start_offset, key=_LAST_OFFSET)
+        return self._entries[first : bisect_left(self._entries, end_offset, key=_LAST_OFFSET)]
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries whose marker is at or after `offset`."""

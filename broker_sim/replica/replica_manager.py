@@ -372,11 +372,6 @@ class ReplicaManager:
         for partition in self.leader_partitions():
             partition.maybe_shrink_isr()
 
-    def checkpoint_high_watermarks(self) -> None:
-        """Checkpoint the high watermarks; a broker that was killed continues from there."""
-        for partition in self.partitions.values():
-            partition.log.checkpoint_high_watermark()
-
 
 def _preferred_read_replica(
     selector: RackAwareReplicaSelector,

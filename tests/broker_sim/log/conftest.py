@@ -1,9 +1,11 @@
-"""A log on a virtual clock, and batches to put into it."""
+"""A log on a virtual clock, in memory and in files, and batches to put into it."""
+
+from itertools import count
 
 import pytest
 
 from broker_sim.config import TopicConfig
-from broker_sim.log import PartitionLog, ProducerStateManagerConfig
+from broker_sim.log import LogDirectory, PartitionLog, ProducerStateManagerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 from purgatory import VirtualClock
@@ -16,14 +18,39 @@ def clock():
     return VirtualClock(wall_start_ms=WALL_START_MS)
 
 
+@pytest.fixture(params=["memory", "files"])
+def log_directory(request, tmp_path):
+    """The directory of the logs, None in memory: every test of a log runs over both."""
+    if request.param == "memory":
+        yield None
+        return
+    directory = LogDirectory(tmp_path / "broker-1", "cluster", 1)
+    yield directory
+    directory.close()
+
+
 @pytest.fixture
-def new_log(clock):
+def new_storage(log_directory):
+    """Return a function that returns what another log is kept in."""
+    numbers = count()
+
+    def make():
+        if log_directory is None:
+            return None
+        return log_directory.create_log(TopicPartition("topic", next(numbers)), bytes(16))
+
+    return make
+
+
+@pytest.fixture
+def new_log(clock, new_storage):
     def make(*, producer_id_expiration_ms=86_400_000, verification=False, **config):
         return PartitionLog(
             TopicPartition("topic", 0),
             TopicConfig(**config),
             clock,
             producers=ProducerStateManagerConfig(producer_id_expiration_ms, verification),
+            storage=new_storage(),
         )
 
     return make

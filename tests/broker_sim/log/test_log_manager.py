@@ -9,8 +9,8 @@ OLD_ID, NEW_ID = b"a" * 16, b"b" * 16
 
 
 @pytest.fixture
-def logs(clock):
-    return LogManager(clock, ProducerStateManagerConfig(1000))
+def logs(clock, log_directory):
+    return LogManager(clock, ProducerStateManagerConfig(1000), directory=log_directory)
 
 
 @pytest.fixture

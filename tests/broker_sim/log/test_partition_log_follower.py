@@ -2,7 +2,7 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.log import OffsetsOutOfOrderError, UnexpectedAppendOffsetError
-from broker_sim.protocol.record_batch import rebase
+from broker_sim.protocol.record_batch import rebase, split_batches
 
 
 @pytest.fixture
@@ -22,6 +22,10 @@ def content(log):
     return b"".join(log.read(log.log_start_offset, 1 << 30).records)
 
 
+def batches_of(log):
+    return list(split_batches(content(log)))
+
+
 @pytest.mark.parametrize("as_one_buffer", [False, True])
 def test_follower_keeps_the_offsets_and_epochs_of_the_leader(leader, follower, as_one_buffer):
     records = leader.read(0, 1 << 30).records
@@ -33,6 +37,7 @@ def test_follower_keeps_the_offsets_and_epochs_of_the_leader(leader, follower, a
     assert follower.high_watermark == 0
 
 
+@pytest.mark.parametrize("log_directory", ["memory"], indirect=True)
 def test_whole_batches_are_shared_with_the_leader(leader, follower):
     follower.append_as_follower(leader.read(0, 1 << 30).records)
     assert follower.read(0, 1 << 30).records[0] is leader.read(0, 1 << 30).records[0]
@@ -55,7 +60,7 @@ def test_append_without_one_whole_batch_changes_nothing(leader, follower):
 
 
 def test_batches_newer_than_the_fetch_epoch_are_left_out(leader, follower):
-    records = leader.read(0, 1 << 30).records
+    records = batches_of(leader)
     assert follower.append_as_follower(records, 4).last_offset == 6
     assert follower.append_as_follower(records[3:], 4).valid_bytes == 0
     assert follower.append_as_follower(records[3:], 5).last_offset == 7
@@ -70,7 +75,7 @@ def test_corrupt_batch_is_refused_with_the_whole_append(leader, follower, error_
 
 
 def test_batch_before_the_log_end_is_unexpected(leader, follower):
-    records = leader.read(0, 1 << 30).records
+    records = batches_of(leader)
     follower.append_as_follower(records)
     with pytest.raises(UnexpectedAppendOffsetError) as caught:
         follower.append_as_follower(records[1:])
@@ -96,7 +101,7 @@ def test_offset_gap_is_appended_as_after_compaction(follower, batch):
 def test_one_append_is_never_divided_between_segments(new_log, leader, error_of):
     size = leader.size_bytes
     follower = new_log(internal_segment_bytes=size)
-    records = leader.read(0, 1 << 30).records
+    records = batches_of(leader)
     follower.append_as_follower(records[:1])
     follower.append_as_follower(records[1:])
     assert len(follower.segments) == 1

@@ -39,6 +39,7 @@ def test_read_returns_a_slice_of_the_log_for_every_size(log, whole):
         assert b"".join(at_least_one.records) == whole[: max(size, first_batch)]
 
 
+@pytest.mark.parametrize("log_directory", ["memory"], indirect=True)
 def test_whole_batches_are_returned_by_reference(log):
     assert log.read(0, 1 << 30).records[1] is log.read(1, 1 << 30).records[0]
 

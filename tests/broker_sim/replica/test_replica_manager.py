@@ -329,7 +329,7 @@ def test_lagging_followers_are_looked_for_in_all_led_partitions(broker):
 def test_checkpointed_high_watermark_survives_a_kill(broker):
     partition = alone(broker)
     broker.produce(acks=1)
-    broker.manager.checkpoint_high_watermarks()
+    broker.logs.checkpoint_high_watermarks()
     broker.produce(acks=1)
     partition.log.recover()
     assert partition.log.high_watermark == 1

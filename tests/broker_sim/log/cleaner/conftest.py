@@ -15,22 +15,21 @@ from broker_sim.protocol.records import (
     build_end_txn_marker,
     iter_records,
 )
-from purgatory import VirtualClock
 
-WALL_START_MS = 1_000_000
 ROOM_FOR_KEYS = 24 * 10_000
 
 
 class CompactedLog:
     """A log of topic-0 whose clock the test moves."""
 
-    def __init__(self, clock, **config):
+    def __init__(self, clock, storage, **config):
         self.clock = clock
         self.log = PartitionLog(
             TopicPartition("topic", 0),
             TopicConfig(cleanup_policy=("compact",), **config),
             clock,
             producers=ProducerStateManagerConfig(transaction_verification_enabled=False),
+            storage=storage,
         )
 
     def append(self, *pairs, **header):
@@ -107,14 +106,9 @@ class CompactedLog:
 
 
 @pytest.fixture
-def clock():
-    return VirtualClock(wall_start_ms=WALL_START_MS)
-
-
-@pytest.fixture
-def compacted(clock):
+def compacted(clock, new_storage):
     def make(**config):
-        return CompactedLog(clock, **config)
+        return CompactedLog(clock, new_storage(), **config)
 
     return make
 

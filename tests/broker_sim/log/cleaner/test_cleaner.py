@@ -71,12 +71,12 @@ def test_batch_keeps_its_offsets_sequences_and_codec(log):
     assert record == Record(b"x", B, 1_000_009, 1)
 
 
-def test_batch_of_which_everything_stays_is_the_same_object(log):
+def test_batch_of_which_everything_stays_is_as_it_was(log):
     log.append((A, b"1"), (B, b"1"))
     log.roll()
     before = log.batches[0][1]
     log.clean()
-    assert log.batches[0][1] is before
+    assert log.batches[0][1] == before
 
 
 def test_last_batch_of_the_cleaned_part_stays_empty(log):

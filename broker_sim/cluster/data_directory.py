@@ -1,0 +1,80 @@
+"""The directory in which a cluster keeps its data, so that it can be started again.
+
+DIR/.lock                 held by the process that uses it
+DIR/controller.metadata   topics, configurations, ISRs, epochs, producer ids
+DIR/broker-1/ ...         the log directory of each broker, as Kafka's
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker_sim.controller import MetadataStore, ProducerIdControlManager
+from broker_sim.log import LogDirectory, lock_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker_sim.controller import StoredMetadata
+    from broker_sim.metadata import MetadataImage
+
+__all__ = ["DataDirectory"]
+
+METADATA_FILE = "controller.metadata"
+
+
+class DataDirectory:
+    """A cluster's directory, locked from `open` to `close`. Thread rule: the cluster's thread."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.metadata = MetadataStore(self.path / METADATA_FILE)
+        self.restored: StoredMetadata | None = None
+        """What an earlier cluster has left here, None in a new directory."""
+        self._logs: dict[int, LogDirectory] = {}
+        self._lock: int | None = None
+
+    def open(self) -> None:
+        """Lock the directory, which is created if there is none, and read the metadata.
+
+        Raises ConfigError when another process uses it or its metadata is damaged, and OSError.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = lock_directory(self.path)
+        self.restored = self.metadata.load()
+
+    def open_logs(self, broker_ids: Iterable[int], cluster_id: str) -> dict[int, LogDirectory]:
+        """Open the log directory of each broker.
+
+        Raises ConfigError for one that is in use or belongs to another broker, and OSError.
+        """
+        for broker_id in broker_ids:
+            path = self.path / f"broker-{broker_id}"
+            self._logs[broker_id] = LogDirectory(path, cluster_id, broker_id)
+        return self._logs
+
+    def producer_ids(self) -> ProducerIdControlManager:
+        """Return what gives producer ids, each once in the life of the directory."""
+        return ProducerIdControlManager(
+            self._next_producer_id, self.metadata.write_next_producer_id
+        )
+
+    def begin(self, image: MetadataImage) -> None:
+        """Keep the metadata from now on, which begins with this image."""
+        self.metadata.begin(image, self._next_producer_id)
+
+    @property
+    def _next_producer_id(self) -> int:
+        return 0 if self.restored is None else self.restored.next_producer_id
+
+    def close(self) -> None:
+        """Close all files and give the locks back; does nothing the second time."""
+        self.metadata.close()
+        logs, self._logs = self._logs, {}
+        for directory in logs.values():
+            directory.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None

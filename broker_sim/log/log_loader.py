@@ -1,0 +1,27 @@
+"""Opens a log after its broker has stopped; mirrors `LogLoader`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker_sim.log.partition_log import PartitionLog
+
+__all__ = ["recover"]
+
+
+def recover(log: PartitionLog) -> None:
+    """Bring all parts of the log in step with its segments and its last checkpoints.
+
+    A log that ends before its checkpointed start has lost its records: it begins there, empty.
+    """
+    log_start_offset = log.storage.log_start_offset
+    if log.log_end_offset < log_start_offset:
+        log.truncate_fully_and_start_at(log_start_offset)
+        return
+    log.log_start_offset = max(log_start_offset, log.segments[0].base_offset)
+    log.leader_epoch_cache.truncate_from_end(log.log_end_offset)
+    log.leader_epoch_cache.truncate_from_start(log.log_start_offset)
+    log.producer_state.forget()
+    log.rebuild_producer_state()
+    log.update_high_watermark(log.storage.high_watermark)

@@ -1,0 +1,20 @@
+"""What the segments of a log are kept in: memory, or the files of Kafka's log directories."""
+
+from broker_sim.log.storage.batch_scan import SegmentContent
+from broker_sim.log.storage.files import FileStorage
+from broker_sim.log.storage.index_files import SegmentIndexes
+from broker_sim.log.storage.interface import Batches, LogStorage
+from broker_sim.log.storage.log_directory import LogDirectory, LogDirectoryError, lock_directory
+from broker_sim.log.storage.memory import MemoryStorage
+
+__all__ = [
+    "Batches",
+    "FileStorage",
+    "LogDirectory",
+    "LogDirectoryError",
+    "LogStorage",
+    "MemoryStorage",
+    "SegmentContent",
+    "SegmentIndexes",
+    "lock_directory",
+]

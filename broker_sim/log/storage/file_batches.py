@@ -1,0 +1,89 @@
+"""The batches of a segment in its `.log` file; mirrors `FileRecords`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, overload
+
+from broker_sim.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from array import array
+    from pathlib import Path
+
+    from broker_sim.log.storage.open_files import OpenFiles
+
+__all__ = ["FileBatches"]
+
+
+class FileBatches:
+    """A list of batches to the segment; any slice of it is read at once.
+
+    A batch is with the operating system when `append` returns, so a kill of the process does not lose
+    it; `LogStorage.seal` brings it to the disk.
+    """
+
+    __slots__ = ("_files", "_positions", "path")
+
+    def __init__(self, path: Path, positions: array[int], files: OpenFiles) -> None:
+        self.path = path
+        self._positions = positions
+        self._files = files
+
+    def __len__(self) -> int:
+        return len(self._positions) - 1
+
+    def append(self, batch: bytes, /) -> None:
+        """Write the batch after the last one.
+
+        Raises KAFKA_STORAGE_ERROR when the file system refuses it; the file is then as before.
+        """
+        positions = self._positions
+        start = positions[-1] - positions[0]
+        try:
+            descriptor = self._files.descriptor(self.path)
+            written = os.pwrite(descriptor, batch, start)
+            while written < len(batch):
+                written += os.pwrite(descriptor, memoryview(batch)[written:], start + written)
+        except OSError as error:
+            self._cut(start)
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot append to {self.path}: {error.strerror}"
+            ) from error
+
+    def _cut(self, size_bytes: int) -> None:
+        """Shorten the file; a part that stays would be cut by the next start."""
+        try:
+            os.ftruncate(self._files.descriptor(self.path), size_bytes)
+        except OSError:
+            self._files.close(self.path)
+
+    @overload
+    def __getitem__(self, index: int, /) -> bytes: ...
+
+    @overload
+    def __getitem__(self, index: slice, /) -> list[bytes]: ...
+
+    def __getitem__(self, index: int | slice, /) -> bytes | list[bytes]:
+        if isinstance(index, int):
+            if index < 0:
+                index += len(self)
+            return self._read(index, index + 1)
+        first, last, _ = index.indices(len(self))
+        return [self._read(first, last)] if first < last else []
+
+    def _read(self, first: int, last: int) -> bytes:
+        positions = self._positions
+        start = positions[first]
+        descriptor = self._files.descriptor(self.path)
+        return os.pread(descriptor, positions[last] - start, start - positions[0])
+
+    def __setitem__(self, index: int, batch: bytes, /) -> None:
+        raise TypeError("batches in files are not replaced")
+
+    def __delitem__(self, tail: slice, /) -> None:
+        first, last, _ = tail.indices(len(self))
+        if last != len(self):
+            raise ValueError("only a tail of the batches can be deleted")
+        positions = self._positions
+        os.ftruncate(self._files.descriptor(self.path), positions[first] - positions[0])

@@ -1,0 +1,235 @@
+"""The directory of one partition's log, as Kafka lays it out; mirrors `LogLoader` and `LogFileUtils`.
+
+    topic-0/00000000000000000000.log         batches, byte for byte as brokers exchange them
+            00000000000000000000.index       entries of the offset index
+            00000000000000000000.timeindex   entries of the time index
+            00000000000000000000.txnindex    aborted transactions, if there are any
+            00000000000000000017.snapshot    the producers at an offset
+            leader-epoch-checkpoint          where each leader epoch begins
+            partition.metadata               the topic id
+
+Deliberate differences: indexes are not preallocated and are written when a segment is sealed; a deleted
+segment's files go at once, not after `file.delete.delay.ms`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.log.leader_epoch_cache import EpochEntry
+from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
+from broker_sim.log.storage.checkpoint_file import read_lines, replace_file, write_lines
+from broker_sim.log.storage.file_batches import FileBatches
+from broker_sim.log.storage.index_files import (
+    decode_aborted_transactions,
+    encode_aborted_transactions,
+    encode_offset_index,
+    encode_time_index,
+)
+from broker_sim.log.storage.interface import LogStorage
+from broker_sim.log.storage.snapshot_files import SnapshotFiles
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from broker_sim.log.storage.index_files import SegmentIndexes
+    from broker_sim.log.storage.open_files import OpenFiles
+    from broker_sim.log.transaction_index import AbortedTxn
+
+__all__ = ["FileStorage"]
+
+log = get_logger(__name__)
+
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TXN_INDEX_SUFFIX: Final = ".txnindex"
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+DELETED_SUFFIX: Final = ".deleted"
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+
+_INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+_NS_PER_MS: Final = 1_000_000
+
+
+class FileStorage(LogStorage):
+    """The files of one log. Thread rule: only the scheduler's thread."""
+
+    is_persistent = True
+
+    def __init__(
+        self,
+        directory: Path,
+        files: OpenFiles,
+        *,
+        high_watermark: int = 0,
+        log_start_offset: int = 0,
+        recovery_point: int = 0,
+        was_closed: bool = False,
+    ) -> None:
+        """Open an existing directory; without `was_closed` what is above the recovery point is verified."""
+        self.directory = directory
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        self.recovery_point = recovery_point
+        self._was_closed = was_closed
+        self._files = files
+        self._sealed: tuple[int, int] | None = None
+        """Base and end of the segment whose indexes were written last."""
+        self.snapshots = SnapshotFiles(directory)
+
+    def load_segments(self) -> list[SegmentContent]:
+        """Return the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
+        self._complete_replacements()
+        loaded: list[SegmentContent] = []
+        bases = sorted(int(path.stem) for path in self.directory.glob(f"*{LOG_SUFFIX}"))
+        for number, base_offset in enumerate(bases):
+            content = SegmentContent(base_offset, loaded[-1].positions[-1] if loaded else 0)
+            path = self._path(base_offset, LOG_SUFFIX)
+            status = path.stat()
+            content.modified_ms = status.st_mtime_ns // _NS_PER_MS
+            last_known = bases[number + 1] if number + 1 < len(bases) else None
+            verify = not self._was_closed and (
+                last_known is None or last_known > self.recovery_point
+            )
+            valid_bytes = scan_segment(path, content, verify=verify)
+            content.batches = FileBatches(path, content.positions, self._files)
+            loaded.append(content)
+            if valid_bytes < status.st_size:
+                log.warning(
+                    "log_truncated",
+                    file=str(path),
+                    valid_bytes=valid_bytes,
+                    file_bytes=status.st_size,
+                )
+                os.truncate(path, valid_bytes)
+                self._delete_indexes(base_offset)
+                for later in bases[number + 1 :]:
+                    self.delete_segment(later)
+                break
+        if self._was_closed and loaded and self._path(bases[-1], INDEX_SUFFIX).exists():
+            self._sealed = (loaded[-1].base_offset, loaded[-1].end_offset)
+        return loaded
+
+    def _complete_replacements(self) -> None:
+        """Finish what a kill has interrupted: swapped segments count, half-written ones do not."""
+        for suffix in (CLEANED_SUFFIX, DELETED_SUFFIX):
+            for path in self.directory.glob(f"*{suffix}"):
+                path.unlink()
+        for swapped in self.directory.glob(f"*{LOG_SUFFIX}{SWAP_SUFFIX}"):
+            base_offset = int(swapped.name.partition(".")[0])
+            content = SegmentContent(base_offset, 0)
+            scan_segment(swapped, content, verify=False)
+            for path in self.directory.glob(f"*{LOG_SUFFIX}"):
+                if base_offset <= int(path.stem) < max(content.end_offset, base_offset + 1):
+                    self.delete_segment(int(path.stem))
+            swapped.rename(self._path(base_offset, LOG_SUFFIX))
+        for path in self.directory.glob(f"*{SWAP_SUFFIX}"):
+            path.unlink()
+
+    def load_leader_epochs(self) -> list[EpochEntry]:
+        """Return what `leader-epoch-checkpoint` has; raises ValueError for a damaged one."""
+        lines = read_lines(self.directory / LEADER_EPOCHS)
+        return [EpochEntry(*map(int, line.split())) for line in lines]
+
+    def load_aborted_transactions(self) -> list[AbortedTxn]:
+        """Return what the `.txnindex` files have, in the order of the log."""
+        return [
+            aborted
+            for path in sorted(self.directory.glob(f"*{TXN_INDEX_SUFFIX}"))
+            for aborted in decode_aborted_transactions(path.read_bytes())
+        ]
+
+    def create_segment(self, base_offset: int, positions: array[int]) -> FileBatches:
+        """Create an empty `.log` file, in the place of one with that base offset."""
+        self._delete_indexes(base_offset)
+        path = self._path(base_offset, LOG_SUFFIX)
+        os.ftruncate(self._files.descriptor(path), 0)
+        return FileBatches(path, positions, self._files)
+
+    def delete_segment(self, base_offset: int) -> None:
+        """Delete the segment's files; its snapshot is the producers' matter."""
+        path = self._path(base_offset, LOG_SUFFIX)
+        self._files.close(path)
+        path.unlink(missing_ok=True)
+        self._delete_indexes(base_offset)
+
+    def replace_segments(
+        self,
+        old_base_offsets: Sequence[int],
+        cleaned: Sequence[bytes],
+        positions: array[int],
+        modified_ms: int,
+    ) -> FileBatches:
+        """Write the new segment beside the old ones, then swap them."""
+        base_offset = old_base_offsets[0]
+        beside = self._path(base_offset, f"{LOG_SUFFIX}{CLEANED_SUFFIX}")
+        with beside.open("wb") as file:
+            file.writelines(cleaned)
+            file.flush()
+            os.fsync(file.fileno())
+        os.utime(beside, ns=(modified_ms * _NS_PER_MS, modified_ms * _NS_PER_MS))
+        swapped = beside.with_suffix(SWAP_SUFFIX)
+        beside.rename(swapped)
+        for old in old_base_offsets:
+            self.delete_segment(old)
+        path = self._path(base_offset, LOG_SUFFIX)
+        swapped.rename(path)
+        return FileBatches(path, positions, self._files)
+
+    def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
+        """Write the index files and sync the batches; the recovery point moves to `end_offset`."""
+        if self._sealed == (base_offset, end_offset):
+            return
+        self._sealed = (base_offset, end_offset)
+        if end_offset > base_offset:
+            os.fsync(self._files.descriptor(self._path(base_offset, LOG_SUFFIX)))
+        replace_file(
+            self._path(base_offset, INDEX_SUFFIX), encode_offset_index(base_offset, indexes.offsets)
+        )
+        replace_file(
+            self._path(base_offset, TIME_INDEX_SUFFIX),
+            encode_time_index(base_offset, indexes.times),
+        )
+        transactions = self._path(base_offset, TXN_INDEX_SUFFIX)
+        if indexes.aborted:
+            replace_file(transactions, encode_aborted_transactions(indexes.aborted))
+        else:
+            transactions.unlink(missing_ok=True)
+        self.recovery_point = max(self.recovery_point, end_offset)
+
+    def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:
+        """Replace `leader-epoch-checkpoint`."""
+        write_lines(
+            self.directory / LEADER_EPOCHS,
+            (f"{entry.epoch} {entry.start_offset}" for entry in entries),
+        )
+
+    def delete(self) -> None:
+        """Delete the directory. Its new name keeps a kill in between from leaving half a log."""
+        self.close()
+        doomed = self.directory.with_name(f"{self.directory.name}-delete")
+        shutil.rmtree(doomed, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            self.directory.rename(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
+
+    def close(self) -> None:
+        """Close the files of the log."""
+        for path in self.directory.glob(f"*{LOG_SUFFIX}"):
+            self._files.close(path)
+
+    def _delete_indexes(self, base_offset: int) -> None:
+        self._sealed = None
+        for suffix in _INDEX_SUFFIXES:
+            self._path(base_offset, suffix).unlink(missing_ok=True)
+
+    def _path(self, base_offset: int, suffix: str) -> Path:
+        return self.directory / f"{base_offset:020d}{suffix}"

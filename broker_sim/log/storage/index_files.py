@@ -1,0 +1,71 @@
+"""The files beside a segment's batches; mirrors `OffsetIndex`, `TimeIndex` and `TransactionIndex`.
+
+    .index      relative offset int32, position int32       of the last record of a batch, and the batch
+    .timeindex  timestamp int64, relative offset int32      the largest so far, and where it came
+    .txnindex   version int16, producer id, first offset,   an aborted transaction
+                last offset, last stable offset: int64
+
+Offsets are relative to the segment's base. As Kafka shows nothing of them to clients and rebuilds what
+is missing, they are written when a segment is rolled, flushed or closed, not with each entry.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.log.transaction_index import AbortedTxn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "OFFSET_ENTRY_BYTES",
+    "TIME_ENTRY_BYTES",
+    "SegmentIndexes",
+    "decode_aborted_transactions",
+    "encode_aborted_transactions",
+    "encode_offset_index",
+    "encode_time_index",
+]
+
+_OFFSET_ENTRY: Final = Struct(">ii")
+_TIME_ENTRY: Final = Struct(">qi")
+_ABORTED_TXN: Final = Struct(">hqqqq")
+_ABORTED_TXN_VERSION: Final = 0
+
+OFFSET_ENTRY_BYTES: Final = _OFFSET_ENTRY.size
+TIME_ENTRY_BYTES: Final = _TIME_ENTRY.size
+
+
+class SegmentIndexes(NamedTuple):
+    """The entries of a segment's indexes, in the order of the log."""
+
+    offsets: Sequence[tuple[int, int]]
+    """Offset of a batch's last record, and the bytes of the segment before the batch."""
+    times: Sequence[tuple[int, int]]
+    """Timestamp, and the offset of the last record of the batch that brought it."""
+    aborted: Sequence[AbortedTxn]
+
+
+def encode_offset_index(base_offset: int, entries: Sequence[tuple[int, int]]) -> bytes:
+    """Return the content of a `.index` file."""
+    pack = _OFFSET_ENTRY.pack
+    return b"".join([pack(offset - base_offset, position) for offset, position in entries])
+
+
+def encode_time_index(base_offset: int, entries: Sequence[tuple[int, int]]) -> bytes:
+    """Return the content of a `.timeindex` file."""
+    pack = _TIME_ENTRY.pack
+    return b"".join([pack(timestamp, offset - base_offset) for timestamp, offset in entries])
+
+
+def encode_aborted_transactions(entries: Sequence[AbortedTxn]) -> bytes:
+    """Return the content of a `.txnindex` file."""
+    return b"".join([_ABORTED_TXN.pack(_ABORTED_TXN_VERSION, *entry) for entry in entries])
+
+
+def decode_aborted_transactions(content: bytes) -> list[AbortedTxn]:
+    """Return the entries of a `.txnindex` file; an incomplete one at its end is left out."""
+    whole = len(content) - len(content) % _ABORTED_TXN.size
+    return [AbortedTxn(*fields[1:]) for fields in _ABORTED_TXN.iter_unpack(content[:whole])]

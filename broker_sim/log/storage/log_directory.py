@@ -1,0 +1,194 @@
+"""A broker's log directory; mirrors the files that `LogManager` keeps in each `log.dirs`.
+
+meta.properties                      whose directory it is: cluster.id, node.id, directory.id
+.lock                                held by the process that uses it
+.kafka_cleanshutdown                 {"version":0,"brokerEpoch":N} of a broker that shut down
+replication-offset-checkpoint        the high watermarks
+log-start-offset-checkpoint          the log starts, where they are not the first segment's
+recovery-point-offset-checkpoint     up to where each log is known to be on the disk
+topic-0/, topic-1/, ...              the logs
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.errors import ConfigError
+from broker_sim.log.storage.checkpoint_file import read_offsets, replace_file, write_offsets
+from broker_sim.log.storage.files import FileStorage
+from broker_sim.log.storage.open_files import OpenFiles
+from broker_sim.metadata.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["LogDirectory", "LogDirectoryError", "lock_directory"]
+
+META_PROPERTIES: Final = "meta.properties"
+LOCK_FILE: Final = ".lock"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+
+
+class LogDirectoryError(ConfigError):
+    """A directory cannot be used: another process has it, or it belongs to another broker."""
+
+
+class LogDirectory:
+    """One broker's directory, locked until `close`."""
+
+    def __init__(self, path: Path, cluster_id: str, broker_id: int) -> None:
+        """Open or create the directory.
+
+        Raises `LogDirectoryError` for one that is in use or another broker's, and OSError.
+        """
+        self.path = path
+        self.files = OpenFiles()
+        path.mkdir(parents=True, exist_ok=True)
+        self._lock = lock_directory(path)
+        try:
+            self._check_identity(cluster_id, broker_id)
+            self.clean_shutdown_epoch = self._take_clean_shutdown()
+            self._high_watermarks = read_offsets(path / HIGH_WATERMARKS)
+            self._log_starts = read_offsets(path / LOG_STARTS)
+            self._recovery_points = read_offsets(path / RECOVERY_POINTS)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_identity(self, cluster_id: str, broker_id: int) -> None:
+        path = self.path / META_PROPERTIES
+        if not path.exists():
+            directory_id = _encode_id(uuid.uuid4().bytes)
+            text = (
+                f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\n"
+                f"node.id={broker_id}\nversion=1\n"
+            )
+            replace_file(path, text.encode())
+            return
+        found = _read_properties(path)
+        for name, wanted in (("cluster.id", cluster_id), ("node.id", str(broker_id))):
+            if found.get(name) != wanted:
+                raise LogDirectoryError(
+                    f"{path} says {name}={found.get(name)}, but this is {name}={wanted}: "
+                    "the directory belongs to another broker"
+                )
+
+    def _take_clean_shutdown(self) -> int | None:
+        """Return the epoch of a broker that shut down cleanly, None after a kill; forget it."""
+        path = self.path / CLEAN_SHUTDOWN
+        if not path.exists():
+            return None
+        text = path.read_text(encoding="utf-8")
+        path.unlink()
+        return int(json.loads(text).get("brokerEpoch", -1)) if text else -1
+
+    def write_clean_shutdown(self, broker_epoch: int) -> None:
+        """Say that every log was closed, by a broker of that epoch."""
+        content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+        replace_file(self.path / CLEAN_SHUTDOWN, content.encode())
+
+    def remove_clean_shutdown(self) -> None:
+        """Forget the last clean shutdown: the broker runs again."""
+        (self.path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+
+    # -- logs -----------------------------------------------------------------------------------
+
+    def logs(self) -> Iterator[tuple[TopicPartition, bytes, FileStorage]]:
+        """Yield partition, topic id and files of each log in the directory."""
+        for directory in sorted(self.path.iterdir()):
+            if directory.name.endswith("-delete"):
+                FileStorage(directory, self.files).delete()
+                continue
+            metadata = directory / PARTITION_METADATA
+            if metadata.exists():
+                topic, _, number = directory.name.rpartition("-")
+                topic_partition = TopicPartition(topic, int(number))
+                yield topic_partition, _read_topic_id(metadata), self._storage(topic_partition)
+
+    def create_log(self, topic_partition: TopicPartition, topic_id: bytes) -> FileStorage:
+        """Create the directory of a new log."""
+        directory = self._log_path(topic_partition)
+        directory.mkdir(exist_ok=True)
+        text = f"version: 0\ntopic_id: {_encode_id(topic_id)}\n"
+        replace_file(directory / PARTITION_METADATA, text.encode())
+        return FileStorage(directory, self.files)
+
+    def _log_path(self, topic_partition: TopicPartition) -> Path:
+        return self.path / f"{topic_partition.topic}-{topic_partition.partition}"
+
+    def _storage(self, topic_partition: TopicPartition) -> FileStorage:
+        return FileStorage(
+            self._log_path(topic_partition),
+            self.files,
+            high_watermark=self._high_watermarks.get(topic_partition, 0),
+            log_start_offset=self._log_starts.get(topic_partition, 0),
+            recovery_point=self._recovery_points.get(topic_partition, 0),
+            was_closed=self.clean_shutdown_epoch is not None,
+        )
+
+    # -- checkpoints ----------------------------------------------------------------------------
+
+    def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace `replication-offset-checkpoint`."""
+        write_offsets(self.path / HIGH_WATERMARKS, offsets)
+
+    def write_log_starts(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace `log-start-offset-checkpoint`."""
+        write_offsets(self.path / LOG_STARTS, offsets)
+
+    def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace `recovery-point-offset-checkpoint`."""
+        write_offsets(self.path / RECOVERY_POINTS, offsets)
+
+    def close(self) -> None:
+        """Close all files and give the lock back."""
+        self.files.close_all()
+        os.close(self._lock)
+
+
+def lock_directory(directory: Path) -> int:
+    """Lock the directory and return the descriptor that holds the lock.
+
+    A Java broker's lock is seen too, and ours by it. Raises `LogDirectoryError` when it is locked.
+    """
+    import fcntl  # noqa: PLC0415 - only for data on disk: Windows does not have it
+
+    path = directory / LOCK_FILE
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise LogDirectoryError(
+            f"cannot lock {path}: another process or cluster uses this directory; stop it, or take "
+            "another directory"
+        ) from None
+    return descriptor
+
+
+def _read_properties(path: Path) -> dict[str, str]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _encode_id(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _read_topic_id(path: Path) -> bytes:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition(":")
+        if name == "topic_id":
+            return base64.urlsafe_b64decode(f"{value.strip()}==")
+    raise LogDirectoryError(f"{path} does not name the topic's id")

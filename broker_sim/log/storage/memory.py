@@ -1,0 +1,71 @@
+"""A log in memory: a segment's batches are a list, and what is kept ends with the process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.log.storage.interface import LogStorage
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Sequence
+
+    from broker_sim.log.leader_epoch_cache import EpochEntry
+    from broker_sim.log.producer_state_entry import ProducerStateEntry
+    from broker_sim.log.storage.batch_scan import SegmentContent
+    from broker_sim.log.storage.index_files import SegmentIndexes
+    from broker_sim.log.storage.interface import Batches
+    from broker_sim.log.transaction_index import AbortedTxn
+
+__all__ = ["MemoryStorage"]
+
+
+class MemoryStorage(LogStorage):
+    """Keeps what the log's own objects do not keep: the snapshots."""
+
+    is_persistent = False
+
+    def __init__(self) -> None:
+        self.snapshots: dict[int, list[ProducerStateEntry]] = {}
+        self.high_watermark = 0
+        self.log_start_offset = 0
+        self.recovery_point = 0
+
+    def load_segments(self) -> list[SegmentContent]:
+        """Return nothing: a log in memory begins empty."""
+        return []
+
+    def load_leader_epochs(self) -> list[EpochEntry]:
+        """Return nothing."""
+        return []
+
+    def load_aborted_transactions(self) -> list[AbortedTxn]:
+        """Return nothing."""
+        return []
+
+    def create_segment(self, base_offset: int, positions: array[int]) -> Batches:  # noqa: ARG002
+        """Return an empty list."""
+        batches: list[bytes] = []
+        return batches
+
+    def delete_segment(self, base_offset: int) -> None:
+        """Do nothing: the list goes with the segment."""
+
+    def replace_segments(
+        self,
+        old_base_offsets: Sequence[int],  # noqa: ARG002 - their lists go with their segments
+        cleaned: Sequence[bytes],
+        positions: array[int],  # noqa: ARG002
+        modified_ms: int,  # noqa: ARG002
+    ) -> Batches:
+        """Return the new batches as they are."""
+        return list(cleaned)
+
+    def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
+        """Do nothing: a segment in memory has no index but its arrays."""
+
+    def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:
+        """Do nothing: the cache is what is kept."""
+
+    def delete(self) -> None:
+        """Do nothing."""

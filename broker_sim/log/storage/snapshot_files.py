@@ -1,0 +1,112 @@
+"""The producers of a log in `.snapshot` files; mirrors `ProducerStateManager.writeSnapshot`.
+
+version int16 (1), CRC-32C of the rest uint32, number of producers int32, then for each
+producer id int64, epoch int16, last sequence int32, last offset int64, offset delta int32,
+timestamp int64, coordinator epoch int32, first offset of the open transaction int64 (-1: none)
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as StructError  # noqa: N812 - the module's name for it is lower-case
+from typing import TYPE_CHECKING, Final
+
+from crc32c import crc32c
+
+from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
+from broker_sim.log.storage.checkpoint_file import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["SNAPSHOT_SUFFIX", "SnapshotFiles", "decode_snapshot", "encode_snapshot"]
+
+SNAPSHOT_SUFFIX: Final = ".snapshot"
+
+_VERSION: Final = 1
+_HEAD: Final = Struct(">hI")
+_COUNT: Final = Struct(">i")
+_ENTRY: Final = Struct(">qhiqiqiq")
+
+
+def encode_snapshot(entries: Sequence[ProducerStateEntry]) -> bytes:
+    """Return the content of a snapshot file; of each producer it has the last batch only."""
+    parts = [_COUNT.pack(len(entries))]
+    for entry in entries:
+        last = entry.batch_metadata[-1] if entry.batch_metadata else None
+        first_offset = entry.current_txn_first_offset
+        parts.append(
+            _ENTRY.pack(
+                entry.producer_id,
+                entry.producer_epoch,
+                -1 if last is None else last.last_sequence,
+                -1 if last is None else last.last_offset,
+                0 if last is None else last.offset_delta,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                -1 if first_offset is None else first_offset,
+            )
+        )
+    body = b"".join(parts)
+    return _HEAD.pack(_VERSION, crc32c(body)) + body
+
+
+def decode_snapshot(content: bytes) -> list[ProducerStateEntry]:
+    """Return the producers of a snapshot file. Raises ValueError for one that is damaged."""
+    try:
+        version, crc = _HEAD.unpack_from(content)
+        (count,) = _COUNT.unpack_from(content, _HEAD.size)
+        start = _HEAD.size + _COUNT.size
+        if version != _VERSION or crc != crc32c(content[_HEAD.size :]):
+            raise ValueError("the snapshot has another version or another CRC than its content")
+        rows = list(_ENTRY.iter_unpack(content[start : start + count * _ENTRY.size]))
+    except StructError as error:
+        raise ValueError(f"the snapshot is cut: {error}") from error
+    return [_entry(*row) for row in rows]
+
+
+def _entry(
+    producer_id: int,
+    epoch: int,
+    last_sequence: int,
+    last_offset: int,
+    offset_delta: int,
+    timestamp: int,
+    coordinator_epoch: int,
+    first_offset: int,
+) -> ProducerStateEntry:
+    batch = BatchMetadata(last_sequence, last_offset, offset_delta, timestamp)
+    return ProducerStateEntry(
+        producer_id,
+        producer_epoch=epoch,
+        coordinator_epoch=coordinator_epoch,
+        last_timestamp=timestamp,
+        current_txn_first_offset=first_offset if first_offset >= 0 else None,
+        batch_metadata=(batch,) if last_offset >= 0 else (),
+    )
+
+
+class SnapshotFiles(dict[int, list[ProducerStateEntry]]):
+    """Snapshots by offset; setting one writes its file, deleting one deletes it."""
+
+    def __init__(self, directory: Path) -> None:
+        """Load the snapshots of a log's directory; a damaged one is deleted, as in Kafka."""
+        super().__init__()
+        self._directory = directory
+        for path in directory.glob(f"*{SNAPSHOT_SUFFIX}"):
+            try:
+                super().__setitem__(int(path.stem), decode_snapshot(path.read_bytes()))
+            except ValueError:
+                path.unlink()
+
+    def __setitem__(self, offset: int, entries: list[ProducerStateEntry]) -> None:
+        replace_file(self._path(offset), encode_snapshot(entries))
+        super().__setitem__(offset, entries)
+
+    def __delitem__(self, offset: int) -> None:
+        super().__delitem__(offset)
+        self._path(offset).unlink(missing_ok=True)
+
+    def _path(self, offset: int) -> Path:
+        return self._directory / f"{offset:020d}{SNAPSHOT_SUFFIX}"

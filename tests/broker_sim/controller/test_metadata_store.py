@@ -1,0 +1,162 @@
+import random
+
+import pytest
+
+from broker_sim.config import BrokerConfig
+from broker_sim.controller import (
+    AlterOp,
+    ConfigAlteration,
+    ConfigResource,
+    ConfigResourceType,
+    Controller,
+    CreatableTopic,
+    MetadataStore,
+    NewPartitions,
+    ProducerIdControlManager,
+)
+from broker_sim.controller import metadata_store as module
+from broker_sim.errors import ConfigError
+from purgatory import VirtualClock
+
+
+class Machine:
+    """A controller that keeps its metadata in a file, over several processes."""
+
+    def __init__(self, path):
+        self.path = path
+        self.clock = VirtualClock(wall_start_ms=1_000)
+        self.start()
+
+    def start(self):
+        self.store = MetadataStore(self.path)
+        restored = self.store.load()
+        next_id = 0 if restored is None else restored.next_producer_id
+        self.controller = Controller(
+            self.clock,
+            random.Random(self.path.name + str(next_id)),
+            BrokerConfig(),
+            publish=self.store.write_image,
+            cluster_id="cluster",
+            producer_ids=ProducerIdControlManager(next_id, self.store.write_next_producer_id),
+            restored=None if restored is None else restored.image,
+        )
+        self.store.begin(self.controller.image, next_id)
+
+    def restart(self):
+        self.store.close()
+        self.start()
+
+    def register(self, broker_id, incarnation=b"i" * 16):
+        epoch = self.controller.register_broker(
+            broker_id, host="h", port=9092, rack="r", incarnation_id=incarnation
+        )
+        self.controller.broker_heartbeat(
+            broker_id, epoch, wants_shutdown=False, current_metadata_version=1 << 40
+        )
+        return epoch
+
+    def change_everything(self):
+        for broker_id in (1, 2, 3):
+            epoch = self.register(broker_id)
+        controller = self.controller
+        controller.create_topics(
+            [
+                CreatableTopic("one", num_partitions=3, replication_factor=3),
+                CreatableTopic("two", num_partitions=1, replication_factor=2),
+                CreatableTopic("gone", num_partitions=1, replication_factor=1),
+            ]
+        )
+        controller.create_partitions([NewPartitions("two", 4, None)])
+        controller.delete_topics(["gone"])
+        for kind, name, key, value in (
+            (ConfigResourceType.TOPIC, "one", "retention.ms", "5"),
+            (ConfigResourceType.BROKER, "1", "log.cleaner.threads", "2"),
+            (ConfigResourceType.GROUP, "g", "consumer.session.timeout.ms", "50000"),
+        ):
+            controller.incremental_alter_configs(
+                [(ConfigResource(kind, name), [ConfigAlteration(key, AlterOp.SET, value)])]
+            )
+        controller.end_session(1)
+        controller.allocate_producer_ids(3, epoch)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    machine = Machine(tmp_path / "controller.metadata")
+    yield machine
+    machine.store.close()
+
+
+def test_restarted_controller_has_the_same_image(machine):
+    machine.change_everything()
+    image = machine.controller.image
+    assert image.topics["two"].partitions[3].replicas
+    assert image.topics["one"].configs == {"retention.ms": "5"}
+    machine.restart()
+    assert machine.controller.image == image
+    assert list(machine.controller.image.topics) == ["one", "two"]
+    machine.restart()
+    assert machine.controller.image == image
+
+
+def test_changes_after_a_restart_are_kept(machine):
+    machine.change_everything()
+    machine.restart()
+    machine.controller.delete_topics(["one"])
+    machine.controller.create_topics(
+        [CreatableTopic("one", num_partitions=1, replication_factor=1)]
+    )
+    image = machine.controller.image
+    machine.restart()
+    assert machine.controller.image == image
+    assert len(image.topics["one"].partitions) == 1
+
+
+def test_producer_ids_are_never_given_twice(machine):
+    epoch = machine.register(1)
+    first = machine.controller.allocate_producer_ids(1, epoch)
+    machine.restart()
+    second = machine.controller.allocate_producer_ids(1, epoch)
+    assert second.first_producer_id == first.first_producer_id + first.size
+
+
+def test_restarted_broker_may_register_at_once(machine):
+    before = machine.register(1)
+    machine.restart()
+    assert machine.register(1, b"j" * 16) > before
+
+
+def test_cut_last_line_is_dropped(machine):
+    machine.change_everything()
+    content = machine.path.read_bytes()
+    whole = content[: content.rindex(b"\n", 0, -1) + 1]
+    machine.store.close()
+    machine.path.write_bytes(whole)
+    known = MetadataStore(machine.path).load()
+    machine.path.write_bytes(whole + b'{"version":999,"topics":{"x"')
+    assert MetadataStore(machine.path).load() == known
+
+
+def test_damaged_line_is_refused(machine):
+    machine.change_everything()
+    machine.store.close()
+    machine.path.write_bytes(b"{}\n" + machine.path.read_bytes())
+    with pytest.raises(ConfigError, match="is damaged"):
+        MetadataStore(machine.path).load()
+
+
+def test_file_is_written_anew_when_it_has_grown(machine, monkeypatch):
+    monkeypatch.setattr(module, "SMALLEST_REWRITE_BYTES", 2_000)
+    machine.restart()
+    machine.change_everything()
+    sizes = []
+    for number in range(100):
+        alteration = ConfigAlteration("retention.ms", AlterOp.SET, str(number))
+        resource = ConfigResource(ConfigResourceType.TOPIC, "one")
+        machine.controller.incremental_alter_configs([(resource, [alteration])])
+        sizes.append(machine.path.stat().st_size)
+    assert max(sizes) < 20_000
+    assert min(sizes[50:]) < max(sizes)
+    image = machine.controller.image
+    machine.restart()
+    assert machine.controller.image == image

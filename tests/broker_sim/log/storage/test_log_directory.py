@@ -1,0 +1,132 @@
+from array import array
+from pathlib import Path
+
+import pytest
+
+from broker_sim.errors import ApiError, ConfigError, ErrorCode
+from broker_sim.log import LogDirectory, LogDirectoryError
+from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
+from broker_sim.log.storage.checkpoint_file import read_lines, read_offsets, write_offsets
+from broker_sim.log.storage.file_batches import FileBatches
+from broker_sim.log.storage.open_files import OpenFiles
+from broker_sim.log.storage.snapshot_files import decode_snapshot, encode_snapshot
+from broker_sim.metadata.topic_partition import TopicPartition
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "broker-1"
+
+
+def open_and_close(path, cluster_id="cluster", broker_id=1):
+    directory = LogDirectory(path, cluster_id, broker_id)
+    directory.close()
+    return directory
+
+
+def test_directory_belongs_to_one_broker_of_one_cluster(path):
+    open_and_close(path)
+    assert "node.id=1\n" in (path / "meta.properties").read_text()
+    open_and_close(path)
+    with pytest.raises(
+        LogDirectoryError, match=r"cluster\.id=cluster, but this is cluster\.id=other"
+    ):
+        open_and_close(path, cluster_id="other")
+    with pytest.raises(LogDirectoryError, match=r"node\.id=1, but this is node\.id=2"):
+        open_and_close(path, broker_id=2)
+    open_and_close(path)
+
+
+def test_directory_is_used_by_one_at_a_time(path):
+    directory = LogDirectory(path, "cluster", 1)
+    with pytest.raises(ConfigError, match="another process or cluster uses this directory"):
+        LogDirectory(path, "cluster", 1)
+    directory.close()
+    open_and_close(path)
+
+
+def test_clean_shutdown_is_kept_as_kafka_keeps_it(path):
+    directory = LogDirectory(path, "cluster", 1)
+    assert directory.clean_shutdown_epoch is None
+    directory.write_clean_shutdown(12)
+    assert (path / ".kafka_cleanshutdown").read_text() == '{"version":0,"brokerEpoch":12}'
+    directory.close()
+    assert open_and_close(path).clean_shutdown_epoch == 12
+    assert open_and_close(path).clean_shutdown_epoch is None
+
+
+def test_partition_metadata_is_that_of_kafka(path):
+    directory = LogDirectory(path, "cluster", 1)
+    directory.create_log(TopicPartition("a-b", 3), bytes(range(16)))
+    text = (path / "a-b-3" / "partition.metadata").read_text()
+    assert text == "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"
+    ((found, topic_id, _storage),) = directory.logs()
+    directory.close()
+    assert (found, topic_id) == (TopicPartition("a-b", 3), bytes(range(16)))
+
+
+def test_checkpoint_is_text(tmp_path):
+    path = tmp_path / "checkpoint"
+    assert read_offsets(path) == {}
+    offsets = {TopicPartition("a", 0): 5, TopicPartition("b", 1): 7}
+    write_offsets(path, offsets)
+    assert path.read_text() == "0\n2\na 0 5\nb 1 7\n"
+    assert read_offsets(path) == offsets
+
+
+@pytest.mark.parametrize("text", ["", "0\n", "0\n2\na 0 5\n", "1\n1\na 0 5\n", "0\nx\n"])
+def test_damaged_checkpoint_is_refused(tmp_path, text):
+    path = tmp_path / "checkpoint"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="no whole checkpoint"):
+        read_lines(path)
+
+
+def entries():
+    batch = BatchMetadata(last_sequence=9, last_offset=30, offset_delta=4, timestamp=77)
+    yield ProducerStateEntry(
+        1,
+        producer_epoch=2,
+        coordinator_epoch=3,
+        last_timestamp=77,
+        current_txn_first_offset=26,
+        batch_metadata=[batch],
+    )
+    yield ProducerStateEntry(5, producer_epoch=0, last_timestamp=88)
+
+
+def test_snapshot_has_every_field():
+    given = list(entries())
+    found = decode_snapshot(encode_snapshot(given))
+    for entry, other in zip(given, found, strict=True):
+        for name in ProducerStateEntry.__slots__:
+            assert getattr(entry, name) == getattr(other, name), name
+
+
+def test_damaged_snapshot_is_refused():
+    content = encode_snapshot(list(entries()))
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 0x40
+        with pytest.raises(ValueError, match="snapshot"):
+            decode_snapshot(bytes(damaged))
+        with pytest.raises(ValueError, match="snapshot"):
+            decode_snapshot(content[:position])
+
+
+def test_few_open_files_are_enough(tmp_path):
+    files = OpenFiles(most=2)
+    for round_number in range(3):
+        for number in range(5):
+            descriptor = files.descriptor(tmp_path / str(number))
+            assert descriptor == files.descriptor(tmp_path / str(number)), round_number
+    files.close_all()
+
+
+def test_full_disk_is_a_storage_error():
+    files = OpenFiles()
+    batches = FileBatches(Path("/dev/full"), array("q", (0,)), files)
+    with pytest.raises(ApiError, match="No space left on device") as caught:
+        batches.append(b"batch")
+    files.close_all()
+    assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR

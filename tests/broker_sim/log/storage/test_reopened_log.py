@@ -1,0 +1,305 @@
+"""A log in files that another process opens again: after a clean shutdown, and after a kill."""
+
+from dataclasses import replace
+
+import pytest
+
+from broker_sim.config import TopicConfig
+from broker_sim.log import LogDirectory, LogManager, ProducerStateManagerConfig
+from broker_sim.log.cleaner.cleaner import Cleaner
+from broker_sim.log.cleaner.log_to_clean import LogToClean
+from broker_sim.log.cleaner.offset_map import OffsetMap
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker
+from purgatory import VirtualClock
+
+KEY = TopicPartition("topic", 0)
+TOPIC_ID = bytes(range(16))
+CONFIG = TopicConfig(internal_segment_bytes=400, index_interval_bytes=100)
+
+
+def batch(count=1, value=b"value", timestamp=1_000_000, **header):
+    return build_batch([Record(value, timestamp=timestamp) for _ in range(count)], **header)
+
+
+def keyed(key, number, **header):
+    return build_batch([Record(b"%d" % number, key, 1_000_000 + number)], **header)
+
+
+def transactional(producer_id, sequence, count=1):
+    return batch(
+        count,
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=sequence,
+        is_transactional=True,
+    )
+
+
+def marker(producer_id, *, commit):
+    return build_end_txn_marker(
+        producer_id=producer_id,
+        producer_epoch=0,
+        coordinator_epoch=0,
+        is_commit=commit,
+        timestamp=1_000_000,
+    )
+
+
+class Machine:
+    """A broker's directory and the process that has it open."""
+
+    def __init__(self, path):
+        self.path = path
+        self.clock = VirtualClock(wall_start_ms=1_000_000)
+        self.start()
+
+    def start(self):
+        self.directory = LogDirectory(self.path, "cluster", 1)
+        unverified = ProducerStateManagerConfig(86_400_000, False)
+        self.logs = LogManager(self.clock, unverified, directory=self.directory)
+        self.logs.recover()
+        self.log = self.logs.get_or_create(KEY, TOPIC_ID, CONFIG)
+        self.log.update_config(CONFIG)
+
+    def restart(self, *, clean):
+        if clean:
+            self.logs.shutdown(7)
+        self.directory.close()
+        self.start()
+
+    def files(self, suffix):
+        return sorted(self.path.glob(f"topic-0/*{suffix}"))
+
+
+@pytest.fixture
+def machine(tmp_path):
+    machine = Machine(tmp_path / "broker-1")
+    yield machine
+    machine.directory.close()
+
+
+def state_of(log):
+    producers = {
+        producer_id: (
+            entry.producer_epoch,
+            entry.last_sequence,
+            entry.current_txn_first_offset,
+            entry.coordinator_epoch,
+            entry.last_timestamp,
+        )
+        for producer_id, entry in log.producer_state.active_producers.items()
+    }
+    return {
+        "bytes": [
+            b"".join(log.read(segment.base_offset, 1 << 20).records) for segment in log.segments
+        ],
+        "bases": [segment.base_offset for segment in log.segments],
+        "offsets": (log.log_start_offset, log.high_watermark, log.log_end_offset),
+        "stable": log.last_stable_offset,
+        "epochs": log.leader_epoch_cache.entries,
+        "producers": producers,
+        "aborted": log.producer_state.collect_aborted_transactions(0, 1 << 40),
+        "by time": [log.fetch_offset_by_timestamp(at) for at in (-3, -1, 0, 1_000_005)],
+    }
+
+
+def write_all_kinds(log):
+    """Write data, two transactions, one of them aborted, and one that stays open; several segments."""
+    for number in range(6):
+        log.append_as_leader(batch(2, timestamp=1_000_000 + number), leader_epoch=number // 3)
+    log.append_as_leader(transactional(7, 0, 3), 2)
+    log.append_as_leader(transactional(8, 0, 2), 2)
+    log.append_as_leader(marker(7, commit=False), 2, "coordinator")
+    log.append_as_leader(batch(4, value=b"x" * 50), 2)
+    log.append_as_leader(marker(8, commit=True), 2, "coordinator")
+    log.append_as_leader(transactional(7, 3), 3)
+    log.update_high_watermark(log.log_end_offset)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_everything_is_found_again(machine, clean):
+    write_all_kinds(machine.log)
+    machine.logs.checkpoint_high_watermarks()
+    before = state_of(machine.log)
+    assert len(before["bases"]) > 2
+    assert before["aborted"]
+    machine.restart(clean=clean)
+    assert state_of(machine.log) == before
+    machine.restart(clean=clean)
+    assert state_of(machine.log) == before
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_cleaned_log_is_found_again(machine, clean):
+    log = machine.log
+    log.update_config(replace(CONFIG, cleanup_policy=("compact",)))
+    for number in range(12):
+        log.append_as_leader(keyed(b"%d" % (number % 3), number), 0)
+    aborted = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+    log.append_as_leader(keyed(b"aborted", 12, **aborted), 0)
+    log.append_as_leader(marker(7, commit=False), 0, "coordinator")
+    log.update_high_watermark(log.log_end_offset)
+    log.roll()
+    machine.logs.checkpoint_high_watermarks()
+    size_bytes = log.size_bytes
+    for _ in Cleaner(LogToClean(log, 0, 1_000_000), OffsetMap(24 * 100, 1.0)).clean():
+        pass
+    assert log.size_bytes < size_bytes
+    assert len(machine.files(".index")) == len(log.segments) - 1
+    before = state_of(log)
+    machine.restart(clean=clean)
+    assert state_of(machine.log) == before
+    assert not machine.files(".swap") + machine.files(".cleaned")
+
+
+def test_clean_shutdown_is_told_once(machine):
+    machine.restart(clean=True)
+    assert machine.logs.clean_shutdown_epoch == 7
+    machine.restart(clean=False)
+    assert machine.logs.clean_shutdown_epoch == -1
+
+
+def test_log_goes_on_after_a_restart(machine):
+    write_all_kinds(machine.log)
+    end = machine.log.log_end_offset
+    machine.restart(clean=False)
+    info = machine.log.append_as_leader(transactional(7, 4), 4)
+    assert info.first_offset == end
+    repeated = machine.log.append_as_leader(transactional(7, 4), 4)
+    assert repeated.first_offset == end
+    assert machine.log.log_end_offset == end + 1
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 30, 61])
+def test_torn_batch_at_the_end_is_cut(machine, cut_bytes):
+    for _ in range(3):
+        machine.log.append_as_leader(batch(2), 0)
+    path = machine.files(".log")[-1]
+    content = path.read_bytes()
+    whole = machine.log.position(4)
+    machine.directory.close()
+    path.write_bytes(content[: len(content) - cut_bytes])
+    machine.start()
+    assert machine.log.log_end_offset == 4
+    assert path.stat().st_size == whole
+    assert machine.log.append_as_leader(batch(2), 0).first_offset == 4
+    assert path.read_bytes() == content
+
+
+def test_damaged_batch_above_the_recovery_point_ends_the_log(machine):
+    for _ in range(9):
+        machine.log.append_as_leader(batch(2), 0)
+    damaged, *later = machine.files(".log")[-2:]
+    assert later
+    base_offset = int(damaged.stem)
+    machine.log.storage.recovery_point = base_offset
+    machine.logs.checkpoint_recovery_points()
+    machine.directory.close()
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    machine.start()
+    assert machine.log.log_end_offset == int(later[0].stem) - 2
+    assert not later[0].exists()
+    assert machine.log.segments[-1].base_offset == base_offset
+
+
+def test_segments_below_the_recovery_point_are_not_verified(machine):
+    for _ in range(9):
+        machine.log.append_as_leader(batch(2), 0)
+    end = machine.log.log_end_offset
+    machine.logs.checkpoint_recovery_points()
+    assert machine.log.storage.recovery_point == machine.log.segments[-1].base_offset
+    machine.directory.close()
+    first = machine.files(".log")[0]
+    content = bytearray(first.read_bytes())
+    content[-1] ^= 1
+    first.write_bytes(content)
+    machine.start()
+    assert machine.log.log_end_offset == end
+
+
+def test_deleted_records_and_segments_stay_deleted(machine):
+    write_all_kinds(machine.log)
+    machine.log.maybe_increment_log_start_offset(5)
+    machine.log.delete_old_segments()
+    machine.logs.checkpoint_log_start_offsets()
+    bases = [segment.base_offset for segment in machine.log.segments]
+    machine.restart(clean=False)
+    assert machine.log.log_start_offset == 5
+    assert [segment.base_offset for segment in machine.log.segments] == bases
+    assert [int(path.stem) for path in machine.files(".log")] == bases
+
+
+def test_truncation_is_kept(machine):
+    write_all_kinds(machine.log)
+    machine.log.truncate_to(6)
+    machine.logs.checkpoint_high_watermarks()
+    before = state_of(machine.log)
+    machine.restart(clean=False)
+    assert state_of(machine.log) == before
+    machine.log.truncate_fully_and_start_at(50)
+    machine.restart(clean=False)
+    assert machine.log.log_end_offset == 50
+    assert [path.name for path in machine.files(".log")] == ["00000000000000000050.log"]
+
+
+def test_lost_snapshots_and_indexes_are_made_again(machine):
+    write_all_kinds(machine.log)
+    machine.logs.checkpoint_high_watermarks()
+    before = state_of(machine.log)
+    for suffix in (".snapshot", ".index", ".timeindex", ".txnindex"):
+        for path in machine.files(suffix):
+            path.unlink()
+    machine.restart(clean=False)
+    assert state_of(machine.log) == before
+
+
+def test_damaged_snapshot_is_left_out(machine):
+    write_all_kinds(machine.log)
+    machine.logs.checkpoint_high_watermarks()
+    before = state_of(machine.log)
+    newest = machine.files(".snapshot")[-1]
+    newest.write_bytes(newest.read_bytes()[:-1] + b"?")
+    machine.restart(clean=False)
+    assert state_of(machine.log) == before
+
+
+def test_deleted_partition_leaves_nothing(machine):
+    write_all_kinds(machine.log)
+    machine.logs.delete(KEY)
+    assert [path.name for path in machine.path.iterdir() if path.is_dir()] == []
+
+
+def test_half_deleted_partition_is_deleted(machine):
+    machine.directory.close()
+    (machine.path / "topic-0").rename(machine.path / "topic-0-delete")
+    machine.start()
+    assert [path.name for path in machine.path.iterdir() if path.is_dir()] == ["topic-0"]
+    assert machine.log.log_end_offset == 0
+
+
+def test_topic_of_another_id_gets_an_empty_log(machine):
+    write_all_kinds(machine.log)
+    other = machine.logs.get_or_create(KEY, b"other id of 16 b", CONFIG)
+    assert other.log_end_offset == 0
+    machine.restart(clean=False)
+    assert machine.logs.get(KEY, b"other id of 16 b") is None
+    assert machine.log.log_end_offset == 0
+
+
+def test_swapped_segment_takes_the_place_of_the_old_ones(machine):
+    write_all_kinds(machine.log)
+    first, second = machine.files(".log")[:2]
+    kept = first.read_bytes() + second.read_bytes()
+    records = b"".join(state_of(machine.log)["bytes"])
+    machine.directory.close()
+    first.with_name(f"{first.name}.swap").write_bytes(kept)
+    first.with_name(f"{second.name}.cleaned").write_bytes(b"half")
+    machine.start()
+    assert not second.exists()
+    assert first.read_bytes() == kept
+    assert b"".join(state_of(machine.log)["bytes"]) == records
+    assert not machine.files(".swap")
+    assert not machine.files(".cleaned")
