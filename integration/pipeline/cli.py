@@ -24,8 +24,8 @@ __all__ = ["main"]
 def main() -> None:
     """Turn traces of delayed operations into answers, on Spark.
 
-    all runs every job but stream. Alone: ingest, then lifecycle, then latency and occupancy; parity
-    needs ingested observations. sweep and stream need no other job; report shows the tables that exist.
+    ingest, then lifecycle, then latency and occupancy; parity needs ingested observations. sweep
+    and stream need no other job; report shows the tables that exist.
     """
 
 
@@ -55,7 +55,7 @@ _TABLES: Final = click.option(
 
 
 def _job(
-    name: str, *, module_name: str = "", kafka: bool = False, writes_tables: bool = True
+    name: str, *, room: str = "jobs", kafka: bool = False, writes_tables: bool = True
 ) -> Callable[[Callable[..., str]], click.Command]:
     """Turn a function of (module, spark, options) into a command with a session around it."""
 
@@ -65,7 +65,7 @@ def _job(
             try:
                 with extras_or_error():
                     session = import_module(".spark.session", __package__)
-                    module = import_module(module_name or f".jobs.{name}", __package__)
+                    module = import_module(f".{room}.{name}", __package__)
                 opened = session.spark_session(
                     f"broker-sim {name}", master=master, conf=conf, kafka=kafka, quiet=not verbose
                 )
@@ -84,36 +84,14 @@ def _job(
     return decorate
 
 
-_LINES: Final = click.option(
+@_job("ingest")
+@click.option(
     "--input",
     "inputs",
     multiple=True,
     required=True,
     help="Trace or observation files (*.gz too), directories or patterns; may be repeated.",
 )
-
-
-@_job("all", module_name=".batch")
-@_LINES
-@click.option(
-    "--settings",
-    "path",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Sweep these settings too: JSON, as the input of sweep.",
-)
-def all_jobs(
-    module: Any, spark: Any, inputs: tuple[str, ...], output: str, path: str | None
-) -> str:
-    """Run every job on traces and observations, with one Spark, from ingest to report."""
-    plan = None
-    if path is not None:
-        sweeps = import_module(".jobs.sweep", __package__)
-        plan = sweeps.SweepPlan(sweeps.read_specification(path))
-    return f"{module.run(spark, inputs, output, click.echo, plan)} jobs"
-
-
-@_job("ingest")
-@_LINES
 def ingest(module: Any, spark: Any, inputs: tuple[str, ...], output: str) -> str:
     """Bring lines into typed tables: events, observations, quarantine."""
     return str(module.run(spark, inputs, output))
@@ -191,7 +169,7 @@ def sweep(
     return str(module.run(spark, module.SweepPlan(specification, **plan), output, tasks))
 
 
-@_job("report", module_name=".report.report", writes_tables=False)
+@_job("report", room="report", writes_tables=False)
 @_TABLES
 def report(module: Any, spark: Any, directory: str, output: str) -> str:
     """Draw the tables as one HTML page (--output FILE.html or a directory)."""

@@ -11,13 +11,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from integration.clients.stopwatch import now_ms
 from integration.pipeline.errors import PipelineError, extras_or_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 __all__ = ["main"]
@@ -94,8 +97,7 @@ def _compare(directory: Path) -> Path | None:
 
 
 def _stream(spark: SparkSession, bootstrap_servers: str, out: Path) -> None:
-    from integration.pipeline import batch  # noqa: PLC0415 - needs the extra
-    from integration.pipeline.jobs import stream  # noqa: PLC0415 - the same
+    from integration.pipeline.jobs import stream  # noqa: PLC0415 - needs the extra
     from integration.pipeline.load import TRACE_TOPIC  # noqa: PLC0415 - the same
 
     settings = stream.StreamSettings(
@@ -106,14 +108,36 @@ def _stream(spark: SparkSession, bootstrap_servers: str, out: Path) -> None:
         available_now=True,
         max_offsets_per_trigger=BATCH_EVENTS,
     )
-    batch.step("stream", _say, lambda: stream.run(spark, settings, str(out)))
+    _job("stream", lambda: stream.run(spark, settings, str(out)))
 
 
 def _batch(spark: SparkSession, inputs: list[str], out: Path) -> None:
-    from integration.pipeline import batch  # noqa: PLC0415 - needs the extra
-    from integration.pipeline.jobs import sweep  # noqa: PLC0415 - the same
+    from integration.pipeline.jobs import (  # noqa: PLC0415 - needs the extra
+        ingest,
+        latency,
+        lifecycle,
+        occupancy,
+        parity,
+        sweep,
+    )
+    from integration.pipeline.report import report  # noqa: PLC0415 - the same
 
-    batch.run(spark, inputs, str(out), _say, sweep.SweepPlan(sweep.DEFAULT_SPECIFICATION))
+    tables = str(out)
+    _job("ingest", lambda: ingest.run(spark, inputs, tables))
+    _job("lifecycle", lambda: lifecycle.run(spark, tables, tables))
+    _job("latency", lambda: latency.run(spark, tables, tables))
+    _job("occupancy", lambda: occupancy.run(spark, tables, tables))
+    if len(inputs) > 1:
+        _job("parity", lambda: parity.run(spark, tables, tables))
+    plan = sweep.SweepPlan(sweep.DEFAULT_SPECIFICATION)
+    _job("sweep", lambda: sweep.run(spark, plan, tables))
+    _job("report", lambda: report.run(spark, tables, tables))
+
+
+def _job(name: str, run: Callable[[], Any]) -> None:
+    started_ms = now_ms()
+    result = run()
+    _say(f"{name}: {result} ({(now_ms() - started_ms) / 1000:.1f} s)")
 
 
 def _say(text: str) -> None:

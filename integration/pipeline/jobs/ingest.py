@@ -3,32 +3,28 @@
 Tables: `events` (by date, side and purgatory), `observations`, `quarantine`. Two events are
 equal when all their fields are. Rows that the tables have already are not written again, so an
 interrupted run can be repeated; late events are stored under their own date.
-
-Lines are parsed while the events are written, and counted on the way. Only what is no event of the
-contract is read again: observations, and lines that do not fit, which need the slow way to a reason.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyspark.sql.functions as sf
 from pyspark.errors import AnalysisException
-from pyspark.sql import Observation
 
 from integration.pipeline.errors import PipelineError
-from integration.pipeline.jobs.schema import parse, read_values
+from integration.pipeline.jobs.schema import parse
 from integration.pipeline.spark import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "IngestCounts",
-    "counted_values",
     "events",
     "observations",
     "quarantine",
@@ -38,6 +34,7 @@ __all__ = [
 ]
 
 OBSERVATION_PARTITIONS: Final = ("side",)
+STAGING: Final = "staging"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +68,17 @@ def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
     )
 
 
-def counted_values(lines: DataFrame, counts: Observation) -> DataFrame:
-    """Return `read_values`, which counts `lines`, `events` and `observations` when it is written."""
-    is_observation, fits = sf.col("is_observation"), sf.col("fits")
-    return read_values(lines).observe(
-        counts,
-        sf.count("*").alias("lines"),
-        sf.count_if(~is_observation & fits).alias("events"),
-        sf.count_if(is_observation & fits).alias("observations"),
-    )
-
-
-def events(values: DataFrame) -> DataFrame:
-    """Return the events among the rows of `read_values`, each once, with their `date` (UTC)."""
-    found = values.where(sf.col("fits") & ~sf.col("is_observation")).select("read_event.value.*")
+def events(parsed: DataFrame) -> DataFrame:
+    """Return the events among parsed lines, each once, with their `date` (UTC)."""
+    found = parsed.where(sf.col("goes_to") == "events").select("event.*")
     return found.withColumn("date", sf.to_date(sf.timestamp_millis("ts_ms"))).dropDuplicates()
 
 
-def observations(values: DataFrame) -> DataFrame:
-    """Return the observations among the rows of `read_values`, each once."""
-    found = values.where(sf.col("is_observation") & sf.col("fits"))
-    return found.select("read_observation.value.*").dropDuplicates()
+def observations(parsed: DataFrame) -> DataFrame:
+    """Return the observations among parsed lines, each once."""
+    return (
+        parsed.where(sf.col("goes_to") == "observations").select("observation.*").dropDuplicates()
+    )
 
 
 def quarantine_rows(parsed: DataFrame) -> DataFrame:
@@ -110,24 +97,38 @@ def quarantine(parsed: DataFrame) -> DataFrame:
 
 def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts:
     """Ingest files into the tables under `output`; safe to run again, but not twice at once."""
-    lines = read_lines(spark, inputs)
-    observed = Observation()
-    values = counted_values(lines, observed)
-    added = {"events": _append(events(values), output, "events", tables.EVENT_PARTITIONS)}
-    counted = observed.get
-    if counted["observations"]:
-        found = observations(read_values(lines))
-        added["observations"] = _append(found, output, "observations", OBSERVATION_PARTITIONS)
-    quarantined = counted["lines"] - counted["events"] - counted["observations"]
-    if quarantined:
-        _append(quarantine(parse(lines)), output, "quarantine", ())
+    parsed = parse(read_lines(spark, inputs))
+    with _staged(parsed, output) as (staged, counts):
+        added = {
+            name: _append(make(staged), output, name, partitions) if counts.get(name) else 0
+            for name, make, partitions in (
+                ("events", events, tables.EVENT_PARTITIONS),
+                ("observations", observations, OBSERVATION_PARTITIONS),
+                ("quarantine", quarantine, ()),
+            )
+        }
+    good = counts.get("events", 0) + counts.get("observations", 0)
     return IngestCounts(
-        lines=counted["lines"],
+        lines=sum(counts.values()),
         events=added["events"],
-        observations=added.get("observations", 0),
-        quarantined=quarantined,
-        duplicates=counted["events"] + counted["observations"] - sum(added.values()),
+        observations=added["observations"],
+        quarantined=counts.get("quarantine", 0),
+        duplicates=good - added["events"] - added["observations"],
     )
+
+
+@contextmanager
+def _staged(parsed: DataFrame, output: str) -> Iterator[tuple[DataFrame, dict[str, int]]]:
+    """Store the parsed lines, so that they are parsed once although several tables are written."""
+    kept = parsed.withColumn("line", sf.when(sf.col("reason").isNotNull(), sf.col("line")))
+    try:
+        staged = tables.overwrite(kept, output, STAGING, ("goes_to",))
+        counts = {
+            row["goes_to"]: row["count"] for row in staged.groupBy("goes_to").count().collect()
+        }
+        yield staged, counts
+    finally:
+        tables.delete(parsed.sparkSession, output, STAGING)
 
 
 def _append(frame: DataFrame, output: str, table: str, partitions: Sequence[str]) -> int:
@@ -136,5 +137,5 @@ def _append(frame: DataFrame, output: str, table: str, partitions: Sequence[str]
     known = tables.read_or_none(spark, output, table)
     before = 0 if known is None else known.count()
     tables.append_new(tables.without(frame, known), output, table, partitions)
-    written = tables.read_or_none(spark, output, table)
-    return 0 if written is None else written.count() - before
+    after: int = tables.read(spark, output, table).count()
+    return after - before

@@ -36,7 +36,6 @@ __all__ = [
     "SIDES",
     "TIMINGS",
     "parse",
-    "read_values",
 ]
 
 SIDES: Final = ("sim", "kafka")
@@ -110,7 +109,6 @@ QUARANTINE_SCHEMA: Final = StructType(
 """A line that does not fit, its source, the reason, and how often it occurred."""
 
 _CORRUPT: Final = "_corrupt"
-_NOT_ONE_OBJECT: Final = "not one JSON object"
 _VARIANT_TYPES: Final[Mapping[str, str]] = {
     "bigint": "^BIGINT$",
     "int": "^BIGINT$",
@@ -121,104 +119,84 @@ _VARIANT_TYPES: Final[Mapping[str, str]] = {
 """Spark's type of a JSON value, as a pattern, by the contract's type; every value has a text."""
 
 
-def read_values(lines: DataFrame) -> DataFrame:
-    """Return lines of `LINE_SCHEMA` with what their JSON says; each is parsed once.
-
-    Adds `is_observation`, the structs `read_event` and `read_observation`, one of them null, whose
-    `value` is what the line says, and whether it `fits` the contract. Filters have to stand behind
-    an `observe`, else the optimizer moves them below and parses once more for them.
-    """
-    return _judged(lines.select("source", "line", *_values()))
-
-
 def parse(lines: DataFrame) -> DataFrame:
     """Parse lines of `LINE_SCHEMA`; works on batches and streams alike.
 
     Returns `source`, `line`, `goes_to` (events, observations or quarantine), `reason` (null
     when the line fits) and the structs `event` and `observation`, null where they do not apply.
     """
-    # The optimizer copies the expression of a column to every later use, and from_json would run once
-    # more for every field. It does not copy the output of a generator.
-    once = sf.explode(sf.array(sf.struct(*_values()))).alias("_read")
-    read = _judged(lines.select("source", "line", once).select("source", "line", "_read.*"))
+    # An escaped quote is followed by no colon, so the pattern cannot match inside a text.
+    is_observation = sf.col("line").contains('"scenario"') & sf.col("line").rlike(r'"scenario"\s*:')
+    parsed = _once(
+        lines.withColumn("is_observation", is_observation),
+        _from_json(sf.when(~sf.col("is_observation"), sf.col("line")), EVENT_SCHEMA).alias("event"),
+        _from_json(sf.when(sf.col("is_observation"), sf.col("line")), OBSERVATION_SCHEMA).alias(
+            "observation"
+        ),
+    )
     reason = sf.when(
         sf.col("is_observation"),
-        _reason("read_observation", OBSERVATION_SCHEMA, _observation_rules()),
-    ).otherwise(_reason("read_event", EVENT_SCHEMA, _event_rules()))
-    is_observation = sf.col("fits") & sf.col("is_observation")
-    is_event = sf.col("fits") & ~sf.col("is_observation")
-    goes_to = sf.when(is_event, "events").when(is_observation, "observations")
-    return read.select(
+        _reason("observation", OBSERVATION_SCHEMA, _observation_rules()),
+    ).otherwise(_reason("event", EVENT_SCHEMA, _event_rules()))
+    judged = _once(parsed, reason.alias("reason"))
+    goes_to = (
+        sf.when(sf.col("reason").isNotNull(), "quarantine")
+        .when(sf.col("is_observation"), "observations")
+        .otherwise("events")
+    )
+    return judged.withColumn("goes_to", goes_to).select(
         "source",
         "line",
-        goes_to.otherwise("quarantine").alias("goes_to"),
-        sf.when(~sf.col("fits"), reason).alias("reason"),
-        sf.when(is_event, sf.col("read_event.value")).alias("event"),
-        sf.when(is_observation, sf.col("read_observation.value")).alias("observation"),
+        "goes_to",
+        "reason",
+        sf.when(sf.col("goes_to") == "events", _plain("event", EVENT_SCHEMA)).alias("event"),
+        sf.when(
+            sf.col("goes_to") == "observations", _plain("observation", OBSERVATION_SCHEMA)
+        ).alias("observation"),
     )
 
 
-def _judged(read: DataFrame) -> DataFrame:
-    """Add whether a line `fits` the contract, from cheap checks alone; never null."""
-    is_good = sf.when(
-        sf.col("is_observation"),
-        _is_good("read_observation", OBSERVATION_SCHEMA, _observation_rules()),
-    ).otherwise(_is_good("read_event", EVENT_SCHEMA, _event_rules()))
-    return read.withColumn("fits", is_good)
+def _once(frame: DataFrame, *columns: Column) -> DataFrame:
+    """Add columns that are computed once, however often they are used.
 
-
-def _values() -> tuple[Column, ...]:
-    # An escaped quote is followed by no colon, so the pattern cannot match inside a text.
-    found = sf.col("line").contains('"scenario"') & sf.col("line").rlike(r'"scenario"\s*:')
-    return (
-        found.alias("is_observation"),
-        _from_json(sf.when(~found, _enclosed()), EVENT_SCHEMA).alias("read_event"),
-        _from_json(sf.when(found, _enclosed()), OBSERVATION_SCHEMA).alias("read_observation"),
-    )
-
-
-def _enclosed() -> Column:
-    """Return the line inside an object of its own.
-
-    from_json reads to the end of an object and no further. With more text behind its object, or
-    with none, a line does not reach the `end` of this one.
+    The optimizer copies the expression of a column to every later use: from_json would run once more
+    for every field. It does not copy the output of a generator.
     """
-    return sf.concat(sf.lit('{"value":'), sf.col("line"), sf.lit(',"end":1}'))
+    computed = sf.explode(sf.array(sf.struct(*columns))).alias("_computed")
+    return frame.select("*", computed).select(*frame.columns, "_computed.*")
 
 
 def _from_json(text: Column, schema: StructType) -> Column:
-    enclosing = StructType(
-        [
-            StructField("value", schema),
-            StructField("end", IntegerType()),
-            StructField(_CORRUPT, StringType()),
-        ]
-    )
+    with_corrupt = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
     return sf.from_json(
-        text, enclosing, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+        text, with_corrupt, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     )
 
 
-def _is_whole(struct: str) -> Column:
-    """Return whether the line is JSON of the contract's types, with nothing behind it."""
-    return sf.col(f"{struct}.{_CORRUPT}").isNull() & sf.col(f"{struct}.end").isNotNull()
-
-
-def _is_good(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Column:
-    good = _is_whole(struct)
-    for field in schema.fields:
-        if not field.nullable:
-            good &= sf.col(f"{struct}.value.{field.name}").isNotNull()
-    for broken in rules.values():
-        good &= ~sf.coalesce(broken, sf.lit(False))
-    return good
+def _plain(struct: str, schema: StructType) -> Column:
+    return sf.struct(*[sf.col(f"{struct}.{name}") for name in schema.names])
 
 
 def _reason(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Column:
-    """Return why a line does not fit; it costs a second parser."""
-    document = sf.try_parse_json(_enclosed())
-    value = sf.schema_of_variant(sf.try_variant_get(document, "$.value", "variant"))
-    ended = sf.try_variant_get(document, "$.end", "int").isNotNull()
+    """Return why the parsed struct does not fit, or null; the expensive checks come last."""
+    line = sf.col("line")
+    glued = line.contains("}{") & line.rlike(r'\}\{"\w+":')
+    missing = [
+        sf.when(sf.col(f"{struct}.{field.name}").isNull(), sf.lit(f"{field.name} is missing"))
+        for field in schema.fields
+        if not field.nullable
+    ]
+    broken = [sf.when(condition, sf.lit(text)) for text, condition in rules.items()]
+    return (
+        sf.when(~sf.rtrim(line).endswith("}") | glued, "not one JSON object")
+        .when(sf.col(f"{struct}.{_CORRUPT}").isNotNull(), _corruption(schema))
+        .otherwise(sf.coalesce(*missing, *broken))
+    )
+
+
+def _corruption(schema: StructType) -> Column:
+    """Return what from_json could not read; evaluated for corrupt lines only."""
+    document = sf.try_parse_json("line")
     mistyped = sf.array_compact(
         sf.array(
             *[
@@ -228,18 +206,8 @@ def _reason(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Col
             ]
         )
     )
-    missing = [
-        sf.when(sf.col(f"{struct}.value.{field.name}").isNull(), sf.lit(f"{field.name} is missing"))
-        for field in schema.fields
-        if not field.nullable
-    ]
-    broken = [sf.when(condition, sf.lit(text)) for text, condition in rules.items()]
     return (
-        sf.when(
-            _is_whole(struct) & sf.col(f"{struct}.value").isNotNull(),
-            sf.coalesce(*missing, *broken),
-        )
-        .when(~sf.coalesce(value.startswith("OBJECT") & ended, sf.lit(False)), _NOT_ONE_OBJECT)
+        sf.when(document.isNull(), "not one JSON object")
         .when(
             sf.size(mistyped) > 0, sf.concat(sf.array_join(mistyped, ", "), sf.lit(": wrong type"))
         )
@@ -249,28 +217,26 @@ def _reason(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Col
 
 def _json_type(document: Column, name: str) -> Column:
     """Return the type of a member; null for one that is absent or null."""
-    kind = sf.schema_of_variant(sf.try_variant_get(document, f"$.value.{name}", "variant"))
+    kind = sf.schema_of_variant(sf.try_variant_get(document, f"$.{name}", "variant"))
     return sf.nullif(kind, sf.lit("VOID"))
 
 
 def _event_rules() -> Mapping[str, Column]:
-    event = sf.col("read_event.value.event")
+    event = sf.col("event.event")
     return {
-        "a key is null": sf.exists("read_event.value.keys", lambda key: key.isNull()),
-        "unknown side": ~sf.col("read_event.value.side").isin(*SIDES),
+        "unknown side": ~sf.col("event.side").isin(*SIDES),
         "unknown event": ~event.isin(*EVENTS),
-        "ts_ms is not positive": sf.col("read_event.value.ts_ms") <= 0,
-        "waited_ms is negative": sf.col("read_event.value.waited_ms") < 0,
+        "ts_ms is not positive": sf.col("event.ts_ms") <= 0,
+        "waited_ms is negative": sf.col("event.waited_ms") < 0,
         "the end of an operation without waited_ms": event.isin(*ENDINGS)
-        & sf.col("read_event.value.waited_ms").isNull(),
-        "expired without lateness_ms": (event == "expired")
-        & sf.col("read_event.value.lateness_ms").isNull(),
+        & sf.col("event.waited_ms").isNull(),
+        "expired without lateness_ms": (event == "expired") & sf.col("event.lateness_ms").isNull(),
     }
 
 
 def _observation_rules() -> Mapping[str, Column]:
     return {
-        "unknown side": ~sf.col("read_observation.value.side").isin(*SIDES),
-        "unknown timing": ~sf.col("read_observation.value.timing").isin(*TIMINGS),
-        "elapsed_ms is negative": sf.col("read_observation.value.elapsed_ms") < 0,
+        "unknown side": ~sf.col("observation.side").isin(*SIDES),
+        "unknown timing": ~sf.col("observation.timing").isin(*TIMINGS),
+        "elapsed_ms is negative": sf.col("observation.elapsed_ms") < 0,
     }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EVENT_PARTITIONS",
     "append_new",
+    "delete",
     "make_directory",
     "overwrite",
     "read",
@@ -42,15 +43,11 @@ def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
 
 
 def read_or_none(spark: SparkSession, directory: str, table: str) -> DataFrame | None:
-    """Return a table, or None if it was not written yet or has no file."""
-    # Asked first, since a read that fails is logged as an error once something is observed.
-    files, path = _files_at(spark, f"{directory}/{table}")
-    if not files.exists(path):
-        return None
+    """Return a table, or None if it was not written yet."""
     try:
         return spark.read.parquet(f"{directory}/{table}")
     except AnalysisException as error:
-        if error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
+        if error.getCondition() in {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}:
             return None
         raise
 
@@ -69,6 +66,12 @@ def append_new(
 ) -> None:
     """Append the rows that the table does not have yet."""
     frame.write.mode("append").partitionBy(*partitions).parquet(f"{directory}/{table}")
+
+
+def delete(spark: SparkSession, directory: str, table: str) -> None:
+    """Delete a table with its files, on any file system."""
+    files, path = _files_at(spark, f"{directory}/{table}")
+    files.delete(path, True)
 
 
 def make_directory(spark: SparkSession, directory: str) -> None:

@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from integration.reference.clusters.ports import free_ports
 
@@ -84,12 +83,6 @@ def _missing() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def quick_jvm():
-    """Return the options of a JVM that runs for a minute."""
-    return QUICK_JVM
-
-
-@pytest.fixture(scope="session")
 def require_spark():
     reason = _missing()
     if reason is not None:
@@ -113,20 +106,6 @@ def spark(require_spark, tmp_path_factory):
     }
     with spark_session("tests", master="local[2]", conf=conf, kafka=True) as session:
         yield session
-
-
-@pytest.fixture
-def invoke(spark, monkeypatch):
-    """Return a function that runs a command in the session of all tests; returns click's result."""
-    from integration.pipeline.cli import main
-    from integration.pipeline.spark import session
-
-    @contextlib.contextmanager
-    def shared(name, **_):
-        yield spark
-
-    monkeypatch.setattr(session, "spark_session", shared)
-    return lambda *arguments: CliRunner().invoke(main, list(map(str, arguments)))
 
 
 @pytest.fixture(scope="session")
@@ -220,7 +199,7 @@ class Daemon:
 
 @pytest.fixture(scope="session")
 def standalone(require_spark, tmp_path_factory):
-    """A master and a worker with place for two executors, on 127.0.0.1; yields the master's address."""
+    """A master and two workers on 127.0.0.1; yields the master's address."""
     environment = {
         **os.environ,
         "SPARK_HOME": str(Path(find_spec("pyspark").origin).parent),
@@ -232,17 +211,20 @@ def standalone(require_spark, tmp_path_factory):
     (port,) = free_ports(1)
     address = f"spark://127.0.0.1:{port}"
     here = ["--host", "127.0.0.1", "--webui-port", "0"]
-    size = ["--cores", "2", "--memory", "1200m"]
+    size = ["--cores", "1", "--memory", "600m"]
     with contextlib.ExitStack() as stack:
         daemons = [
             Daemon(
                 stack, environment, "master.Master", "I have been elected leader",
                 *here, "--port", str(port),
             ),
-            Daemon(
-                stack, environment, "worker.Worker", "Successfully registered with master",
-                *here, *size, address,
-            ),
+            *[
+                Daemon(
+                    stack, environment, "worker.Worker", "Successfully registered with master",
+                    *here, *size, address,
+                )
+                for _ in range(2)
+            ],
         ]  # fmt: skip
         for daemon in daemons:
             daemon.wait_until_ready()

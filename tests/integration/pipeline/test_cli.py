@@ -21,17 +21,17 @@ SPECIFICATION = {
     "duration_ms": [5_000],
 }
 SMALL = ["--conf", "spark.driver.memory=512m", "--conf", "spark.sql.shuffle.partitions=2"]
-EXECUTOR = ["--conf", "spark.executor.memory=500m", "--conf", "spark.executor.cores=1"]
+EXECUTOR = ["--conf", "spark.executor.memory=500m"]
 
 
 @pytest.fixture
-def pipeline(quick_jvm):
+def pipeline():
     """Return a function that runs the command in a process of its own."""
 
     def run(*arguments, program=("-m", "integration.pipeline"), **environment):
         return subprocess.run(
             [sys.executable, *program, *map(str, arguments)],
-            env={**os.environ, "SPARK_SUBMIT_OPTS": quick_jvm, **environment},
+            env={**os.environ, **environment},
             capture_output=True,
             text=True,
             check=False,
@@ -90,11 +90,11 @@ def test_a_missing_table_names_what_to_do(require_spark, pipeline, tmp_path):
 
 
 @pytest.mark.spark
-def test_an_output_that_cannot_be_written_is_one_line(invoke, tmp_path):
+def test_an_output_that_cannot_be_written_is_one_line(require_spark, pipeline, tmp_path):
     (tmp_path / "file").write_text("x", encoding="utf-8")
     output = tmp_path / "file" / "tables"
-    result = invoke("ingest", "--input", tmp_path / "file", "--output", output)
-    assert (result.exit_code, result.stdout) == (1, "")
+    result = pipeline("ingest", "--input", tmp_path / "file", "--output", output, *SMALL)
+    assert result.returncode == 1
     assert result.stderr.startswith(f"Error: cannot write to {output}: ")
     assert result.stderr.count("\n") == 1
 
@@ -219,14 +219,13 @@ def test_the_same_code_makes_the_same_archive(tmp_path):
 @pytest.mark.spark
 @pytest.mark.clients
 def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(
-    spark, standalone, pipeline, quick_jvm, tmp_path
+    spark, standalone, pipeline, tmp_path
 ):
     from integration.pipeline.jobs.sweep import SweepPlan, grid, simulate_all
 
     specification = tmp_path / "spec.json"
     specification.write_text(json.dumps(SPECIFICATION))
-    executors = [*EXECUTOR, "--conf", f"spark.executor.extraJavaOptions={quick_jvm}"]
-    sweep = ["sweep", "--input", specification, "--repeats", 2, "--tasks", 4, *executors, *SMALL]
+    sweep = ["sweep", "--input", specification, "--repeats", 2, "--tasks", 4, *EXECUTOR, *SMALL]
     by_command = pipeline(*sweep, "--output", tmp_path / "a", "--master", standalone)
     assert by_command.returncode == 0, by_command.stderr
     assert by_command.stdout == "sweep: 4 runs of 2 settings\n"
@@ -241,7 +240,6 @@ def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(
         ],
         env={
             **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable,
-            "SPARK_SUBMIT_OPTS": quick_jvm,
             "SPARK_HOME": str(Path(find_spec("pyspark").origin).parent),
         },
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280,

@@ -36,38 +36,6 @@ def test_every_line_is_accounted_for(run, table, event, observation, tmp_path, w
     assert bad.source.endswith("trace.jsonl")
 
 
-def test_lines_that_are_no_object_are_counted_and_kept(run, table, event, tmp_path, write_lines):
-    line = json.dumps(event())
-    rows = [line, "", "  ", f"[{line}]", line + line, f"{line} and more", line]
-    counts = run(write_lines(tmp_path / "trace.jsonl", rows))
-    assert (counts.lines, counts.events, counts.duplicates, counts.quarantined) == (7, 1, 1, 5)
-    kept = {row.line for row in table("quarantine").collect()}
-    assert kept == {"", "  ", f"[{line}]", line + line, f"{line} and more"}
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [("", (0, 0, 0, 0)), ("broken\n\n", (2, 0, 0, 2)), ("observation\n", (1, 0, 1, 0))],
-    ids=["empty", "broken", "observations"],
-)
-def test_input_without_events_is_counted(run, observation, tmp_path, text, found):
-    path = tmp_path / "lines.jsonl"
-    path.write_text(text.replace("observation", json.dumps(observation())))
-    counts = run(str(path))
-    assert (counts.lines, counts.events, counts.observations, counts.quarantined) == found
-
-
-def test_every_line_is_parsed_once_while_events_are_written(spark, tmp_path, write_lines, event):
-    from pyspark.sql import Observation
-
-    from integration.pipeline.jobs import ingest
-
-    path = write_lines(tmp_path / "trace.jsonl", [event()])
-    frame = ingest.events(ingest.counted_values(ingest.read_lines(spark, [path]), Observation()))
-    plan = frame._jdf.queryExecution().optimizedPlan().toString()
-    assert plan.count("from_json(") == 2, "one for events, one for observations"
-
-
 def test_a_second_run_adds_nothing(run, table, event, observation, tmp_path, write_lines):
     path = write_lines(tmp_path / "trace.jsonl", [event(), observation(), "broken"])
     run(path)

@@ -20,7 +20,9 @@ def broken(events_frame):
     return find
 
 
-def test_a_parked_operation_becomes_one_row(events_frame, life):
+def test_a_parked_operation_becomes_one_row(spark, events_frame, life):
+    from pyspark.testing import assertDataFrameEqual
+
     from integration.pipeline.jobs.lifecycle import lifecycles
 
     found = lifecycles(
@@ -48,7 +50,7 @@ def test_a_parked_operation_becomes_one_row(events_frame, life):
         "parked": 1,
         "ended": 1,
     }
-    assert [row.asDict() for row in found.collect()] == [expected]
+    assertDataFrameEqual(found, spark.createDataFrame([expected], found.schema))
 
 
 def test_outcomes_are_told_apart(events_frame, life):
