@@ -1,0 +1,97 @@
+"""Transforms in transactions by aiokafka; see ../transactions/conftest.py for what it is told.
+
+aiokafka's producer cannot tell the group's coordinator which member it serves (KIP-447), and its
+consumer does not ask for stable offsets. So each partition has a transactional id of its own: a new
+owner's producer first ends what the last one's left open, then the owner asks for the offset.
+"""
+
+import asyncio
+import sys
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka_consumer import Listener, consumer_of
+from telling import tell, when_told_to_leave
+
+servers, group, source, *timing, sink, name, transaction_timeout_ms = sys.argv[1:]
+
+
+class Producers(Listener):
+    """A producer per owned partition. Nothing is assigned or revoked in a transaction."""
+
+    def __init__(self, consumer):
+        self.between_transactions = asyncio.Lock()
+        self.rebalances = 0
+        self.of = {}
+        self._consumer = consumer
+
+    async def on_partitions_revoked(self, revoked):
+        async with self.between_transactions:
+            self.rebalances += 1
+            await self.stop()
+            await super().on_partitions_revoked(revoked)
+
+    async def on_partitions_assigned(self, assigned):
+        async with self.between_transactions:
+            self.rebalances += 1
+            for partition in assigned:
+                self.of[partition] = producer = AIOKafkaProducer(
+                    bootstrap_servers=servers,
+                    transactional_id=f"{group}-{partition.partition}",
+                    transaction_timeout_ms=int(transaction_timeout_ms),
+                )
+                await producer.start()
+            if assigned:
+                await self._consumer.seek_to_committed(*assigned)
+            await super().on_partitions_assigned(assigned)
+
+    async def stop(self):
+        while self.of:
+            _, producer = self.of.popitem()
+            await producer.stop()
+
+
+async def transform(producer, partition, records):
+    values = [record.value.decode() for record in records]
+    await producer.begin_transaction()
+    for value in values:
+        await producer.send(sink, f"done {value}".encode())
+    ends = {partition: records[-1].offset + 1}
+    await producer.send_offsets_to_transaction(ends, group)
+    if f"hold {name}" in values:
+        await producer.flush()
+        tell(event="open")
+        await asyncio.Event().wait()
+    await producer.commit_transaction()
+
+
+async def main():
+    left = when_told_to_leave()
+    consumer = consumer_of(servers, group, *timing, isolation_level="read_committed")
+    producers = Producers(consumer)
+    consumer.subscribe([source], listener=producers)
+    await consumer.start()
+    while not left.is_set():
+        rebalances = producers.rebalances
+        polled = await consumer.getmany(timeout_ms=100)
+        async with producers.between_transactions:
+            if rebalances != producers.rebalances:
+                continue
+            for partition, records in polled.items():
+                producer = producers.of[partition]
+                try:
+                    await transform(producer, partition, records)
+                except ProducerFenced:
+                    raise
+                except KafkaError as failed:
+                    await producer.abort_transaction()
+                    await consumer.seek_to_committed(partition)
+                    tell(event="aborted", error=repr(failed))
+                else:
+                    tell(event="committed", records=len(records))
+    await consumer.stop()
+    await producers.stop()
+    tell(event="left")
+
+
+asyncio.run(main())
