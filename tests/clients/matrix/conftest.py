@@ -23,11 +23,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import (
     ConsumerGroupTopicPartitions,
-    IsolationLevel,
     Producer,
-    TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from integration.clients.stopwatch import now_ms
 
@@ -93,37 +91,6 @@ class Side:
             )
         assert producer.flush(PATIENCE_S) == 0
         assert errors == [None] * len(values)
-
-    def transactional(self, transactional_id, **configs):
-        """Return a producer that has its id, to be given to `send_in_transaction`."""
-        servers = {"bootstrap.servers": self.bootstrap_servers}
-        producer = Producer({**servers, "transactional.id": transactional_id, **configs})
-        producer.init_transactions(PATIENCE_S)
-        return producer
-
-    def send_in_transaction(self, producer, topic, values, end="commit"):
-        """Append values by partition in a transaction, and `commit`, `abort` or `leave` it open."""
-        producer.begin_transaction()
-        for partition, of_partition in values.items():
-            self._send(producer, topic, partition, of_partition)
-        if end == "commit":
-            producer.commit_transaction(PATIENCE_S)
-        elif end == "abort":
-            producer.abort_transaction(PATIENCE_S)
-
-    def is_in_transaction(self, topic, partitions):
-        """Return whether a transaction is open in a partition: its last stable offset is not its end."""
-        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
-        ends = [
-            {
-                where.partition: answer.result(PATIENCE_S).offset
-                for where, answer in self.admin.list_offsets(
-                    asked, isolation_level=isolation
-                ).items()
-            }
-            for isolation in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
-        ]
-        return ends[0] != ends[1]
 
     def committed(self, group):
         """Return the committed offsets of a group by partition."""
@@ -211,14 +178,10 @@ class Member:
             reached = self._changed.wait_for(lambda: len(self.records) >= number, PATIENCE_S)
             assert reached, f"{number} records wanted: {self.events}"
 
-    def wait_for(self, name):
-        """Wait until the member has told an event of this name."""
-
-        def told():
-            return any(event["event"] == name for event in self.events)
-
+    def has_told(self, name):
+        """Return whether the member has told an event of this name."""
         with self._changed:
-            assert self._changed.wait_for(told, PATIENCE_S), f"{name} wanted: {self.events}"
+            return any(event["event"] == name for event in self.events)
 
     def kill(self):
         """End it without a word."""

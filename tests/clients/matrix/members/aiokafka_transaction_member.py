@@ -9,7 +9,7 @@ import asyncio
 import sys
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.errors import KafkaError
 from aiokafka_consumer import Listener, consumer_of
 from telling import tell, when_told_to_leave
 
@@ -35,15 +35,19 @@ class Producers(Listener):
         async with self.between_transactions:
             self.rebalances += 1
             for partition in assigned:
-                self.of[partition] = producer = AIOKafkaProducer(
-                    bootstrap_servers=servers,
-                    transactional_id=f"{group}-{partition.partition}",
-                    transaction_timeout_ms=int(transaction_timeout_ms),
-                )
-                await producer.start()
+                await self.start(partition)
             if assigned:
                 await self._consumer.seek_to_committed(*assigned)
             await super().on_partitions_assigned(assigned)
+
+    async def start(self, partition):
+        """Begin with a new producer of a partition."""
+        self.of[partition] = producer = AIOKafkaProducer(
+            bootstrap_servers=servers,
+            transactional_id=f"{group}-{partition.partition}",
+            transaction_timeout_ms=int(transaction_timeout_ms),
+        )
+        await producer.start()
 
     async def stop(self):
         while self.of:
@@ -81,10 +85,9 @@ async def main():
                 producer = producers.of[partition]
                 try:
                     await transform(producer, partition, records)
-                except ProducerFenced:
-                    raise
                 except KafkaError as failed:
-                    await producer.abort_transaction()
+                    await producers.of.pop(partition).stop()
+                    await producers.start(partition)
                     await consumer.seek_to_committed(partition)
                     tell(event="aborted", error=repr(failed))
                 else:

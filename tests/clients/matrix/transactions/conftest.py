@@ -3,8 +3,8 @@
 Such a member is told, after what all are told (../conftest.py), the topic to produce to, its name, by
 which its transactional id goes, and its transaction timeout in ms. It reads committed records from the
 earliest offset. For what it has at once it produces `done VALUE` for each value, sends the offsets, and
-commits, in one transaction, and tells `committed`; when that is not to be it aborts, goes back to what
-is committed, and tells `aborted`. At a value `hold NAME` with its name it tells `open` once records and
+commits, in one transaction, and tells `committed`; when that is not to be it aborts, with a new producer
+where it was fenced, goes back to the first of them, and tells `aborted`. At a value `hold NAME` with its name it tells `open` once records and
 offsets have been sent, and stays in that transaction until it is killed.
 """
 
@@ -57,6 +57,12 @@ class CommittedReader:
         while len(self.values) < number:
             self._read()
 
+    def read_for(self, seconds):
+        """Read what comes, for at most so long."""
+        message = self._consumer.poll(seconds)
+        if message is not None:
+            self._take(message)
+
     def read_to_end(self):
         """Read until every partition has said that there is no more. No transaction is open."""
         self._consumer.incremental_unassign(self._partitions)
@@ -67,13 +73,17 @@ class CommittedReader:
             ended |= self._read()
 
     def _read(self):
-        messages = self._consumer.consume(100, PATIENCE_S)
-        if not messages:
+        message = self._consumer.poll(PATIENCE_S)
+        if message is None:
             raise TimeoutError(f"read so far: {sorted(self.values)}")
-        self.values += [one.value().decode() for one in messages if one.error() is None]
-        failed = [one for one in messages if one.error() is not None]
-        assert {one.error().code() for one in failed} <= {KafkaError._PARTITION_EOF}
-        return {one.partition() for one in failed}
+        return self._take(message)
+
+    def _take(self, message):
+        if message.error() is None:
+            self.values.append(message.value().decode())
+            return set()
+        assert message.error().code() == KafkaError._PARTITION_EOF
+        return {message.partition()}
 
     def close(self):
         self._consumer.close()

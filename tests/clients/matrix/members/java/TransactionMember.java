@@ -13,17 +13,15 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.AuthorizationException;
-import org.apache.kafka.common.errors.InvalidProducerEpochException;
-import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 public class TransactionMember {
     private final KafkaConsumer<String, String> consumer;
-    private final KafkaProducer<String, String> producer;
+    private final Properties producing = new Properties();
     private final String sink;
     private final String transactionalId;
+    private KafkaProducer<String, String> producer;
 
     TransactionMember(String[] arguments) {
         sink = arguments[6];
@@ -31,13 +29,16 @@ public class TransactionMember {
         Properties consuming = Telling.consumerConfigs(arguments);
         consuming.put("isolation.level", "read_committed");
         consumer = new KafkaConsumer<>(consuming, new StringDeserializer(), new StringDeserializer());
-        Properties producing = new Properties();
         producing.put("bootstrap.servers", arguments[0]);
         producing.put("transactional.id", transactionalId);
         producing.put("transaction.timeout.ms", arguments[8]);
+        startProducer();
+        consumer.subscribe(List.of(arguments[2]), new Telling());
+    }
+
+    private void startProducer() {
         producer = new KafkaProducer<>(producing, new StringSerializer(), new StringSerializer());
         producer.initTransactions();
-        consumer.subscribe(List.of(arguments[2]), new Telling());
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -73,22 +74,23 @@ public class TransactionMember {
             }
             producer.commitTransaction();
             Telling.tell("{\"event\":\"committed\",\"records\":" + records.count() + "}");
-        } catch (ProducerFencedException | InvalidProducerEpochException | AuthorizationException fatal) {
-            throw fatal;
-        } catch (KafkaException abortable) {
-            producer.abortTransaction();
-            rewind();
+        } catch (KafkaException failed) {
+            try {
+                producer.abortTransaction();
+            } catch (KafkaException fatal) {
+                producer.close(Duration.ZERO);
+                startProducer();
+            }
+            rewind(records);
             Telling.tell("{\"event\":\"aborted\"}");
         }
     }
 
-    private void rewind() {
-        consumer.committed(consumer.assignment()).forEach((partition, committed) -> {
-            if (committed == null) {
-                consumer.seekToBeginning(List.of(partition));
-            } else {
-                consumer.seek(partition, committed.offset());
+    private void rewind(ConsumerRecords<String, String> records) {
+        for (TopicPartition partition : records.partitions()) {
+            if (consumer.assignment().contains(partition)) {
+                consumer.seek(partition, records.records(partition).get(0).offset());
             }
-        });
+        }
     }
 }

@@ -12,7 +12,17 @@ import (
 )
 
 func main() {
-	arguments := os.Args[1:]
+	told := telling.UntilTold()
+	for told.Err() == nil {
+		if err := transformAll(told, os.Args[1:]); err != nil {
+			telling.Tell(`{"event":"aborted","error":%q}`, err)
+		}
+	}
+	telling.Tell(`{"event":"left"}`)
+}
+
+// transformAll ends when it is told to, or with an error when another client is needed.
+func transformAll(told context.Context, arguments []string) error {
 	sink, transactionalID := arguments[6], arguments[7]
 	session, err := kgo.NewGroupTransactSession(
 		kgo.SeedBrokers(strings.Split(arguments[0], ",")...),
@@ -32,41 +42,37 @@ func main() {
 		kgo.OnPartitionsLost(telling.Partitions("revoked")),
 	)
 	if err != nil {
-		panic(err)
+		return err
 	}
-	told, background := telling.UntilTold(), context.Background()
+	defer session.Close()
+	background := context.Background()
 	for told.Err() == nil {
 		fetches := session.PollFetches(told)
 		if fetches.NumRecords() == 0 {
 			continue
 		}
 		if err := session.Begin(); err != nil {
-			panic(err)
+			return err
 		}
 		hold := false
 		fetches.EachRecord(func(record *kgo.Record) {
 			value := string(record.Value)
 			hold = hold || value == "hold "+transactionalID
-			session.Produce(background, kgo.StringRecord("done "+value), func(_ *kgo.Record, err error) {
-				if err != nil {
-					telling.Tell(`{"event":"failed","error":%q}`, err)
-				}
-			})
+			session.Produce(background, kgo.StringRecord("done "+value), nil)
 		})
 		if hold {
 			if err := session.Client().Flush(background); err != nil {
-				panic(err)
+				return err
 			}
 			telling.Tell(`{"event":"open"}`)
 			select {}
 		}
 		committed, err := session.End(background, kgo.TryCommit)
 		if err != nil {
-			panic(err)
+			return err
 		}
 		event := map[bool]string{true: "committed", false: "aborted"}[committed]
 		telling.Tell(`{"event":"%s","records":%d}`, event, fetches.NumRecords())
 	}
-	session.Close()
-	telling.Tell(`{"event":"left"}`)
+	return nil
 }
