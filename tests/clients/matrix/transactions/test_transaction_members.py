@@ -17,18 +17,18 @@ from integration.cluster_under_test.polling import poll_until
 PARTITIONS = 4
 HALF = PARTITIONS // 2
 RECORDS = 5
-AT_A_TIME = 12
+AT_A_TIME = 3
 """So many groups live at the same time: most of the time each waits for the killed one's session."""
 SESSION_MS = 6000
 """Of a member that is to die, and of all members of the consumer protocol."""
 LONG_SESSION_MS = 45_000
 """Of a member that lives: below `PATIENCE_S`, because librdkafka that closes while it looks for the
 coordinator says nothing to the group, and its session ends by time."""
-TRANSACTION_MS = 6000
+TRANSACTION_MS = 8000
 """Of the member that is to die: its coordinator aborts what it has left open."""
 LONG_TRANSACTION_MS = 240_000
 PATIENCE_S = 120
-FLOW_INTERVAL_S = 0.05
+FLOW_INTERVAL_S = 0.1
 HOLD_INTERVAL_S = 0.1
 
 CLIENTS = [

@@ -93,7 +93,14 @@ def test_copier_copies_each_record_once_with_random_aborts(side, transactions, t
     side.create_topic(sink, 1)
     topics = ("--input-topic", mixed, "--output-topic", sink, "--consumer-group", group)
     size = ("--max-messages", str(len(KEPT)), "--transaction-size", "1")
-    how = ("--transactional-id", sink, "--enable-random-aborts", "--group-mode")
+    how = (
+        "--transactional-id",
+        sink,
+        "--enable-random-aborts",
+        "--group-mode",
+        "--input-partition",
+        "0",
+    )
     printed = tool(COPIER, *topics, *size, *how, "--use-group-metadata", option="--broker-list")
     assert '"consumed":3' in printed.splitlines()[-1]
     poll_until(lambda: not transactions.open_partitions(sink, 1), "no transaction is open")
