@@ -49,6 +49,12 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Keep the exit status beside the tests that failed: `tools.second_try` reads both."""
+    if session.config.cache is not None:
+        session.config.cache.set("broker_sim/exit_status", int(exitstatus))
+
+
 def _fail_or_skip(reason: str, *, needs_containers: bool = False) -> NoReturn:
     if REQUIRED == "containers" or (REQUIRED and not needs_containers):
         pytest.fail(f"REQUIRE_REAL_KAFKA={REQUIRED}, but {reason}", pytrace=False)

@@ -30,6 +30,7 @@ FETCH_SESSIONS = "kafka_server_fetchsessioncache"
 CONTROLLER = "kafka_controller_kafkacontroller"
 GROUP_METADATA = "kafka_coordinator_group_groupmetadatamanager"
 GROUP_COORDINATOR = "kafka_server_group_coordinator_metrics"
+MARKER_CHANNEL = "kafka_coordinator_transaction_transactionmarkerchannelmanager"
 
 CLASSIC_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 
@@ -50,6 +51,7 @@ def metrics_text(nodes: Nodes) -> str:
             yield from _replica_families(nodes)
             yield from _fetch_session_families(nodes)
             yield from _group_families(nodes)
+            yield from _transaction_families(nodes)
             yield from _controller_families(nodes)
             yield from _memory_families(nodes)
 
@@ -210,6 +212,24 @@ def _group_families(nodes: Nodes) -> Iterator[Metric]:
         for counter, count in zip(counters.values(), counts, strict=True):
             counter.add_metric((label,), count)
     yield from (offsets, kinds, *states.values(), *counters.values())
+
+
+def _transaction_families(nodes: Nodes) -> Iterator[Metric]:
+    without_leader = _gauge(
+        f"{MARKER_CHANNEL}_unknowndestinationqueuesize",
+        "Markers of transactions that wait for a partition's leader.",
+        "broker",
+    )
+    to_write_again = _gauge(
+        f"{MARKER_CHANNEL}_logappendretryqueuesize",
+        "Complete transactions that could not be written, and will be.",
+        "broker",
+    )
+    for broker_id, broker in nodes.brokers.items():
+        markers, label = broker.transactions.markers, str(broker_id)
+        without_leader.add_metric((label,), markers.unknown_destination_queue_size)
+        to_write_again.add_metric((label,), markers.log_append_retry_queue_size)
+    yield from (without_leader, to_write_again)
 
 
 def _controller_families(nodes: Nodes) -> Iterator[Metric]:

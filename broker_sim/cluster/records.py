@@ -19,10 +19,12 @@ from broker_sim.protocol.record_batch import parse_header, split_batches
 from broker_sim.protocol.records import Record, build_batch, iter_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes import Nodes
+    from broker_sim.log import AbortedTxn
+    from broker_sim.protocol.record_batch import BatchHeader
     from broker_sim.replica import ProducePartitionStatus
 
 __all__ = ["TopicRecord", "TopicRecords", "append_record", "partition_of_key", "readable_records"]
@@ -73,7 +75,7 @@ class TopicRecords(tuple[TopicRecord, ...]):
 
 
 def readable_records(nodes: Nodes, topic: str) -> TopicRecords:
-    """Return the records below each leader's last stable offset, without control batches."""
+    """Return what read_committed consumers get: no control batches, nothing open or aborted."""
     count = _partition_count(nodes, topic)
     return TopicRecords(
         record for number in range(count) for record in _read(nodes, TopicPartition(topic, number))
@@ -84,6 +86,7 @@ def _read(nodes: Nodes, topic_partition: TopicPartition) -> Iterator[TopicRecord
     partition = _leader(nodes, topic_partition).replica_manager.get_partition(topic_partition)
     log = partition.log
     offset, end_offset = log.log_start_offset, log.last_stable_offset
+    aborted = log.aborted_transactions(offset, log.size_bytes)
     while offset < end_offset:
         read = log.read(offset, 1, upper_bound_offset=end_offset, min_one_message=True)
         batches = split_batches(b"".join(read.records))
@@ -91,10 +94,19 @@ def _read(nodes: Nodes, topic_partition: TopicPartition) -> Iterator[TopicRecord
             return
         for batch in batches:
             header = parse_header(batch)
-            for record in () if header.is_control else iter_records(batch):
-                if record.offset >= log.log_start_offset:
-                    yield _topic_record(topic_partition, record)
+            if not header.is_control and not _is_aborted(header, aborted):
+                for record in iter_records(batch):
+                    if record.offset >= log.log_start_offset:
+                        yield _topic_record(topic_partition, record)
             offset = header.last_offset + 1
+
+
+def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTxn]) -> bool:
+    return header.is_transactional and any(
+        transaction.producer_id == header.producer_id
+        and transaction.first_offset <= header.base_offset <= transaction.last_offset
+        for transaction in aborted
+    )
 
 
 async def append_record(

@@ -269,7 +269,7 @@ class Verbs(Face):
 
     @verb("GET", "/topics/{topic}/records")
     def records(self, topic: str) -> TopicRecords:
-        """Return what consumers can read of a topic now, partition by partition.
+        """Return what consumers with read_committed can read of a topic now, partition by partition.
 
         Looks into the leaders' logs without a request, so injected faults and paused brokers do not
         matter. Raises UnknownPartitionError, WrongStateError for a partition without a live leader.

@@ -121,9 +121,10 @@ class _Program:
         if name in UNSUPPORTED:
             raise re.error(UNSUPPORTED[name])
         if name in {"MAX_REPEAT", "MIN_REPEAT"}:
-            self._add_repeat(*argument, flags)
+            least, most, inner = argument
+            self._add_repeat(least, most, inner, flags)
         elif name == "SUBPATTERN":
-            _, added, removed, inner = argument
+            inner, added, removed = argument[3], argument[1], argument[2]
             self.add_all(inner, (flags | added) & ~removed)
         elif name == "BRANCH":
             self._add_branch(argument[1], flags)

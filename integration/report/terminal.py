@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.markup import escape
 from rich.padding import Padding
@@ -37,6 +37,8 @@ STYLES = {
     Verdict.REFERENCE_LATE: "bold red",
     Verdict.NOT_PLAYED: "dim",
 }
+BUSY_MS: Final = 3.0
+"""A timer of 5 ms on an idle machine wakes less than 1 ms late."""
 
 
 def result_line(result: ScenarioResult) -> str:
@@ -124,3 +126,16 @@ def _print_summary(report: Report, console: Console) -> None:
         console.print("[bold red]nothing was played[/]")
     elif not failures:
         console.print("[green]all that was played agrees[/]")
+    elif report.exit_code and not report.counts()[Verdict.DIFFERED]:
+        _print_whether_busy(report, console)
+
+
+def _print_whether_busy(report: Report, console: Console) -> None:
+    control = report.machines.sim
+    if control is not None and control.p95 >= BUSY_MS:
+        console.print(
+            f"this machine was busy: a timer of 5 ms woke {control.p95:.1f} ms late (p95); "
+            "compare again when other programs have ended",
+            highlight=False,
+            soft_wrap=True,
+        )

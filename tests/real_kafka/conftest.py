@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 COMPOSE_TIMEOUT_S = 300
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def compose_program(require_or_skip):
     for program in (["docker", "compose"], ["docker-compose"]):
         if shutil.which(program[0]):
@@ -27,7 +27,7 @@ def compose_program(require_or_skip):
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def compose_project(compose_program):
     """Return a context of (environment, services): docker-compose.yml runs them meanwhile.
 

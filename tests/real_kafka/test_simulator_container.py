@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from integration.reference.clusters.ports import free_ports
 from integration.reference.clusters.waiting import wait_until
 from integration.reference.docker_daemon import connect_docker
 from integration.reference.errors import ReferenceUnavailableError
@@ -38,7 +39,7 @@ def docker(require_or_skip):
         yield client
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def base_image(docker, require_or_skip):
     """Find or make the image that the Dockerfile is built from."""
     from integration.reference.python_image import find_or_make_python_image
@@ -49,7 +50,7 @@ def base_image(docker, require_or_skip):
         return require_or_skip(str(unavailable), needs_containers=True)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def simulator(docker, base_image, compose_project):
     """Run the service for clients in its network; returns its container and control address."""
     environment = {
@@ -104,3 +105,30 @@ def test_a_client_in_the_network_of_the_service_produces_and_consumes(docker, si
     assert printed.decode().splitlines()[-1] == "from a container"
     container.kill("SIGTERM")
     assert container.wait(timeout=30)["StatusCode"] == 0
+
+
+@pytest.mark.real_kafka
+def test_a_client_of_the_machine_reaches_a_published_port(docker, simulator):
+    from confluent_kafka import Consumer, Producer
+
+    (port,) = free_ports(1)
+    container = docker.containers.run(
+        simulator[0].image.id,
+        ["run", "--brokers", "1", "--host", "0.0.0.0", "--port", str(port), "--topic", "orders"],
+        ports={f"{port}/tcp": ("127.0.0.1", port)},
+        detach=True,
+        remove=True,
+    )
+    settings = {"bootstrap.servers": f"127.0.0.1:{port}"}
+    try:
+        producer = Producer(settings)
+        producer.produce("orders", b"from outside")
+        assert producer.flush(60) == 0
+        consumer = Consumer(settings | {"group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["orders"])
+        message = consumer.poll(60)
+        consumer.close()
+    finally:
+        container.kill("SIGTERM")
+    assert message.error() is None
+    assert message.value() == b"from outside"

@@ -1,11 +1,12 @@
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from integration.comparison.differences import KnownDifference
-from integration.comparison.distribution import RULE, Machines
+from integration.comparison.distribution import RULE, Distribution, Machines
 from integration.comparison.lateness import compare_lateness
 from integration.comparison.runs import Run
 from integration.observations import at_timeout
@@ -87,6 +88,23 @@ def test_what_was_not_played_fails_nothing(report_of, agreed, not_played, printe
     assert "all that was played agrees" in shown.splitlines()[-1]
     assert "- needs disconnect: `not_played`" in markdown(report)
     assert "1: needs disconnect" in html_page(report)
+
+
+@pytest.mark.parametrize(("woken_ms", "told"), [(2.9, False), (3.0, True)])
+def test_a_busy_machine_is_told_when_only_times_differ(
+    report_of, result_of, see, differed, printed, woken_ms, told
+):
+    timing = {"timing": at_timeout(100)}
+    late = result_of(
+        ([see(elapsed_ms=101, **timing)], [see(elapsed_ms=900, **timing)]), name="late"
+    )
+    machines = Machines(sim=Distribution(100, 0.1, woken_ms, woken_ms, woken_ms))
+
+    def says_busy(*results):
+        return "machine was busy" in printed(replace(report_of(*results), machines=machines))
+
+    assert says_busy(late) == told
+    assert not says_busy(late, differed)
 
 
 def test_nothing_played_is_an_error(report_of, not_played, printed):

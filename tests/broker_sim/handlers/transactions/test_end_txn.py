@@ -142,3 +142,45 @@ def test_killed_coordinator_loses_no_decision(txn):
     txn.cluster.resume(leader)
     txn.settle("CompleteCommit")
     txn.until(lambda: txn.markers() >= 1)
+
+
+def test_markers_that_wait_for_a_leader_are_a_metric(txn):
+    name = (
+        "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
+    )
+    metric = f'{name}{{broker="{txn.coordinator}"}}'
+
+    def waiting():
+        lines = txn.cluster.metrics().splitlines()
+        return [line.rsplit(" ", 1)[1] for line in lines if line.startswith(metric)]
+
+    alone = txn.another()
+    txn.cluster.create_topic("alone", assignments={0: [alone]})
+    producer = txn.producer()
+    txn.add(producer, [("alone", [0])])
+    txn.cluster.kill(alone)
+    txn.cluster.run_until(lambda: txn.cluster.leader("alone") is None)
+    assert waiting() == ["0.0"]
+    assert txn.end(producer)[0] == ErrorCode.NONE
+    txn.until(lambda: waiting() == ["1.0"])
+    txn.cluster.start(alone)
+    txn.settle("CompleteCommit")
+    assert waiting() == ["0.0"]
+
+
+def test_records_are_those_of_committed_transactions(by_hand):
+    committed, aborted, opened = 1, 2, 3
+
+    def offsets():
+        return [record.offset for record in by_hand.cluster.records("t") if not record.partition]
+
+    for sequence, producer in enumerate((aborted, committed, aborted, committed, opened)):
+        assert by_hand.write(producer, sequence // 2) == ErrorCode.NONE
+    assert offsets() == []
+    by_hand.markers((aborted, 0, False, [0], 0, 1))
+    assert offsets() == []
+    by_hand.markers((committed, 0, True, [0], 0, 1))
+    assert offsets() == [1, 3]
+    assert by_hand.write(aborted, 2) == ErrorCode.NONE
+    by_hand.markers((opened, 0, True, [0], 0, 1), (aborted, 0, True, [0], 0, 1))
+    assert offsets() == [1, 3, 4, 7]
