@@ -2,13 +2,15 @@
 
 aiokafka's producer cannot tell the group's coordinator which member it serves (KIP-447), and its
 consumer does not ask for stable offsets. So each partition has a transactional id of its own: a new
-owner's producer first ends what the last one's left open, then the owner asks for the offset.
+owner's producer first ends what the last one's left open, then the owner asks for the offset, by an
+admin client: the consumer would answer with what it has asked for before.
 """
 
 import asyncio
 import sys
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from aiokafka_consumer import Listener, consumer_of
 from telling import tell, when_told_to_leave
@@ -19,11 +21,12 @@ servers, group, source, *timing, sink, name, transaction_timeout_ms = sys.argv[1
 class Producers(Listener):
     """A producer per owned partition. Nothing is assigned or revoked in a transaction."""
 
-    def __init__(self, consumer):
+    def __init__(self, consumer, admin):
         self.between_transactions = asyncio.Lock()
         self.rebalances = 0
         self.of = {}
         self._consumer = consumer
+        self._admin = admin
 
     async def on_partitions_revoked(self, revoked):
         async with self.between_transactions:
@@ -37,7 +40,9 @@ class Producers(Listener):
             for partition in assigned:
                 await self.start(partition)
             if assigned:
-                await self._consumer.seek_to_committed(*assigned)
+                found = await self._admin.list_consumer_group_offsets(group, partitions=[*assigned])
+                for partition in assigned:
+                    self._consumer.seek(partition, max(found[partition].offset, 0))
             await super().on_partitions_assigned(assigned)
 
     async def start(self, partition):
@@ -72,7 +77,9 @@ async def transform(producer, partition, records):
 async def main():
     left = when_told_to_leave()
     consumer = consumer_of(servers, group, *timing, isolation_level="read_committed")
-    producers = Producers(consumer)
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
+    await admin.start()
+    producers = Producers(consumer, admin)
     consumer.subscribe([source], listener=producers)
     await consumer.start()
     while not left.is_set():
@@ -88,12 +95,13 @@ async def main():
                 except KafkaError as failed:
                     await producers.of.pop(partition).stop()
                     await producers.start(partition)
-                    await consumer.seek_to_committed(partition)
+                    consumer.seek(partition, records[0].offset)
                     tell(event="aborted", error=repr(failed))
                 else:
                     tell(event="committed", records=len(records))
     await consumer.stop()
     await producers.stop()
+    await admin.close()
     tell(event="left")
 
 
