@@ -39,20 +39,18 @@ class Producers(Listener):
             self.rebalances += 1
             for partition in assigned:
                 await self.start(partition)
-            if assigned:
-                found = await self._admin.list_consumer_group_offsets(group, partitions=[*assigned])
-                for partition in assigned:
-                    self._consumer.seek(partition, max(found[partition].offset, 0))
             await super().on_partitions_assigned(assigned)
 
     async def start(self, partition):
-        """Begin with a new producer of a partition."""
+        """Begin with a new producer of a partition, at the committed offset."""
         self.of[partition] = producer = AIOKafkaProducer(
             bootstrap_servers=servers,
             transactional_id=f"{group}-{partition.partition}",
             transaction_timeout_ms=int(transaction_timeout_ms),
         )
         await producer.start()
+        found = await self._admin.list_consumer_group_offsets(group, partitions=[partition])
+        self._consumer.seek(partition, max(found[partition].offset, 0))
 
     async def stop(self):
         while self.of:
@@ -95,7 +93,7 @@ async def main():
                 except KafkaError as failed:
                     await producers.of.pop(partition).stop()
                     await producers.start(partition)
-                    consumer.seek(partition, records[0].offset)
+                    print(f"aborted: {failed!r}", file=sys.stderr)
                     tell(event="aborted", error=repr(failed))
                 else:
                     tell(event="committed", records=len(records))
