@@ -14,7 +14,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from integration.cluster_under_test.polling import poll_until
 
@@ -168,33 +167,3 @@ def test_streams_read_all_and_go_on_from_their_checkpoints(side, spark, tmp_path
     again = list(start(2))
     wait_until_read(again, records(topics, range(2 * RECORDS, 3 * RECORDS)))
     stop(again)
-
-
-def test_stream_reads_what_is_committed(side, spark, tmp_path):
-    topic, group = side.names()
-    side.create_topic(topic, 1)
-    producer = Producer(
-        {"bootstrap.servers": side.bootstrap_servers, "transactional.id": f"source of {topic}"}
-    )
-    producer.init_transactions(PATIENCE_S)
-    for number, end in (
-        (2, producer.commit_transaction),
-        (2, producer.abort_transaction),
-        (1, producer.commit_transaction),
-    ):
-        producer.begin_transaction()
-        for _ in range(number):
-            producer.produce(topic, b"value", partition=0)
-        assert producer.flush(PATIENCE_S) == 0
-        end(PATIENCE_S)
-    options = {
-        "kafka.bootstrap.servers": side.bootstrap_servers,
-        "kafka.isolation.level": "read_committed",
-        "subscribe": topic,
-        "startingOffsets": "earliest",
-        "groupIdPrefix": group,
-    }
-    spark.start(topic, options=options, checkpoint=str(tmp_path / "stream"), by="admin")
-    # Each transaction ends with a marker, which has an offset too.
-    spark.wait_until_read(topic, {(topic, 0, offset) for offset in (0, 1, 6)})
-    spark.stop(topic)

@@ -40,7 +40,6 @@ CLIENTS = [
     ("java", "consumer"),
     ("kafka_python", "range"),
     ("kafka_python", "cooperative-sticky"),
-    ("aiokafka", "range"),
     ("aiokafka", "sticky"),
     ("franz_go", "range"),
     ("franz_go", "cooperative-sticky"),

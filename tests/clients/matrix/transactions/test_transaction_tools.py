@@ -6,10 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from integration.cluster_under_test.polling import poll_until
-
 TOOLS = "org.apache.kafka.tools"
-COPIER = f"{TOOLS}.TransactionalMessageCopier"
 PERFORMANCE = f"{TOOLS}.ProducerPerformance"
 TRANSACTIONS = f"{TOOLS}.TransactionsCommand"
 CONSOLE = f"{TOOLS}.consumer.ConsoleConsumer"
@@ -88,27 +85,6 @@ def test_performance_tool_commits_its_transactions(side, transactions, tool):
         assert len(reader.values) == number
 
 
-def test_copier_copies_each_record_once_with_random_aborts(side, transactions, tool, mixed):
-    sink, group = side.names()
-    side.create_topic(sink, 1)
-    topics = ("--input-topic", mixed, "--output-topic", sink, "--consumer-group", group)
-    size = ("--max-messages", str(len(KEPT)), "--transaction-size", "1")
-    how = (
-        "--transactional-id",
-        sink,
-        "--enable-random-aborts",
-        "--group-mode",
-        "--input-partition",
-        "0",
-    )
-    printed = tool(COPIER, *topics, *size, *how, "--use-group-metadata", option="--broker-list")
-    assert '"consumed":3' in printed.splitlines()[-1]
-    poll_until(lambda: not transactions.open_partitions(sink, 1), "no transaction is open")
-    with transactions.reader(sink, 1) as reader:
-        reader.read_to_end()
-        assert reader.values == KEPT
-
-
 def test_open_transaction_is_listed_and_described(tool, open_transaction):
     topic, name = open_transaction
     with ThreadPoolExecutor() as pool:
@@ -130,18 +106,3 @@ def test_open_transaction_is_listed_and_described(tool, open_transaction):
     assert producer["ProducerId"] == row["ProducerId"]
     assert producer["CurrentTransactionStartOffset"] == "0"
     assert table(hanging.result()) == []
-
-
-@pytest.mark.parametrize("how", ["abort", "forceTerminateTransaction"])
-def test_open_transaction_is_ended(side, transactions, tool, open_transaction, how):
-    topic, name = open_transaction
-    assert transactions.open_partitions(topic, 1) == {0}
-    where = {
-        "abort": ("--topic", topic, "--partition", "0", "--start-offset", "0"),
-        "forceTerminateTransaction": ("--transactionalId", name),
-    }
-    tool(TRANSACTIONS, how, *where[how])
-    poll_until(lambda: not transactions.open_partitions(topic, 1), "the partition is released")
-    with transactions.reader(topic, 1) as reader:
-        reader.read_to_end()
-        assert reader.values == []
