@@ -33,16 +33,10 @@ HOLD_INTERVAL_S = 0.1
 
 CLIENTS = [
     ("confluent", "range"),
-    ("confluent", "cooperative-sticky"),
-    ("confluent", "consumer"),
-    ("java", "range"),
-    ("java", "cooperative-sticky"),
     ("java", "consumer"),
     ("kafka_python", "range"),
-    ("kafka_python", "cooperative-sticky"),
     ("aiokafka", "sticky"),
     ("franz_go", "range"),
-    ("franz_go", "cooperative-sticky"),
 ]
 
 
