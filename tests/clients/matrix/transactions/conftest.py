@@ -105,7 +105,7 @@ class Transactions:
 
     @staticmethod
     def send(producer, topic, values, end="commit"):
-        """Append values by partition in a transaction, then `commit`, `abort` or `leave` it open."""
+        """Append values by partition in a transaction, then `commit` or `abort` it."""
         errors = []
         producer.begin_transaction()
         for partition, of_partition in values.items():
@@ -118,10 +118,9 @@ class Transactions:
                 )
         assert producer.flush(PATIENCE_S) == 0
         assert set(errors) == {None}
-        if end != "leave":
-            {"commit": producer.commit_transaction, "abort": producer.abort_transaction}[end](
-                PATIENCE_S
-            )
+        {"commit": producer.commit_transaction, "abort": producer.abort_transaction}[end](
+            PATIENCE_S
+        )
 
     def open_partitions(self, topic, partitions):
         """Return the partitions whose last stable offset is not their end."""
