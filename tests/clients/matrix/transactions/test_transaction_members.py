@@ -35,7 +35,6 @@ CLIENTS = [
     ("confluent", "range"),
     ("java", "consumer"),
     ("kafka_python", "range"),
-    ("aiokafka", "sticky"),
     ("franz_go", "range"),
 ]
 
