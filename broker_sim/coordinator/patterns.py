@@ -1,13 +1,217 @@
-"""Regular expressions of clients. Kafka's are RE2's, these are Python's."""
+r"""Regular expressions of clients, in time that is linear in the text; as RE2's in Kafka.
+
+Python reads the expression, and its parse tree becomes a program for a machine that is in all of its
+possible places at once. So no expression makes matching exponential, and none can hold the loop. What
+RE2 refuses although Python reads it is refused: look-around, back-references, atomic groups, possessive
+and conditional parts, counts above 1000. Classes such as `\d` are ASCII's, `$` is the end of the text.
+
+Deliberate differences: what Python cannot read is refused, such as `\pN` and `\z`; an expression of
+more than `MAX_INSTRUCTIONS` is refused, where RE2 has no limit but memory.
+"""
+
+from __future__ import annotations
 
 import re
+from re import _parser  # type: ignore[attr-defined]
+from string import ascii_letters, digits
+from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["compile_pattern"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["MAX_INSTRUCTIONS", "Pattern", "compile_pattern"]
+
+MAX_INSTRUCTIONS: Final = 2_000
+"""The limit of a program. A step of the match looks at each instruction once at most."""
+MAX_COUNT: Final = 1_000
+MAX_KNOWN_STEPS: Final = 10_000
+
+UNSUPPORTED: Final = {
+    "ASSERT": "invalid or unsupported Perl syntax",
+    "ASSERT_NOT": "invalid or unsupported Perl syntax",
+    "ATOMIC_GROUP": "invalid or unsupported Perl syntax",
+    "GROUPREF_EXISTS": "invalid or unsupported Perl syntax",
+    "GROUPREF": "invalid escape sequence",
+    "POSSESSIVE_REPEAT": "invalid nested repetition operator",
+}
+"""What RE2 says of what Python has and RE2 has not."""
+WORD: Final = frozenset(ascii_letters + digits + "_")
+CATEGORIES: Final = {
+    "DIGIT": frozenset(digits),
+    "SPACE": frozenset("\t\n\f\r "),
+    "WORD": WORD,
+}
+
+EDGE: Final = ""
+"""In place of the character before the first and behind the last."""
 
 
-def compile_pattern(text: str) -> re.Pattern[str]:
-    """Return the expression. Raises `re.error` for one that cannot be read or is too large."""
+class Pattern:
+    """An expression that was read. One thread uses it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._program = _Program()
+        parsed = _parser.parse(text)
+        self._program.add_all(parsed, parsed.state.flags)
+        self._known: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
+
+    def matches(self, text: str) -> bool:
+        """Return whether the expression matches the whole text."""
+        places, before = frozenset([0]), EDGE
+        for character in text:
+            places = self._next(places, before, character)
+            if not places:
+                return False
+            before = character
+        return self._program.end in self._program.reached(places, before, EDGE)
+
+    def _next(self, places: frozenset[int], before: str, character: str) -> frozenset[int]:
+        step = (places, before if self._program.looks_back else EDGE, character)
+        found = self._known.get(step)
+        if found is None:
+            if len(self._known) >= MAX_KNOWN_STEPS:
+                self._known.clear()
+            found = self._known[step] = self._program.after(places, before, character)
+        return found
+
+
+class _Program:
+    """Instructions: a test of a character or of a place's two neighbours, or where to go on."""
+
+    def __init__(self) -> None:
+        self._tests: dict[int, Callable[[str], bool]] = {}
+        self._edges: dict[int, Callable[[str, str], bool]] = {}
+        self._jumps: dict[int, list[int]] = {}
+        self.end = 0
+        """The place behind the last instruction."""
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether a step depends on the character before."""
+        return bool(self._edges)
+
+    def reached(self, places: Iterable[int], before: str, after: str) -> set[int]:
+        """Return the places that are reached between two characters."""
+        reached: set[int] = set()
+        waiting = list(places)
+        while waiting:
+            place = waiting.pop()
+            if place in reached:
+                continue
+            reached.add(place)
+            if place in self._jumps:
+                waiting += self._jumps[place]
+            elif place in self._edges and self._edges[place](before, after):
+                waiting.append(place + 1)
+        return reached
+
+    def after(self, places: Iterable[int], before: str, character: str) -> frozenset[int]:
+        """Return the places behind a character."""
+        tests = self._tests
+        reached = self.reached(places, before, character)
+        return frozenset(one + 1 for one in reached if one in tests and tests[one](character))
+
+    def add_all(self, parsed: Iterable[tuple[Any, Any]], flags: int) -> None:
+        """Add the instructions of a sequence."""
+        for operation, argument in parsed:
+            self._add(str(operation), argument, flags)
+
+    def _add(self, name: str, argument: Any, flags: int) -> None:
+        if name in UNSUPPORTED:
+            raise re.error(UNSUPPORTED[name])
+        if name in {"MAX_REPEAT", "MIN_REPEAT"}:
+            least, most, inner = argument
+            self._add_repeat(least, most, inner, flags)
+        elif name == "SUBPATTERN":
+            inner, added, removed = argument[3], argument[1], argument[2]
+            self.add_all(inner, (flags | added) & ~removed)
+        elif name == "BRANCH":
+            self._add_branch(argument[1], flags)
+        elif name == "AT":
+            self._edges[self._take()] = _edge(str(argument), flags)
+        else:
+            self._tests[self._take()] = _test(name, argument, flags)
+
+    def _take(self) -> int:
+        if self.end >= MAX_INSTRUCTIONS:
+            raise re.error("expression is too large")
+        self.end += 1
+        return self.end - 1
+
+    def _add_branch(self, branches: list[Any], flags: int) -> None:
+        fork = self._take()
+        self._jumps[fork], exits = [], []
+        for branch in branches:
+            self._jumps[fork].append(self.end)
+            self.add_all(branch, flags)
+            exits.append(self._take())
+        self._jumps |= {one: [self.end] for one in exits}
+
+    def _add_repeat(self, least: int, most: int, inner: Any, flags: int) -> None:
+        unlimited = most is _parser.MAXREPEAT
+        if least > MAX_COUNT or (not unlimited and most > MAX_COUNT):
+            raise re.error("invalid repeat count")
+        for _ in range(least):
+            self.add_all(inner, flags)
+        if unlimited:
+            fork = self._take()
+            self.add_all(inner, flags)
+            self._jumps[self._take()] = [fork]
+            self._jumps[fork] = [fork + 1, self.end]
+            return
+        forks = []
+        for _ in range(most - least):
+            forks.append(self._take())
+            self.add_all(inner, flags)
+        self._jumps |= {one: [one + 1, self.end] for one in forks}
+
+
+def _edge(name: str, flags: int) -> Callable[[str, str], bool]:
+    by_line = bool(flags & re.MULTILINE)
+    if name in {"AT_BEGINNING", "AT_BEGINNING_STRING"}:
+        lines = by_line and name == "AT_BEGINNING"
+        return lambda before, _: before == EDGE or (lines and before == "\n")
+    if name in {"AT_END", "AT_END_STRING"}:
+        lines = by_line and name == "AT_END"
+        return lambda _, after: after == EDGE or (lines and after == "\n")
+    wanted = name == "AT_BOUNDARY"
+    return lambda before, after: ((before in WORD) != (after in WORD)) == wanted
+
+
+def _test(name: str, argument: Any, flags: int) -> Callable[[str], bool]:
+    if name == "ANY":
+        return (lambda _: True) if flags & re.DOTALL else (lambda one: one != "\n")
+    if name == "NOT_LITERAL":
+        items = [("NEGATE", None), ("LITERAL", argument)]
+    elif name == "IN":
+        items = [(str(item), value) for item, value in argument]
+    else:
+        items = [(name, argument)]
+    negated = items[0][0] == "NEGATE"
+    tests = [_item(item, value) for item, value in items[negated:]]
+    if not flags & re.IGNORECASE:
+        return lambda one: any(test(one) for test in tests) != negated
+    return lambda one: (
+        any(test(case) for test in tests for case in {one, one.lower(), one.upper()}) != negated
+    )
+
+
+def _item(name: str, value: Any) -> Callable[[str], bool]:
+    if name == "LITERAL":
+        return chr(value).__eq__
+    if name == "RANGE":
+        first, last = map(chr, value)
+        return lambda one: first <= one <= last
+    category = str(value).removeprefix("CATEGORY_")
+    characters = CATEGORIES[category.removeprefix("NOT_")]
+    wanted = not category.startswith("NOT_")
+    return lambda one: (one in characters) == wanted
+
+
+def compile_pattern(text: str) -> Pattern:
+    """Return the expression. Raises `re.error` for one that RE2 refuses or that is too large."""
     try:
-        return re.compile(text)
+        return Pattern(text)
     except (OverflowError, RecursionError) as error:
         raise re.error(str(error), text) from error

@@ -1,7 +1,7 @@
 """What members subscribe to: topics by name, and by regular expressions that the coordinator resolves.
 
 Mirrors `ResolvedRegularExpression`, `TopicRegexResolver`, `SubscriptionCount`, `UnionSet` and
-`TopicIds`. Deliberate difference: expressions are Python's, not RE2's (docs/differences.md).
+`TopicIds`. What is refused differs a little (docs/differences.md).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def resolve(regexes: Iterable[str], image: MetadataImage, now_ms: int) -> dict[s
     resolved = {}
     for regex in regexes:
         try:
-            matches = compile_pattern(regex).fullmatch
+            matches = compile_pattern(regex).matches
         except re.error:
             found = frozenset[str]()
         else:

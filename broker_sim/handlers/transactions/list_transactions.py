@@ -7,9 +7,6 @@ Behaviour:
 
 Version notes: 1 filters by the duration of the transaction (KIP-994), 2 by a pattern that the whole id
 matches (KIP-1152); an invalid one is answered with INVALID_REGULAR_EXPRESSION.
-
-Deliberate difference: patterns are those of Python, in Kafka of RE2, which knows no look-ahead, no
-look-behind and no back-reference.
 """
 
 from __future__ import annotations
@@ -81,6 +78,6 @@ def _filter(
         duration_ms = now_ms - metadata.values.start_ms
         if 0 <= request.duration_filter >= duration_ms:
             return False
-        return compiled is None or compiled.fullmatch(metadata.transactional_id) is not None
+        return compiled is None or compiled.matches(metadata.transactional_id)
 
     return matches

@@ -1,12 +1,107 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from broker_sim.coordinator.patterns import compile_pattern
+from broker_sim.coordinator.patterns import MAX_INSTRUCTIONS, compile_pattern
+
+# Before Python 3.14, `\\B` did not match the empty text.
+LETTERS = st.text(alphabet="ab1_-\n", min_size=1, max_size=8)
+ATOMS = st.sampled_from(
+    [
+        "a",
+        "b",
+        ".",
+        "[ab]",
+        "[^a]",
+        "[^a-b]",
+        r"\w",
+        r"\W",
+        r"\d",
+        r"\s",
+        "^",
+        r"\b",
+        r"\B",
+        r"\A",
+        "",
+    ]
+)
+EXPRESSIONS = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("".join),
+        st.tuples(inner, inner).map(lambda two: f"(?:{two[0]}|{two[1]})"),
+        st.tuples(
+            inner, st.sampled_from(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,3}", "{2,}"])
+        ).map(lambda two: f"({two[0]}){two[1]}"),
+        inner.map(lambda one: f"(?i:{one})"),
+        inner.map(lambda one: f"(?s:{one})"),
+        inner.map(lambda one: f"(?m:{one})"),
+    ),
+    max_leaves=8,
+)
 
 
-def test_pattern_that_can_be_read_matches():
-    assert compile_pattern("a{2,3}").fullmatch("aa")
+@given(EXPRESSIONS, st.lists(LETTERS, max_size=4))
+def test_whole_texts_match_as_with_python(expression, texts):
+    pattern, expected = compile_pattern(expression), re.compile(expression, re.ASCII)
+    for text in texts:
+        assert pattern.matches(text) == bool(expected.fullmatch(text)), text
+
+
+@pytest.mark.parametrize(
+    ("expression", "matching", "other"),
+    [
+        ("a{2,3}", "aaa", "aaaa"),
+        ("orders-.*", "orders-eu", "order-eu"),
+        ("^(eu|us)$", "us", "us\n"),
+        ("(?i)Orders", "oRDERS", "orders1"),
+        (r"a\b-", "a-", "a"),
+        (r"[^a-c]\d", "x1", "b1"),
+        ("", "", "a"),
+        ("ä|[ö-ü]", "ö", "a"),
+    ],
+)
+def test_pattern_matches_whole_texts(expression, matching, other):
+    pattern = compile_pattern(expression)
+    assert pattern.matches(matching)
+    assert not pattern.matches(other)
+
+
+@pytest.mark.parametrize("expression", ["(a+)+b", "(a|a)*b", "(a*)*b", "a?" * 60 + "a" * 60])
+def test_time_is_linear_where_backtracking_takes_for_ever(expression):
+    assert not compile_pattern(expression).matches("a" * 59)
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("(?=a)a", "invalid or unsupported Perl syntax"),
+        ("(?!a)b", "invalid or unsupported Perl syntax"),
+        ("(?<=a)b", "invalid or unsupported Perl syntax"),
+        ("(?>a)", "invalid or unsupported Perl syntax"),
+        ("(a)?(?(1)b|c)", "invalid or unsupported Perl syntax"),
+        (r"(a)\1", "invalid escape sequence"),
+        ("a++", "invalid nested repetition operator"),
+        ("a{1001}", "invalid repeat count"),
+        ("a{2,1001}", "invalid repeat count"),
+        ("(a{1000}){1000}", "too large"),
+        ("a" * (MAX_INSTRUCTIONS + 1), "too large"),
+    ],
+)
+def test_what_re2_has_not_and_what_is_too_large_is_refused(expression, said):
+    with pytest.raises(re.error, match=said):
+        compile_pattern(expression)
+
+
+def test_largest_expression_is_taken():
+    assert compile_pattern("a" * MAX_INSTRUCTIONS).matches("a" * MAX_INSTRUCTIONS)
+
+
+def test_many_different_texts_match_after_each_other():
+    pattern = compile_pattern(r"(.*-)?\b[0-9]+")
+    assert all(pattern.matches(f"{chr(200 + number)}-{number}") for number in range(12_000))
 
 
 @pytest.mark.parametrize("text", ["(", "a{4294967296}", "(" * 20_000 + ")" * 20_000])

@@ -1,6 +1,6 @@
 """Consumers that subscribe: other coordinators, static members, what cooperative ones keep.
 
-How members come, leave and die is in ../group_matrix.
+How members come, leave and die is in ../matrix.
 """
 
 import pytest

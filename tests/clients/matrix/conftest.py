@@ -1,11 +1,12 @@
-"""Members of groups as processes of their own, against the simulator and against a real Kafka.
+"""Clients as processes of their own, against the simulator and against a real Kafka.
 
-A member is started with the bootstrap servers, its group, a topic, its session timeout and its interval
-of heartbeats in ms, and its strategy: `range`, `roundrobin`, `sticky`, `cooperative-sticky`, or
-`consumer` for the protocol of KIP-848, whose sessions are a configuration of the brokers. It reads
-all of the topic from the earliest offset and commits each record. On stdout it tells in lines of JSON
-what it was assigned, what was revoked, what it read; a line on its stdin makes it leave. kcat does the
-same in words of its own.
+A member of a group is started with the bootstrap servers, its group, a topic, its session timeout and
+its interval of heartbeats in ms, and its strategy: `range`, `roundrobin`, `sticky`, `cooperative-sticky`,
+or `consumer` for the protocol of KIP-848, whose sessions are a configuration of the brokers. On stdout it
+tells in lines of JSON what it was assigned, what was revoked, what it did; a line on its stdin makes it
+leave.
+
+What it does in the roles `group` and `transaction` is in the folders of that name.
 """
 
 import json
@@ -15,12 +16,15 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    Producer,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from integration.clients.stopwatch import now_ms
@@ -40,12 +44,14 @@ CONFIGS = {
     "group.consumer.max.session.timeout.ms": str(LONG_SESSION_MS),
     "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
     "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 PATIENCE_S = 120
-GO_TIMEOUT_S = 600
+BUILD_TIMEOUT_S = 600
+TOOL_TIMEOUT_S = 180
 KCAT_CHANGE = re.compile(r"^% Group \S+ rebalanced.*\b(assign|revoke).*?: ?([^:]*)$")
 """`assigned: topic [0]`, `revoked: ...`, or `incremental assignment of 1 partition(s) (...): topic [0]`."""
-KCAT_RECORD = '{"event":"record","partition":%p,"offset":%o}\n'
 
 
 class Side:
@@ -69,17 +75,22 @@ class Side:
     def produce(self, topic, partitions, per_partition):
         """Append to each partition."""
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
-        errors = []
         for partition in range(partitions):
-            for number in range(per_partition):
-                producer.produce(
-                    topic,
-                    b"value-%d" % number,
-                    partition=partition,
-                    on_delivery=lambda error, _: errors.append(error),
-                )
+            values = [f"value-{number}" for number in range(per_partition)]
+            self._send(producer, topic, partition, values)
+
+    @staticmethod
+    def _send(producer, topic, partition, values):
+        errors = []
+        for value in values:
+            producer.produce(
+                topic,
+                value,
+                partition=partition,
+                on_delivery=lambda error, _: errors.append(error),
+            )
         assert producer.flush(PATIENCE_S) == 0
-        assert errors == [None] * partitions * per_partition
+        assert errors == [None] * len(values)
 
     def committed(self, group):
         """Return the committed offsets of a group by partition."""
@@ -167,6 +178,11 @@ class Member:
             reached = self._changed.wait_for(lambda: len(self.records) >= number, PATIENCE_S)
             assert reached, f"{number} records wanted: {self.events}"
 
+    def has_told(self, name):
+        """Return whether the member has told an event of this name."""
+        with self._changed:
+            return any(event["event"] == name for event in self.events)
+
     def kill(self):
         """End it without a word."""
         self._process.kill()
@@ -233,15 +249,15 @@ class Programs:
         self._lock = threading.Lock()
         self._made = {}
 
-    def command(self, kind):
-        """Return the first words of the command of a kind of member."""
+    def command(self, kind, role):
+        """Return the first words of the command of a kind of member in a role."""
         make = {"java": self._java, "franz_go": self._franz_go, "kcat": self._kcat}.get(kind)
         if make is None:
-            return [sys.executable, str(MEMBERS / f"{kind}_member.py")]
+            return [sys.executable, str(MEMBERS / f"{kind}_{role}_member.py")]
         with self._lock:
             if kind not in self._made:
                 self._made[kind] = make()
-            return self._made[kind]
+        return [word.format(role=role, Role=role.capitalize()) for word in self._made[kind]]
 
     def _java(self):
         from integration.reference.errors import ReferenceUnavailableError
@@ -255,14 +271,14 @@ class Programs:
             jars = f"{kafka_jars()}/*"
         except ReferenceUnavailableError as unavailable:
             self._require_or_skip(str(unavailable))
-        source = str(MEMBERS / "GroupMember.java")
+        sources = [str(source) for source in (MEMBERS / "java").glob("*.java")]
         subprocess.run(
-            ["javac", "-cp", jars, "-d", str(self._directory), source],
+            ["javac", "-cp", jars, "-d", str(self._directory), *sources],
             check=True,
-            timeout=GO_TIMEOUT_S,
+            timeout=BUILD_TIMEOUT_S,
         )
         quick = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        return ["java", *quick, "-cp", f"{self._directory}:{jars}", "GroupMember"]
+        return ["java", *quick, "-cp", f"{self._directory}:{jars}", "{Role}Member"]
 
     def _franz_go(self):
         go = shutil.which("go")
@@ -270,19 +286,18 @@ class Programs:
             self._require_or_skip(
                 "Go is missing: apt-get install -y --no-install-recommends golang-go"
             )
-        built = str(self._directory / "franz-go-member")
         done = subprocess.run(
-            [go, "build", "-buildvcs=false", "-o", built, "."],
+            [go, "build", "-buildvcs=false", "-o", f"{self._directory}/", "./..."],
             cwd=MEMBERS / "franz_go",
             capture_output=True,
             text=True,
-            timeout=GO_TIMEOUT_S,
+            timeout=BUILD_TIMEOUT_S,
             check=False,
         )
         if done.returncode != 0:
             reason = done.stderr.strip().splitlines()[-1]
-            self._require_or_skip(f"Go cannot build the member: {reason}")
-        return [built]
+            self._require_or_skip(f"Go cannot build the members: {reason}")
+        return [f"{self._directory}/{{role}}_member"]
 
     def _kcat(self):
         kcat = shutil.which("kcat")
@@ -293,31 +308,19 @@ class Programs:
         return [kcat]
 
 
-class Members:
+class Processes:
     """Starts members, and ends at its end those that run."""
 
-    def __init__(self, side, programs, directory):
-        self._side = side
+    def __init__(self, programs, directory):
         self._programs = programs
         self._directory = directory
         self._started = []
 
-    def start(self, kind, group, topic, strategy, session_ms=LONG_SESSION_MS):
-        """Start a member of a kind of client."""
-        servers, times = self._side.bootstrap_servers, (str(session_ms), str(HEARTBEAT_MS))
-        if kind == "kcat":
-            settings = {
-                "session.timeout.ms": session_ms,
-                "heartbeat.interval.ms": HEARTBEAT_MS,
-                "auto.offset.reset": "earliest",
-                "partition.assignment.strategy": strategy,
-            }
-            words = [word for item in settings.items() for word in ("-X", "{}={}".format(*item))]
-            told = ["-b", servers, *words, "-u", "-f", KCAT_RECORD, "-G", group, topic]
-        else:
-            told = [servers, group, topic, *times, strategy]
+    def start(self, kind, role, *arguments):
+        """Start a member of a kind of client in a role."""
         log = self._directory / f"member-{len(self._started) + 1}.log"
-        member = Member([*self._programs.command(kind), *told], log)
+        words = [str(argument) for argument in arguments]
+        member = Member([*self._programs.command(kind, role), *words], log)
         self._started.append(member)
         return member
 
@@ -327,14 +330,38 @@ class Members:
 
 
 @pytest.fixture(scope="session")
-def open_members(side, require_or_skip, tmp_path_factory):
-    """Return a function that returns `Members`, to be closed."""
+def open_processes(require_or_skip, tmp_path_factory):
+    """Return a function that returns `Processes`, to be closed."""
     programs = Programs(require_or_skip, tmp_path_factory.mktemp("programs"))
-    return lambda: Members(side, programs, tmp_path_factory.mktemp("members"))
+    return lambda: Processes(programs, tmp_path_factory.mktemp("members"))
 
 
-@pytest.fixture
-def start_member(open_members):
-    """Return a function that starts a member: kind of client, group, topic, strategy."""
-    with closing(open_members()) as members:
-        yield members.start
+@pytest.fixture(scope="session")
+def tool(side, require_or_skip):
+    """Return a function that runs a tool of Kafka's and returns what it prints."""
+    from integration.reference.errors import ReferenceUnavailableError
+    from integration.reference.jars import kafka_tools_jars
+
+    java = shutil.which("java")
+    if java is None:
+        require_or_skip(
+            "Java is missing: apt-get install -y --no-install-recommends openjdk-17-jre-headless"
+        )
+    try:
+        jars = kafka_tools_jars()
+    except ReferenceUnavailableError as unavailable:
+        require_or_skip(str(unavailable))
+
+    def run(name, *arguments, option="--bootstrap-server"):
+        command = [java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", name]
+        done = subprocess.run(
+            [*command, option, side.bootstrap_servers, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=TOOL_TIMEOUT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run

@@ -1,4 +1,4 @@
-module broker-sim/franz-go-member
+module broker-sim/franz-go-members
 
 go 1.26.0
 

@@ -1,8 +1,5 @@
 """Kafka's own command line tools for groups, on both sides."""
 
-import shutil
-import subprocess
-
 import pytest
 
 from integration.cluster_under_test.polling import poll_until
@@ -10,40 +7,8 @@ from integration.cluster_under_test.polling import poll_until
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 PERFORMANCE = "org.apache.kafka.tools.ConsumerPerformance"
-TIMEOUT_S = 180
 PARTITIONS = 2
 RECORDS = 5
-
-
-@pytest.fixture
-def tool(side, require_or_skip):
-    """Return a function that runs a tool and returns what it prints."""
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.jars import kafka_tools_jars
-
-    java = shutil.which("java")
-    if java is None:
-        require_or_skip(
-            "Java is missing: apt-get install -y --no-install-recommends openjdk-17-jre-headless"
-        )
-    try:
-        jars = kafka_tools_jars()
-    except ReferenceUnavailableError as unavailable:
-        require_or_skip(str(unavailable))
-
-    def run(name, *arguments):
-        command = [java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", name]
-        done = subprocess.run(
-            [*command, "--bootstrap-server", side.bootstrap_servers, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    return run
 
 
 def table(printed):
