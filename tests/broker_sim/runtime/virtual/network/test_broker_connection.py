@@ -6,6 +6,7 @@ import asyncio
 
 from broker_sim.network.connection import Connection
 from broker_sim.runtime.process import Process
+from purgatory import SystemClock
 
 SIZES = (1, 10, 1_000, 40_000, 1_000_000, 3_000_000, 5)
 """Of frames: read together, read into a place of their own, and read in pieces."""
@@ -14,7 +15,7 @@ SIZES = (1, 10, 1_000, 40_000, 1_000_000, 3_000_000, 5)
 class Scheduler:
     """As much of a scheduler as a process asks for."""
 
-    clock = None
+    clock = SystemClock()
 
     def __init__(self, loop) -> None:
         self.call_soon = loop.call_soon
