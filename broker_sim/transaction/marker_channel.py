@@ -162,9 +162,6 @@ class TransactionMarkerChannelManager:
 
     def _send(self) -> None:
         self._is_woken = False
-        retries, self._log_append_retries = self._log_append_retries, []
-        for transaction in retries:
-            self._write_complete(transaction)
         for marker in self._queues.pop(UNKNOWN_BROKER, ()):
             if self._is_pending(marker):
                 self._queue(marker.transaction, marker.partitions)
@@ -278,8 +275,9 @@ class TransactionMarkerChannelManager:
     def _write_complete(self, transaction: PendingCompleteTxn) -> None:
         def done(error_code: ErrorCode) -> None:
             if error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                if not self._log_append_retries:
+                    self._environment.call_later(RETRY_BACKOFF_MS, self._retry_log_appends)
                 self._log_append_retries.append(transaction)
-                self._environment.call_later(RETRY_BACKOFF_MS, self._send)
 
         self._states.append(
             transaction.metadata.transactional_id,
@@ -288,6 +286,11 @@ class TransactionMarkerChannelManager:
             done,
             keep_pending_on=ErrorCode.COORDINATOR_NOT_AVAILABLE,
         )
+
+    def _retry_log_appends(self) -> None:
+        retries, self._log_append_retries = self._log_append_retries, []
+        for transaction in retries:
+            self._write_complete(transaction)
 
     def remove_markers_of(self, partition: int) -> None:
         """Forget the transactions of a partition of `__transaction_state` that this broker has lost."""

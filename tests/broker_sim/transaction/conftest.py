@@ -33,11 +33,13 @@ class Log:
         self.batches = {}
         self.is_held = False
         self.fails_with = None
+        self.refused = 0
         self.timeouts_ms = []
         self._waiting = []
 
     def append(self, partition, batch, timeout_ms, on_appended, on_done):
         if self.fails_with is not None:
+            self.refused += 1
             on_done(self.fails_with)
             return
         self.timeouts_ms.append(timeout_ms)

@@ -213,6 +213,19 @@ def test_completion_that_is_not_replicated_is_written_again(bench):
     assert bench.coordinator.markers.log_append_retry_queue_size == 0
 
 
+def test_all_completions_that_were_not_replicated_are_written_again_together(bench):
+    for transactional_id in ("one", "two", "three"):
+        ours = {"transactional_id": transactional_id}
+        producer = bench.producer(**ours)
+        bench.add(producer, T0, **ours)
+        bench.end(producer, **ours)
+    bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    bench.answer_markers()
+    bench.advance(10 * RETRY_BACKOFF_MS)
+    assert bench.coordinator.markers.log_append_retry_queue_size == 3
+    assert bench.log.refused == 3 * 11
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_next_coordinator_sends_the_markers_again(bench, commit):
     producer = bench.producer()
