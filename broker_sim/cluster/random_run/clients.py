@@ -37,7 +37,8 @@ __all__ = ["TOPIC", "ClientLoop", "ConsumerLoop", "ProducerLoop", "Surroundings"
 TOPIC: Final = "topic"
 TIMEOUTS_MS: Final = (20, 300, 1_500)
 MAX_WAITS_MS: Final = (0, 100, 500)
-FIRST_PRODUCER_ID: Final = 1_000
+FIRST_PRODUCER_ID: Final = 1_000_000_000
+"""No controller has given away so many ids: those of transactional producers are others."""
 ANSWER_SLACK_MS: Final = 1_000
 """How much longer than a broker may take a client waits before it breaks the connection off."""
 
