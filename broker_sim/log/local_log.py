@@ -188,15 +188,18 @@ class LocalLog:
         """
         first = self._segments.index(replaced[0])
         cleaned.replace_in(self._storage, [segment.base_offset for segment in replaced])
-        self._storage.seal(cleaned.base_offset, cleaned.indexes(aborted), cleaned.end_offset)
+        self._seal(cleaned, aborted)
         self._segments[first : first + len(replaced)] = [cleaned]
         self._base_offsets[first : first + len(replaced)] = [cleaned.base_offset]
         self._count_memory()
 
     def seal_active(self, aborted: Sequence[AbortedTxn]) -> None:
         """Bring the active segment and its indexes to the disk, if that is where the log is."""
-        segment = self.active_segment
-        self._storage.seal(segment.base_offset, segment.indexes(aborted), segment.end_offset)
+        self._seal(self.active_segment, aborted)
+
+    def _seal(self, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> None:
+        if self._storage.is_persistent:  # in memory the indexes would be made for nobody
+            self._storage.seal(segment.base_offset, segment.indexes(aborted), segment.end_offset)
 
     def release_before(self, offset: int) -> None:
         """Free the batches in memory that end before `offset`; the segments keep their size."""
