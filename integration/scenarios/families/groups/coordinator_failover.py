@@ -89,8 +89,7 @@ def a_coordinator_that_was_replaced_says_so(cluster: ClusterUnderTest) -> Iterat
     group = ready_group(cluster, cluster.second)
     (members,) = form([group], 2, session_timeout_ms=LONG_SESSION_MS)
     leader, other = members
-    parked = leader.start_join()
-    group.wait_for_state("PreparingRebalance")
+    parked = group.parked_join(leader)
     cluster.faults.pause(cluster.second)
     new = next_coordinator(cluster, group, partial(has_members, 2, group))
     yield group.seen("described by the next", describe_groups(new, group.name))
@@ -114,8 +113,7 @@ def a_coordinator_that_stops_hands_its_groups_over(
     (members,) = form([group], 2, session_timeout_ms=LONG_SESSION_MS)
     leader, other = members
     leader.commit(Offset(topic, 0, 7))
-    parked = leader.start_join()
-    group.wait_for_state("PreparingRebalance")
+    parked = group.parked_join(leader)
     cluster.faults.stop(cluster.second)
     reason = untimed("when the partition moves during the shutdown")
     yield group.seen("parked join", parked.result(), reason)

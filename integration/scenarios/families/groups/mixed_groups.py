@@ -13,7 +13,7 @@ from integration.broker_verbs import Fault
 from integration.clients.consumer_protocol import subscription
 from integration.clients.groups import describe_consumer_groups, describe_groups, leave
 from integration.observations import untimed
-from integration.scenarios.families.groups.migration import (
+from integration.scenarios.families.groups.support.moving_groups import (
     TARGET_INTERVAL_MS,
     classic_group,
     seen_classic,
