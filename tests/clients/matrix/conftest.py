@@ -16,20 +16,20 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from base64 import b64decode
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 
 import pytest
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    Producer,
-)
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from integration.clients.stopwatch import now_ms
 
 MEMBERS = Path(__file__).parent / "members"
+TOOL_RUNNER = Path(__file__).parent / "ToolRunner.java"
 SESSION_MS = 6000
 """Of a member that is to die, and of all members of the consumer protocol."""
 LONG_SESSION_MS = 240_000
@@ -50,6 +50,8 @@ CONFIGS = {
 PATIENCE_S = 120
 BUILD_TIMEOUT_S = 600
 TOOL_TIMEOUT_S = 180
+QUICK_JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+JDK_MISSING = "a JDK is missing: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
 KCAT_CHANGE = re.compile(r"^% Group \S+ rebalanced.*\b(assign|revoke).*?: ?([^:]*)$")
 """`assigned: topic [0]`, `revoked: ...`, or `incremental assignment of 1 partition(s) (...): topic [0]`."""
 
@@ -264,9 +266,7 @@ class Programs:
         from integration.reference.jars import kafka_jars
 
         if shutil.which("javac") is None:
-            self._require_or_skip(
-                "a JDK is missing: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
-            )
+            self._require_or_skip(JDK_MISSING)
         try:
             jars = f"{kafka_jars()}/*"
         except ReferenceUnavailableError as unavailable:
@@ -277,8 +277,7 @@ class Programs:
             check=True,
             timeout=BUILD_TIMEOUT_S,
         )
-        quick = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        return ["java", *quick, "-cp", f"{self._directory}:{jars}", "{Role}Member"]
+        return ["java", "-Xmx64m", *QUICK_JVM, "-cp", f"{self._directory}:{jars}", "{Role}Member"]
 
     def _franz_go(self):
         go = shutil.which("go")
@@ -336,32 +335,65 @@ def open_processes(require_or_skip, tmp_path_factory):
     return lambda: Processes(programs, tmp_path_factory.mktemp("members"))
 
 
+class ToolRunner:
+    """One JVM for all of Kafka's tools, because most of a tool's time is the start of its JVM."""
+
+    def __init__(self, java, log):
+        self._log = log.open("ab")
+        self._process = subprocess.Popen(
+            [*java, str(TOOL_RUNNER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        self._pool = ThreadPoolExecutor(1)
+
+    def run(self, name, *arguments):
+        """Run a tool; returns its exit code and what it has printed to stdout and to stderr."""
+        self._process.stdin.write("\t".join([name, *arguments]) + "\n")
+        self._process.stdin.flush()
+        answer = self._pool.submit(self._process.stdout.readline).result(TOOL_TIMEOUT_S)
+        code, out, err = answer.split("\t")
+        return int(code), b64decode(out).decode(), b64decode(err).decode()
+
+    def close(self):
+        self._process.kill()
+        self._process.wait(PATIENCE_S)
+        self._pool.shutdown()
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._log.close()
+
+
 @pytest.fixture(scope="session")
-def tool(side, require_or_skip):
-    """Return a function that runs a tool of Kafka's and returns what it prints."""
+def tools_java(require_or_skip):
+    """The first words of a command that runs a class of Kafka's tools."""
     from integration.reference.errors import ReferenceUnavailableError
     from integration.reference.jars import kafka_tools_jars
 
-    java = shutil.which("java")
-    if java is None:
-        require_or_skip(
-            "Java is missing: apt-get install -y --no-install-recommends openjdk-17-jre-headless"
-        )
+    if shutil.which("javac") is None:
+        require_or_skip(JDK_MISSING)
     try:
-        jars = kafka_tools_jars()
+        return ["java", *QUICK_JVM, "-cp", f"{kafka_tools_jars()}/*"]
     except ReferenceUnavailableError as unavailable:
         require_or_skip(str(unavailable))
 
-    def run(name, *arguments, option="--bootstrap-server"):
-        command = [java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", name]
-        done = subprocess.run(
-            [*command, option, side.bootstrap_servers, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=TOOL_TIMEOUT_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+
+@pytest.fixture(scope="session")
+def tool_runner(tools_java, tmp_path_factory):
+    with closing(ToolRunner(tools_java, tmp_path_factory.mktemp("tools") / "log")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def tool(side, tool_runner):
+    """Return a function that runs a tool and returns its stdout, or the stderr of one that fails."""
+
+    def run(name, *arguments, code=0):
+        told = ("--bootstrap-server", side.bootstrap_servers, *map(str, arguments))
+        ended, out, err = tool_runner.run(name, *told)
+        assert ended == code, out + err
+        return err if code else out
 
     return run

@@ -1,4 +1,4 @@
-"""Spark's Kafka connector with a subscription, on both sides.
+"""Spark's Kafka connector on both sides: with a subscription, and as a reader of committed transactions.
 
 Spark asks for partitions and offsets by the admin client, or, as before 3.1, by a consumer that is a
 member of a group. Both are here.
@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from integration.cluster_under_test.polling import poll_until
 
@@ -73,6 +74,10 @@ class Spark:
 
     def start(self, name, **more):
         self._say(start=name, **more)
+
+    def batch(self, name, **options):
+        """Read all there is, once."""
+        self._say(batch=name, options=options)
 
     def stop(self, name):
         """Stop a query, which has not failed."""
@@ -167,3 +172,42 @@ def test_streams_read_all_and_go_on_from_their_checkpoints(side, spark, tmp_path
     again = list(start(2))
     wait_until_read(again, records(topics, range(2 * RECORDS, 3 * RECORDS)))
     stop(again)
+
+
+def produce_in_transactions(side, topic):
+    """Commit some records of each partition, abort some, commit some, abort some.
+
+    Returns what Spark tells of the committed ones. A transaction ends with a marker, which has an offset too.
+    """
+    servers = {"bootstrap.servers": side.bootstrap_servers}
+    producer = Producer(servers | {"transactional.id": topic})
+    producer.init_transactions(PATIENCE_S)
+    for end in [producer.commit_transaction, producer.abort_transaction] * 2:
+        producer.begin_transaction()
+        for partition, number in product(range(PARTITIONS), range(RECORDS)):
+            producer.produce(topic, f"value-{number}", partition=partition)
+        assert producer.flush(PATIENCE_S) == 0
+        end(PATIENCE_S)
+    second = 2 * (RECORDS + 1)
+    return records([topic], [*range(RECORDS), *range(second, second + RECORDS)])
+
+
+def test_committed_records_are_read_and_copied_once(side, spark, tmp_path):
+    topic, _ = side.names()
+    sink = f"{topic}-done"
+    for created in (topic, sink):
+        side.create_topic(created, PARTITIONS)
+    committed = produce_in_transactions(side, topic)
+    name = f"{side.name} {topic}"
+    servers = {"kafka.bootstrap.servers": side.bootstrap_servers}
+    options = servers | {"startingOffsets": "earliest", "kafka.isolation.level": "read_committed"}
+
+    spark.batch(f"{name} batch", **options, subscribe=topic)
+    spark.wait_until_read(f"{name} batch", committed)
+
+    streamed = options | {"subscribe": topic}
+    spark.start(name, options=streamed, checkpoint=str(tmp_path), by="admin", sink=sink)
+    spark.wait_until_read(name, committed)
+    spark.stop(name)
+    spark.batch(f"{name} sink", **options, subscribe=sink)
+    spark.wait_until_read(f"{name} sink", records([sink], range(2 * RECORDS)))

@@ -17,7 +17,7 @@ from integration.cluster_under_test.polling import poll_until
 PARTITIONS = 4
 HALF = PARTITIONS // 2
 RECORDS = 5
-AT_A_TIME = 3
+AT_A_TIME = 6
 """So many groups live at the same time: most of the time each waits for the killed one's session."""
 SESSION_MS = 6000
 """Of a member that is to die, and of all members of the consumer protocol."""
@@ -33,8 +33,10 @@ HOLD_INTERVAL_S = 0.1
 
 CLIENTS = [
     ("confluent", "range"),
+    ("confluent", "cooperative-sticky"),
     ("java", "consumer"),
     ("kafka_python", "range"),
+    ("aiokafka", "range"),
     ("franz_go", "range"),
 ]
 
