@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from broker_sim.config import BrokerConfig
+    from broker_sim.log.log_offsets import LogOffsets
     from broker_sim.log.memory import ReplicaMemory
     from broker_sim.log.storage import LogDirectory, LogStorage
     from broker_sim.metadata.topic_partition import TopicPartition
@@ -45,7 +46,7 @@ class LogManager:
         self._memory = memory or MemoryAccount()
         self.producers = producers or ProducerStateManagerConfig()
         self._logs: dict[TopicPartition, tuple[bytes, PartitionLog]] = {}
-        self.changed: set[PartitionLog] = set()
+        self.changed: set[LogOffsets] = set()
         """The logs whose offsets have moved since this was cleared."""
         self.cleaner = LogCleanerManager(clock)
         """Which compacted logs are to be cleaned, and from where on."""
