@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, overload
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import MutableMapping, Sequence
+    from collections.abc import Callable, MutableMapping, Sequence
 
     from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.producer_state_entry import ProducerStateEntry
@@ -31,12 +31,12 @@ __all__ = ["Batches", "LogStorage"]
 class Batches(Protocol):
     """The batches of one segment; a list of `bytes` is one.
 
-    A slice may come as fewer buffers than batches: their bytes are what counts. Only a tail is deleted,
+    Raises as `LogStorage`. A slice may come as fewer buffers than batches: their bytes are what counts. Only a tail is deleted,
     and only batches in memory are replaced.
     """
 
     def append(self, batch: bytes, /) -> None:
-        """Add a batch at the end; raises KAFKA_STORAGE_ERROR where it cannot be written."""
+        """Add a batch at the end."""
 
     def __len__(self) -> int: ...
 
@@ -52,7 +52,11 @@ class Batches(Protocol):
 
 
 class LogStorage(ABC):
-    """The data of one partition's log. Thread rule: only the scheduler's thread."""
+    """The data of one partition's log. Thread rule: only the scheduler's thread.
+
+    Every method raises KAFKA_STORAGE_ERROR where the data cannot be read or written. The log is offline
+    from then on.
+    """
 
     is_persistent: bool
     """Whether the data outlives the process, so that nothing is freed while it is in the log."""
@@ -64,6 +68,10 @@ class LogStorage(ABC):
     """That of the last checkpoint when the log is opened."""
     recovery_point: int
     """Everything before this offset is known to be on the disk; Kafka's recovery point."""
+
+    @abstractmethod
+    def watch(self, on_failed: Callable[[], object]) -> None:
+        """Call `on_failed()` once, when the log goes offline."""
 
     @abstractmethod
     def load_segments(self) -> list[SegmentContent]:

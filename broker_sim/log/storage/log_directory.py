@@ -11,7 +11,6 @@ topic-0/, topic-1/, ...              the logs
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import uuid
@@ -21,6 +20,11 @@ from broker_sim.errors import ConfigError
 from broker_sim.log.storage.checkpoint_file import read_offsets, replace_file, write_offsets
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.open_files import OpenFiles
+from broker_sim.log.storage.partition_metadata import (
+    PARTITION_METADATA,
+    encode_id,
+    read_topic_id,
+)
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -35,7 +39,6 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-PARTITION_METADATA: Final = "partition.metadata"
 
 
 class LogDirectoryError(ConfigError):
@@ -67,7 +70,7 @@ class LogDirectory:
     def _check_identity(self, cluster_id: str, broker_id: int) -> None:
         path = self.path / META_PROPERTIES
         if not path.exists():
-            directory_id = _encode_id(uuid.uuid4().bytes)
+            directory_id = encode_id(uuid.uuid4().bytes)
             text = (
                 f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\n"
                 f"node.id={broker_id}\nversion=1\n"
@@ -112,20 +115,17 @@ class LogDirectory:
             if metadata.exists():
                 topic, _, number = directory.name.rpartition("-")
                 topic_partition = TopicPartition(topic, int(number))
-                yield topic_partition, _read_topic_id(metadata), self._storage(topic_partition)
+                yield topic_partition, read_topic_id(metadata), self.open_log(topic_partition)
 
-    def create_log(self, topic_partition: TopicPartition, topic_id: bytes) -> FileStorage:
-        """Create the directory of a new log."""
-        directory = self._log_path(topic_partition)
-        directory.mkdir(exist_ok=True)
-        text = f"version: 0\ntopic_id: {_encode_id(topic_id)}\n"
-        replace_file(directory / PARTITION_METADATA, text.encode())
-        return FileStorage(directory, self.files)
+    def new_log(self, topic_partition: TopicPartition) -> FileStorage:
+        """Return the files of a log that is to be created: call its `create`."""
+        return FileStorage(self._log_path(topic_partition), self.files)
 
     def _log_path(self, topic_partition: TopicPartition) -> Path:
         return self.path / f"{topic_partition.topic}-{topic_partition.partition}"
 
-    def _storage(self, topic_partition: TopicPartition) -> FileStorage:
+    def open_log(self, topic_partition: TopicPartition) -> FileStorage:
+        """Return the files of a log that is there."""
         return FileStorage(
             self._log_path(topic_partition),
             self.files,
@@ -180,15 +180,3 @@ def _read_properties(path: Path) -> dict[str, str]:
     lines = path.read_text(encoding="utf-8").splitlines()
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
     return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def _encode_id(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def _read_topic_id(path: Path) -> bytes:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        name, _, value = line.partition(":")
-        if name == "topic_id":
-            return base64.urlsafe_b64decode(f"{value.strip()}==")
-    raise LogDirectoryError(f"{path} does not name the topic's id")

@@ -8,7 +8,7 @@ from broker_sim.log.storage.interface import LogStorage
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.producer_state_entry import ProducerStateEntry
@@ -30,6 +30,9 @@ class MemoryStorage(LogStorage):
         self.high_watermark = 0
         self.log_start_offset = 0
         self.recovery_point = 0
+
+    def watch(self, on_failed: Callable[[], object]) -> None:
+        """Do nothing: memory does not fail."""
 
     def load_segments(self) -> list[SegmentContent]:
         """Return nothing: a log in memory begins empty."""
