@@ -10,7 +10,7 @@ from broker_sim.log.segment import LogSegment
 from broker_sim.log.storage import LogStorage, MemoryStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from broker_sim.log.memory import ReplicaMemory
     from broker_sim.log.transaction_index import AbortedTxn
@@ -196,6 +196,13 @@ class LocalLog:
     def seal_active(self, aborted: Sequence[AbortedTxn]) -> None:
         """Bring the active segment and its indexes to the disk, if that is where the log is."""
         self._seal(self.active_segment, aborted)
+
+    def restore_indexes(self, aborted_in: Callable[[int, int], Sequence[AbortedTxn]]) -> None:
+        """Write the indexes that sealed segments lack; `aborted_in(start, end)` are transactions."""
+        for segment in self._segments[:-1]:
+            aborted = aborted_in(segment.base_offset, segment.end_offset)
+            if not self._storage.has_indexes(segment.base_offset, aborted):
+                self._seal(segment, aborted)
 
     def _seal(self, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> None:
         if self._storage.is_persistent:  # in memory the indexes would be made for nobody

@@ -17,7 +17,7 @@ from broker_sim.log.cleaner.manager import LogCleanerManager
 from broker_sim.log.memory import MemoryAccount, unlimited_memory
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
-from broker_sim.log.storage import MemoryStorage, suppress_storage_error
+from broker_sim.log.storage import PARTITION_METADATA, MemoryStorage, suppress_storage_error
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["LogManager"]
 
 event_log = get_logger(__name__)
+
+UNKNOWN_TOPIC_ID = b""
+"""That of a log whose `partition.metadata` is damaged: it is offline whatever the topic."""
 
 
 class LogManager:
@@ -69,7 +72,12 @@ class LogManager:
         if directory.clean_shutdown_epoch is not None:
             self.clean_shutdown_epoch = directory.clean_shutdown_epoch
         for topic_partition, topic_id, storage in directory.logs():
-            self._open_files(topic_partition, topic_id, TopicConfig(), storage)
+            if topic_id is None:
+                self._failure_of(topic_partition, UNKNOWN_TOPIC_ID, storage)()
+                path = str(storage.directory / PARTITION_METADATA)
+                event_log.bind(self._clock).error("partition_metadata_damaged", file=path)
+            else:
+                self._open_files(topic_partition, topic_id, TopicConfig(), storage)
 
     def _open_files(
         self,
@@ -142,7 +150,10 @@ class LogManager:
         found = self._logs.get(topic_partition)
         if found is not None and found[0] == topic_id:
             return found[1]
-        if topic_partition in self.offline and self.offline[topic_partition][0] == topic_id:
+        offline = self.offline.get(topic_partition)
+        if offline is not None and offline[0] in (topic_id, UNKNOWN_TOPIC_ID):
+            # The controller shall know which topic it is that is offline.
+            self.offline[topic_partition] = (topic_id, offline[1])
             raise _offline(topic_partition)
         self.delete(topic_partition)
         if self.directory is None:
@@ -184,7 +195,7 @@ class LogManager:
     def delete_strays(self, is_hosted: Callable[[TopicPartition, bytes], bool]) -> None:
         """Delete the logs that a restarted broker no longer hosts, by its first metadata."""
         for topic_partition, (topic_id, _) in [*self._logs.items(), *self.offline.items()]:
-            if not is_hosted(topic_partition, topic_id):
+            if topic_id != UNKNOWN_TOPIC_ID and not is_hosted(topic_partition, topic_id):
                 self.delete(topic_partition)
 
     def shutdown(self, broker_epoch: int) -> None:

@@ -68,15 +68,15 @@ class PartitionLog(LogOffsets):
         """Open what `storage` has (default: memory); it adds itself to `changed` when an offset moves."""
         storage = storage or MemoryStorage()
         memory = memory or unlimited_memory(topic_partition)
+        now_ms = clock.wall_clock_ms()
+        local_log = LocalLog(now_ms, memory, config.index_interval_bytes, storage)
         epochs = LeaderEpochCache(storage.load_leader_epochs(), storage.write_leader_epochs)
         producers = producers or ProducerStateManagerConfig()
-        producer_state = ProducerStateManager(topic_partition, producers, storage)
-        now_ms = clock.wall_clock_ms()
         super().__init__(
             topic_partition,
-            LocalLog(now_ms, memory, config.index_interval_bytes, storage),
+            local_log,
             epochs,
-            producer_state,
+            ProducerStateManager(topic_partition, producers, storage),
             storage,
             memory,
             set() if changed is None else changed,
@@ -320,6 +320,10 @@ class PartitionLog(LogOffsets):
     def recover(self) -> None:
         """Open the log again after its broker has stopped; see `log_loader`."""
         recover(self)
+
+    def restore_indexes(self) -> None:
+        """Write the indexes of the sealed segments whose index files are lost or damaged."""
+        self._local_log.restore_indexes(self.producer_state.transactions_aborted_in)
 
     def rebuild_producer_state(self) -> None:
         """Bring the producers and transactions to what the log from its start to its end says."""

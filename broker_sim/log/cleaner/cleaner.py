@@ -81,6 +81,7 @@ class Cleaner:
         for segment, segment_end in zip(dirty, ends, strict=True):
             for header, batch in segment.batches_from(start):
                 has_room = yield from self._map_batch(header, batch, transactions)
+                self._check_not_deleted(segment)
                 if not has_room:
                     return
             self._offsets.update_latest_offset(segment_end - 1)
@@ -134,13 +135,17 @@ class Cleaner:
                         kept, header.last_offset + 1, max_timestamp, segment.last_modified_ms
                     )
                 yield Work(1, header.size_bytes + kept_bytes)
-        if group[0] not in log.segments:  # they are deleted from the oldest on
-            raise LogCleaningAbortedError
+                self._check_not_deleted(group[0])
         cleaned.last_modified_ms = group[-1].last_modified_ms
         log.producer_state.replace_aborted_transactions(
             group[0].base_offset, group[-1].end_offset, self._transactions.take_remaining()
         )
         log.replace_segments(cleaned, group)
+
+    def _check_not_deleted(self, segment: LogSegment) -> None:
+        """Raise LogCleaningAbortedError if the segment is gone; they are deleted from the oldest on."""
+        if segment.base_offset < self._log.segments[0].base_offset:
+            raise LogCleaningAbortedError
 
 
 def group_segments_by_size(

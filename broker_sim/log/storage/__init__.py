@@ -7,8 +7,10 @@ from broker_sim.log.storage.index_files import SegmentIndexes
 from broker_sim.log.storage.interface import Batches, LogStorage
 from broker_sim.log.storage.log_directory import LogDirectory, LogDirectoryError, lock_directory
 from broker_sim.log.storage.memory import MemoryStorage
+from broker_sim.log.storage.partition_metadata import PARTITION_METADATA
 
 __all__ = [
+    "PARTITION_METADATA",
     "Batches",
     "FileStorage",
     "LogDirectory",

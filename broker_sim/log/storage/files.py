@@ -14,6 +14,7 @@ segment's files go at once, not after `file.delete.delay.ms`.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from typing import TYPE_CHECKING, Final
@@ -24,12 +25,14 @@ from broker_sim.log.storage.checkpoint_file import read_lines, replace_file, wri
 from broker_sim.log.storage.file_batches import FileBatches
 from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.index_files import (
-    decode_aborted_transactions,
     encode_aborted_transactions,
     encode_offset_index,
     encode_time_index,
+    is_sound_offset_index,
+    is_sound_time_index,
 )
 from broker_sim.log.storage.interface import LogStorage
+from broker_sim.log.storage.log_history import LogHistory
 from broker_sim.log.storage.partition_metadata import (
     PARTITION_METADATA,
     encode_partition_metadata,
@@ -84,6 +87,7 @@ class FileStorage(LogStorage):
         self.log_start_offset = log_start_offset
         self.recovery_point = recovery_point
         self._was_closed = was_closed
+        self._history = LogHistory()
         self._files = files
         self._sealed: tuple[int, int] | None = None
         """Base and end of the segment whose indexes were written last."""
@@ -114,25 +118,34 @@ class FileStorage(LogStorage):
 
     def _load_segments(self) -> list[SegmentContent]:
         loaded: list[SegmentContent] = []
-        bases = sorted(int(path.stem) for path in self.directory.glob(f"*{LOG_SUFFIX}"))
+        bases = self._base_offsets()
         for number, base_offset in enumerate(bases):
             content = SegmentContent(base_offset, loaded[-1].positions[-1] if loaded else 0)
             path = self._path(base_offset, LOG_SUFFIX)
             status = path.stat()
             content.modified_ms = status.st_mtime_ns // _NS_PER_MS
-            last_known = bases[number + 1] if number + 1 < len(bases) else None
-            verify = not self._was_closed and (
-                last_known is None or last_known > self.recovery_point
+            next_base = bases[number + 1] if number + 1 < len(bases) else None
+            recovers = not self._was_closed and (
+                next_base is None or next_base > self.recovery_point
             )
-            valid_bytes = scan_segment(path, content, verify=verify)
+            valid_bytes = scan_segment(
+                path, content, self._history, verify=recovers, upper_bound_offset=next_base
+            )
             content.batches = FileBatches(path, content.positions, self._files, self._guard)
             loaded.append(content)
             if valid_bytes < status.st_size:
+                if not recovers:
+                    # Once it was all on the disk: to cut it here would lose what is behind.
+                    text = (
+                        f"{path.name} is damaged at byte {valid_bytes}, offset {content.end_offset}"
+                    )
+                    raise OSError(errno.EIO, text)
                 log.warning(
                     "log_truncated",
                     file=str(path),
                     valid_bytes=valid_bytes,
                     file_bytes=status.st_size,
+                    end_offset=content.end_offset,
                 )
                 os.truncate(path, valid_bytes)
                 self._delete_indexes(base_offset)
@@ -143,6 +156,11 @@ class FileStorage(LogStorage):
             self._sealed = (loaded[-1].base_offset, loaded[-1].end_offset)
         return loaded
 
+    def _base_offsets(self) -> list[int]:
+        """Return those of the segments; files that have no offset in their names are not ours."""
+        stems = (path.stem for path in self.directory.glob(f"*{LOG_SUFFIX}"))
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
+
     def _complete_replacements(self) -> None:
         """Finish what a kill has interrupted: swapped segments count, half-written ones do not."""
         for suffix in (CLEANED_SUFFIX, DELETED_SUFFIX):
@@ -151,28 +169,43 @@ class FileStorage(LogStorage):
         for swapped in self.directory.glob(f"*{LOG_SUFFIX}{SWAP_SUFFIX}"):
             base_offset = int(swapped.name.partition(".")[0])
             content = SegmentContent(base_offset, 0)
-            scan_segment(swapped, content, verify=False)
-            for path in self.directory.glob(f"*{LOG_SUFFIX}"):
-                if base_offset <= int(path.stem) < max(content.end_offset, base_offset + 1):
-                    self.delete_segment(int(path.stem))
+            scan_segment(swapped, content, LogHistory(), verify=False)
+            for old in self._base_offsets():
+                if base_offset <= old < max(content.end_offset, base_offset + 1):
+                    self.delete_segment(old)
             swapped.rename(self._path(base_offset, LOG_SUFFIX))
         for path in self.directory.glob(f"*{SWAP_SUFFIX}"):
             path.unlink()
 
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return what `leader-epoch-checkpoint` has; raises ValueError for a damaged one."""
+        """Return what `leader-epoch-checkpoint` has; what the batches say if it is damaged."""
+        path = self.directory / LEADER_EPOCHS
         with self._guard.io("read the leader epochs"):
-            lines = read_lines(self.directory / LEADER_EPOCHS)
-            return [EpochEntry(*map(int, line.split())) for line in lines]
+            try:
+                entries = [EpochEntry(*map(int, line.split())) for line in read_lines(path)]
+            except (ValueError, TypeError) as error:
+                why: str | None = str(error)
+            else:
+                why = self._history.contradiction(entries)
+            if why is None:
+                return entries
+            log.warning("leader_epochs_rebuilt", file=str(path), why=why)
+            return list(self._history.epochs)
 
     def load_aborted_transactions(self) -> list[AbortedTxn]:
-        """Return what the `.txnindex` files have, in the order of the log."""
-        with self._guard.io("read the aborted transactions"):
-            return [
-                aborted
-                for path in sorted(self.directory.glob(f"*{TXN_INDEX_SUFFIX}"))
-                for aborted in decode_aborted_transactions(path.read_bytes())
-            ]
+        """Return what the batches say; the `.txnindex` files are for Kafka's tools."""
+        return self._history.aborted
+
+    def has_indexes(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> bool:
+        """Return whether the segment's index files look sound; mirrors Kafka's sanity checks."""
+        with self._guard.io("look at the indexes"):
+            transactions = self._path(base_offset, TXN_INDEX_SUFFIX)
+            found = transactions.read_bytes() if transactions.exists() else b""
+            return (
+                found == encode_aborted_transactions(aborted)
+                and is_sound_offset_index(self._path(base_offset, INDEX_SUFFIX))
+                and is_sound_time_index(self._path(base_offset, TIME_INDEX_SUFFIX))
+            )
 
     def create_segment(self, base_offset: int, positions: array[int]) -> FileBatches:
         """Create an empty `.log` file, in the place of one with that base offset."""

@@ -79,11 +79,11 @@ class LogStorage(ABC):
 
     @abstractmethod
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return the leader epochs that are kept, the oldest first."""
+        """Return the leader epochs that are kept, the oldest first; call `load_segments` before."""
 
     @abstractmethod
     def load_aborted_transactions(self) -> list[AbortedTxn]:
-        """Return the aborted transactions of the segments that were sealed."""
+        """Return the aborted transactions of the segments; call `load_segments` before."""
 
     @abstractmethod
     def create_segment(self, base_offset: int, positions: array[int]) -> Batches:
@@ -109,6 +109,10 @@ class LogStorage(ABC):
         It begins at the first of the old base offsets and counts as modified at that time;
         `positions` as for `create_segment`. Returns its batches.
         """
+
+    @abstractmethod
+    def has_indexes(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> bool:
+        """Return whether a sealed segment has its indexes, with these aborted transactions."""
 
     @abstractmethod
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:

@@ -26,6 +26,7 @@ from broker_sim.log.storage.partition_metadata import (
     read_topic_id,
 )
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,6 +40,9 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+
+
+log = get_logger(__name__)
 
 
 class LogDirectoryError(ConfigError):
@@ -60,9 +64,9 @@ class LogDirectory:
         try:
             self._check_identity(cluster_id, broker_id)
             self.clean_shutdown_epoch = self._take_clean_shutdown()
-            self._high_watermarks = read_offsets(path / HIGH_WATERMARKS)
-            self._log_starts = read_offsets(path / LOG_STARTS)
-            self._recovery_points = read_offsets(path / RECOVERY_POINTS)
+            self._high_watermarks = _offsets_or_none(path / HIGH_WATERMARKS)
+            self._log_starts = _offsets_or_none(path / LOG_STARTS)
+            self._recovery_points = _offsets_or_none(path / RECOVERY_POINTS)
         except BaseException:
             self.close()
             raise
@@ -78,11 +82,15 @@ class LogDirectory:
             replace_file(path, text.encode())
             return
         found = _read_properties(path)
-        for name, wanted in (("cluster.id", cluster_id), ("node.id", str(broker_id))):
+        for name, wanted in (
+            ("version", "1"),
+            ("cluster.id", cluster_id),
+            ("node.id", str(broker_id)),
+        ):
             if found.get(name) != wanted:
                 raise LogDirectoryError(
                     f"{path} says {name}={found.get(name)}, but this is {name}={wanted}: "
-                    "the directory belongs to another broker"
+                    "the directory belongs to another broker, or the file is damaged"
                 )
 
     def _take_clean_shutdown(self) -> int | None:
@@ -90,9 +98,12 @@ class LogDirectory:
         path = self.path / CLEAN_SHUTDOWN
         if not path.exists():
             return None
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
         path.unlink()
-        return int(json.loads(text).get("brokerEpoch", -1)) if text else -1
+        try:
+            return int(json.loads(text)["brokerEpoch"])
+        except (ValueError, KeyError, TypeError):  # as Kafka, which reads an unknown epoch
+            return -1
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
         """Say that every log was closed, by a broker of that epoch."""
@@ -105,8 +116,11 @@ class LogDirectory:
 
     # -- logs -----------------------------------------------------------------------------------
 
-    def logs(self) -> Iterator[tuple[TopicPartition, bytes, FileStorage]]:
-        """Yield partition, topic id and files of each log in the directory."""
+    def logs(self) -> Iterator[tuple[TopicPartition, bytes | None, FileStorage]]:
+        """Yield partition, topic id and files of each log in the directory.
+
+        The id is None where `partition.metadata` is damaged.
+        """
         for directory in sorted(self.path.iterdir()):
             if directory.name.endswith("-delete"):
                 FileStorage(directory, self.files).delete()
@@ -176,7 +190,16 @@ def lock_directory(directory: Path) -> int:
     return descriptor
 
 
+def _offsets_or_none(path: Path) -> dict[TopicPartition, int]:
+    """Return the offsets of a checkpoint; none of a damaged one, as if there were no such file."""
+    try:
+        return read_offsets(path)
+    except ValueError as error:
+        log.warning("checkpoint_reset", file=str(path), why=str(error))
+        return {}
+
+
 def _read_properties(path: Path) -> dict[str, str]:
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
     return {name.strip(): value.strip() for name, _, value in pairs}

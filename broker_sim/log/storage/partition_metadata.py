@@ -7,9 +7,8 @@ topic_id: AAECAwQFBgcICQoLDA0ODw
 from __future__ import annotations
 
 import base64
+import re
 from typing import TYPE_CHECKING, Final
-
-from broker_sim.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["PARTITION_METADATA", "encode_id", "encode_partition_metadata", "read_topic_id"]
 
 PARTITION_METADATA: Final = "partition.metadata"
+
+
+_CONTENT: Final = re.compile(rb"version: 0\s+topic_id: ([A-Za-z0-9_-]{22})\s*")
 
 
 def encode_id(raw: bytes) -> str:
@@ -29,10 +31,7 @@ def encode_partition_metadata(topic_id: bytes) -> bytes:
     return f"version: 0\ntopic_id: {encode_id(topic_id)}\n".encode()
 
 
-def read_topic_id(path: Path) -> bytes:
-    """Return the id that the file has. Raises ConfigError for a file without one, and OSError."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        name, _, value = line.partition(":")
-        if name == "topic_id":
-            return base64.urlsafe_b64decode(f"{value.strip()}==")
-    raise ConfigError(f"{path} does not name the topic's id")
+def read_topic_id(path: Path) -> bytes | None:
+    """Return the id that the file has, None if the file is damaged. Raises OSError."""
+    found = _CONTENT.fullmatch(path.read_bytes())
+    return None if found is None else base64.urlsafe_b64decode(found[1] + b"==")

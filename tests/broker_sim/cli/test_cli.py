@@ -9,9 +9,9 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from pathlib import Path
 
 from broker_sim import compiled
 from broker_sim.control.client import ControlClient
