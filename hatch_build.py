@@ -51,6 +51,7 @@ MODULES = (
     "broker_sim.log.append_info",
     "broker_sim.log.leader_epoch_cache",
     "broker_sim.log.local_log",
+    "broker_sim.log.log_offsets",
     "broker_sim.log.memory",
     "broker_sim.log.partition_log",
     "broker_sim.log.producer_checks",

@@ -95,6 +95,8 @@ class Broker:
         self.replica_manager = ReplicaManager(
             self.purgatories, self._actions, self.metadata.is_known, self._make_replica_selector()
         )
+        self.replica_manager.offline_partitions = logs.offline
+        logs.on_offline = lambda key: process.call_soon(self._take_offline, key)
         self.fetch_manager = FetchManager(
             process.clock,
             config.max_incremental_fetch_session_cache_slots,
@@ -249,7 +251,14 @@ class Broker:
             lambda: self.image.version,
             self._logs.clean_shutdown_epoch,
             on_unfenced=self._accept,
+            offline_logs=self._logs.offline_logs,
         )
+
+    def _take_offline(self, key: TopicPartition) -> None:
+        """Stop to serve a partition whose log has failed, and tell the controller at once."""
+        self._applier.take_offline(key)
+        self._actions.try_complete_actions()
+        self.lifecycle.propagate_failure()
 
     def _accept(self) -> None:
         """Accept the calls of other brokers, and let the owner of the sockets accept clients."""

@@ -89,11 +89,14 @@ class BrokerLifecycle:
         image_version: Callable[[], int],
         previous_broker_epoch: int = -1,
         on_unfenced: Callable[[], object] = lambda: None,
+        offline_logs: Callable[[], frozenset[tuple[bytes, int]]] = frozenset,
     ) -> None:
         """Register and begin to send heartbeats; `on_unfenced()` is called the first time it is unfenced.
 
         `previous_broker_epoch` is that of the broker's last clean shutdown, -1 if there was none.
+        The controller hears of the topic ids and partitions of `offline_logs()`.
         """
+        self._offline_logs = offline_logs
         self._controller = controller
         self._image_version = image_version
         self._previous_broker_epoch = previous_broker_epoch
@@ -110,6 +113,11 @@ class BrokerLifecycle:
             and broker.epoch == self.broker_epoch
             and broker.fenced
         ):
+            self._communicate()
+
+    def propagate_failure(self) -> None:
+        """Tell the controller at once that a log is offline, if it knows the broker already."""
+        if self.broker_epoch >= 0:
             self._communicate()
 
     def begin_controlled_shutdown(self, on_done: Callable[[], object]) -> None:
@@ -197,6 +205,7 @@ class BrokerLifecycle:
     def _send_heartbeat(self) -> None:
         epoch, version = self.broker_epoch, self._image_version()
         wants_shutdown = self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN
+        offline_logs = self._offline_logs()
 
         def beat(active: Controller) -> HeartbeatReply | ErrorCode:
             try:
@@ -205,6 +214,7 @@ class BrokerLifecycle:
                     epoch,
                     wants_shutdown=wants_shutdown,
                     current_metadata_version=version,
+                    offline_logs=offline_logs,
                 )
             except ApiError as error:
                 return error.error_code

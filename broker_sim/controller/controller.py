@@ -143,15 +143,17 @@ class Controller:
         *,
         wants_shutdown: bool,
         current_metadata_version: int,
+        offline_logs: frozenset[tuple[bytes, int]] = frozenset(),
     ) -> HeartbeatReply:
         """Renew the broker's session, and unfence the broker or let it stop if it may.
 
-        Raises ApiError with STALE_BROKER_EPOCH when it is not the broker's present epoch.
+        It serves no partition of `offline_logs`. Raises ApiError with STALE_BROKER_EPOCH.
         """
         delta = MetadataDelta(self.image)
         self._cluster.track(broker_id, broker_epoch)
         self._cluster.check_broker_epoch(delta, broker_id, broker_epoch)
         broker = delta.brokers[broker_id]
+        self._replication.handle_offline_logs(delta, broker_id, offline_logs)
         caught_up = self._cluster.is_caught_up(broker_id, current_metadata_version)
         current = self._cluster.current_state(broker)
         state = self._next_state(
@@ -240,12 +242,10 @@ class Controller:
         return outcomes
 
     def transfer_leadership(self, topic_partition: TopicPartition, leader: int) -> None:
-        """Let an in-sync replica lead the partition; its leader epoch grows by one.
+        """Let an in-sync replica lead the partition, as an election does; Kafka has no such request.
 
-        Kafka has no such request; the change is that of an election. With
-        `auto.leader.rebalance.enable` the preferred replica leads again at the next check, within
-        300 s. Raises ApiError with UNKNOWN_TOPIC_OR_PARTITION, or with
-        ELIGIBLE_LEADERS_NOT_AVAILABLE when `leader` is no replica, not alive, or not in the ISR.
+        With `auto.leader.rebalance.enable` the preferred one leads again within 300 s. Raises ApiError
+        with UNKNOWN_TOPIC_OR_PARTITION or ELIGIBLE_LEADERS_NOT_AVAILABLE.
         """
         delta = MetadataDelta(self.image)
         self._replication.transfer_leadership(delta, topic_partition, leader)

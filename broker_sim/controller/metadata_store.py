@@ -2,9 +2,9 @@
 
 One line of JSON for every new image, with what has changed since the line before:
 
-    {"version": 7, "topics": {"t": {"id": "...", "configs": {}, "partitions": {"0": [...]}}}}
+    0b1c2d3e {"version": 7, "topics": {"t": {"id": "...", "configs": {}, "partitions": {"0": [...]}}}}
 
-The first line has all there is. A line that a kill has cut is the last one, and is dropped: nobody had
+Before it stands the CRC-32C of the JSON. The first line has all there is. A line that a kill has cut is the last one, and is dropped: nobody had
 heard of its image. The file is written anew when it is opened, and when it has grown large.
 
 Deliberate difference: Kafka's file is a log of record batches in `__cluster_metadata-0`.
@@ -15,6 +15,8 @@ from __future__ import annotations
 import json
 import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from crc32c import crc32c
 
 from broker_sim.errors import ConfigError
 from broker_sim.metadata import BrokerState, MetadataImage, PartitionState, TopicState
@@ -51,19 +53,24 @@ class MetadataStore:
     def load(self) -> StoredMetadata | None:
         """Return the last image and producer id, or None if there is no file.
 
-        Raises ConfigError for a file that is damaged before its last line.
+        Raises ConfigError, with the place, for a file in which a whole line is damaged.
         """
         if not self._path.exists():
             return None
         image, next_producer_id = MetadataImage(version=-1, cluster_id=""), 0
         *whole, _cut = self._path.read_bytes().split(b"\n")
-        try:
-            for line in whole:
-                change = json.loads(line)
+        position = 0
+        for number, line in enumerate(whole, 1):
+            try:
+                change = _read_line(line)
                 image = _changed(image, change)
-                next_producer_id = change.get("next_producer_id", next_producer_id)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise ConfigError(f"{self._path} is damaged: {error!r}") from error
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                raise ConfigError(
+                    f"{self._path} is damaged in line {number}, at byte {position}: {error!r}; take "
+                    "another directory, or a copy of this one"
+                ) from error
+            next_producer_id = change.get("next_producer_id", next_producer_id)
+            position += len(line) + 1
         return StoredMetadata(image, next_producer_id)
 
     def begin(self, image: MetadataImage, next_producer_id: int) -> None:
@@ -81,8 +88,9 @@ class MetadataStore:
 
     def write_image(self, image: MetadataImage) -> None:
         """Add the changes of the newest image; it is kept when this returns."""
-        self._write(_difference(self._image, image))
-        self._image = image
+        change = _difference(self._image, image)
+        self._image = image  # what a rewrite of the file begins with
+        self._write(change)
 
     def write_next_producer_id(self, next_producer_id: int) -> None:
         """Add that all smaller producer ids are given away."""
@@ -104,7 +112,17 @@ class MetadataStore:
 
 
 def _line(change: Mapping[str, Any]) -> bytes:
-    return json.dumps(change, separators=(",", ":")).encode() + b"\n"
+    text = json.dumps(change, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (crc32c(text), text)
+
+
+def _read_line(line: bytes) -> dict[str, Any]:
+    """Return the change of a line. Raises ValueError for one that is not as it was written."""
+    crc, _, text = line.partition(b" ")
+    if crc != b"%08x" % crc32c(text):
+        raise ValueError("its CRC does not fit")
+    change: dict[str, Any] = json.loads(text)
+    return change
 
 
 def _difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class ReassignmentControlManager:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"Unable to find partition {wanted.topic}:{wanted.partition}.",
             )
-        builder = self._replication.change_builder(delta, topic, partition)
+        builder = self._replication.change_builder(delta, topic, wanted.partition, partition)
         if wanted.replicas is None:
             self._cancel(delta, topic, wanted.partition, builder)
         else:

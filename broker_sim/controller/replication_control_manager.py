@@ -50,14 +50,20 @@ class ReplicationControlManager:
     def __init__(self, configs: ConfigurationControlManager, *, elr_enabled: bool) -> None:
         self._configs = configs
         self._elr_enabled = elr_enabled
+        self._offline_logs: dict[int, frozenset[tuple[bytes, int]]] = {}
 
     def change_builder(
-        self, delta: MetadataDelta, topic: TopicState, partition: PartitionState
+        self, delta: MetadataDelta, topic: TopicState, number: int, partition: PartitionState
     ) -> PartitionChangeBuilder:
         """Return a builder for the partition, with the brokers that may lead and the minimum ISR."""
+
+        def is_acceptable_leader(broker_id: int) -> bool:
+            offline_logs = self._offline_logs.get(broker_id, ())
+            return is_active(delta, broker_id) and (topic.topic_id, number) not in offline_logs
+
         return PartitionChangeBuilder(
             partition,
-            is_acceptable_leader=lambda broker_id: is_active(delta, broker_id),
+            is_acceptable_leader=is_acceptable_leader,
             min_isr=self._configs.effective_min_isr(delta, topic),
             elr_enabled=self._elr_enabled,
         )
@@ -89,6 +95,15 @@ class ReplicationControlManager:
         delta.set_broker(replace(broker, fenced=False))
         for topic, number, partition in _partitions(delta, lambda p: not p.has_leader):
             self._update_leader_and_isr(delta, topic, number, partition)
+
+    def handle_offline_logs(
+        self, delta: MetadataDelta, broker_id: int, logs: frozenset[tuple[bytes, int]]
+    ) -> None:
+        """Take the broker out of the ISR of the partitions whose logs are offline there."""
+        before = self._offline_logs.get(broker_id, frozenset())
+        self._offline_logs[broker_id] = logs
+        if logs - before:
+            self._remove_from_isrs(delta, broker_id, only=logs)
 
     def handle_controlled_shutdown(self, delta: MetadataDelta, broker: BrokerState) -> None:
         """Move the leaderships of a broker that wants to stop."""
@@ -160,7 +175,7 @@ class ReplicationControlManager:
                 ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
                 f"Broker {leader} cannot lead {topic_partition}: it {reason}.",
             )
-        builder = self.change_builder(delta, topic, partition)
+        builder = self.change_builder(delta, topic, topic_partition.partition, partition)
         builder.election = Election.PREFERRED
         builder.preferred_leader = leader
         self._put_built(delta, topic, topic_partition.partition, builder)
@@ -171,7 +186,7 @@ class ReplicationControlManager:
         for topic, number, partition in _partitions(
             delta, lambda p: p.leader != p.preferred_replica
         ):
-            builder = self.change_builder(delta, topic, partition)
+            builder = self.change_builder(delta, topic, number, partition)
             builder.election = Election.PREFERRED
             elections += self._put_built(delta, topic, number, builder)
             if elections >= MAX_ELECTIONS_PER_IMBALANCE:
@@ -193,13 +208,22 @@ class ReplicationControlManager:
         return False
 
     def _remove_from_isrs(
-        self, delta: MetadataDelta, broker_id: int, *, unclean_shutdown: bool = False
+        self,
+        delta: MetadataDelta,
+        broker_id: int,
+        *,
+        unclean_shutdown: bool = False,
+        only: frozenset[tuple[bytes, int]] | None = None,
     ) -> None:
+        """Take the broker out of the ISRs, of all partitions or of those with a topic id in `only`."""
+
         def concerns(partition: PartitionState) -> bool:
             return broker_id in partition.isr or (unclean_shutdown and broker_id in partition.elr)
 
         for topic, number, partition in _partitions(delta, concerns):
-            builder = self.change_builder(delta, topic, partition)
+            if only is not None and (topic.topic_id, number) not in only:
+                continue
+            builder = self.change_builder(delta, topic, number, partition)
             builder.election = self.automatic_election(delta, topic)
             builder.target_isr = tuple(r for r in partition.isr if r != broker_id)
             if unclean_shutdown:
@@ -209,7 +233,7 @@ class ReplicationControlManager:
     def _update_leader_and_isr(
         self, delta: MetadataDelta, topic: TopicState, number: int, partition: PartitionState
     ) -> None:
-        builder = self.change_builder(delta, topic, partition)
+        builder = self.change_builder(delta, topic, number, partition)
         builder.election = self.automatic_election(delta, topic)
         self._put_built(delta, topic, number, builder)
 
@@ -234,7 +258,7 @@ class ReplicationControlManager:
         error = _proposal_error(delta, broker_id, partition, change)
         if error is not ErrorCode.NONE:
             return _refused(change, error)
-        builder = self.change_builder(delta, topic, partition)
+        builder = self.change_builder(delta, topic, change.partition, partition)
         builder.election = self.automatic_election(delta, topic)
         builder.target_isr = tuple(member.broker_id for member in change.new_isr)
         builder.target_recovering = False
@@ -259,7 +283,7 @@ class ReplicationControlManager:
         preferred = election_type is ElectionType.PREFERRED
         if partition.leader == partition.preferred_replica if preferred else partition.has_leader:
             return _NOT_NEEDED
-        builder = self.change_builder(delta, topic, partition)
+        builder = self.change_builder(delta, topic, wanted.partition, partition)
         builder.election = Election.PREFERRED if preferred else Election.UNCLEAN
         if not self._put_built(delta, topic, wanted.partition, builder):
             return _NOT_AVAILABLE[election_type]

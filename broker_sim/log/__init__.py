@@ -17,7 +17,12 @@ from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.producer_state_manager import ProducerStateManager
-from broker_sim.log.storage import LogDirectory, LogDirectoryError, lock_directory
+from broker_sim.log.storage import (
+    LogDirectory,
+    LogDirectoryError,
+    lock_directory,
+    suppress_storage_error,
+)
 from broker_sim.log.transaction_index import AbortedTxn
 from broker_sim.log.verification_state import VerificationGuard
 
@@ -44,4 +49,5 @@ __all__ = [
     "UnexpectedAppendOffsetError",
     "VerificationGuard",
     "lock_directory",
+    "suppress_storage_error",
 ]

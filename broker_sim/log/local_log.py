@@ -10,7 +10,7 @@ from broker_sim.log.segment import LogSegment
 from broker_sim.log.storage import LogStorage, MemoryStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from broker_sim.log.memory import ReplicaMemory
     from broker_sim.log.transaction_index import AbortedTxn
@@ -30,6 +30,7 @@ class LocalLog:
         "active_segment",
         "index_interval_bytes",
         "log_end_offset",
+        "size_bytes",
     )
 
     def __init__(
@@ -51,22 +52,21 @@ class LocalLog:
         self._base_offsets = [segment.base_offset for segment in self._segments]
         self.active_segment = self._segments[-1]
         self.log_end_offset = self.active_segment.end_offset
+        self.size_bytes = sum(segment.size_bytes for segment in self._segments)
+        """The bytes of all segments; for reading only."""
 
     @property
     def segments(self) -> Sequence[LogSegment]:
         """The segments, the oldest first; for reading only."""
         return self._segments
 
-    @property
-    def size_bytes(self) -> int:
-        """The bytes of all segments."""
-        return sum(segment.size_bytes for segment in self._segments)
-
     def append(self, batch: bytes, end_offset: int, max_timestamp: int, now_ms: int) -> None:
         """Add a batch to the active segment; the log then ends at `end_offset`."""
         self.active_segment.append(batch, end_offset, max_timestamp, now_ms)
         self.log_end_offset = end_offset
-        self._memory.append(len(batch))
+        size_bytes = len(batch)
+        self.size_bytes += size_bytes
+        self._memory.append(size_bytes)
 
     def roll(self, base_offset: int, now_ms: int) -> None:
         """Begin a new active segment; it replaces an empty one of the same base offset."""
@@ -149,7 +149,7 @@ class LocalLog:
         self.active_segment.truncate_to(offset, now_ms)
         self._storage.recovery_point = min(self._storage.recovery_point, offset)
         self.log_end_offset = offset
-        self._count_memory()
+        self._count_bytes()
         return removed
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
@@ -162,14 +162,14 @@ class LocalLog:
         self._segments = [self.active_segment]
         self._base_offsets = [offset]
         self.log_end_offset = offset
-        self._count_memory()
+        self._count_bytes()
 
     def remove_oldest(self, count: int) -> None:
         """Drop the `count` oldest segments; the active one must stay."""
         assert count < len(self._segments)
         self._delete(self._segments[:count])
         del self._segments[:count], self._base_offsets[:count]
-        self._count_memory()
+        self._count_bytes()
 
     def _delete(self, segments: Iterable[LogSegment]) -> None:
         for segment in segments:
@@ -191,11 +191,18 @@ class LocalLog:
         self._seal(cleaned, aborted)
         self._segments[first : first + len(replaced)] = [cleaned]
         self._base_offsets[first : first + len(replaced)] = [cleaned.base_offset]
-        self._count_memory()
+        self._count_bytes()
 
     def seal_active(self, aborted: Sequence[AbortedTxn]) -> None:
         """Bring the active segment and its indexes to the disk, if that is where the log is."""
         self._seal(self.active_segment, aborted)
+
+    def restore_indexes(self, aborted_in: Callable[[int, int], Sequence[AbortedTxn]]) -> None:
+        """Write the indexes that sealed segments lack; `aborted_in(start, end)` are transactions."""
+        for segment in self._segments[:-1]:
+            aborted = aborted_in(segment.base_offset, segment.end_offset)
+            if not self._storage.has_indexes(segment.base_offset, aborted):
+                self._seal(segment, aborted)
 
     def _seal(self, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> None:
         if self._storage.is_persistent:  # in memory the indexes would be made for nobody
@@ -207,9 +214,11 @@ class LocalLog:
             return
         for segment in self._segments[: self._floor(offset) + 1]:
             segment.release_before(offset)
-        self._count_memory()
+        self._count_bytes()
 
-    def _count_memory(self) -> None:
+    def _count_bytes(self) -> None:
+        """Count anew after segments have gone or shrunk."""
+        self.size_bytes = sum(segment.size_bytes for segment in self._segments)
         self._memory.shrink_to(sum(segment.memory_bytes for segment in self._segments))
 
     def _floor(self, offset: int) -> int:

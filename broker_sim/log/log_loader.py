@@ -24,4 +24,5 @@ def recover(log: PartitionLog) -> None:
     log.leader_epoch_cache.truncate_from_start(log.log_start_offset)
     log.producer_state.forget()
     log.rebuild_producer_state()
+    log.restore_indexes()
     log.update_high_watermark(log.storage.high_watermark)

@@ -12,22 +12,30 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.config import TopicConfig
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.cleaner.manager import LogCleanerManager
 from broker_sim.log.memory import MemoryAccount, unlimited_memory
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
-from broker_sim.log.storage import MemoryStorage
+from broker_sim.log.storage import PARTITION_METADATA, MemoryStorage, suppress_storage_error
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from broker_sim.config import BrokerConfig
+    from broker_sim.log.log_offsets import LogOffsets
     from broker_sim.log.memory import ReplicaMemory
     from broker_sim.log.storage import LogDirectory, LogStorage
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
 __all__ = ["LogManager"]
+
+event_log = get_logger(__name__)
+
+UNKNOWN_TOPIC_ID = b""
+"""That of a log whose `partition.metadata` is damaged: it is offline whatever the topic."""
 
 
 class LogManager:
@@ -45,12 +53,17 @@ class LogManager:
         self._memory = memory or MemoryAccount()
         self.producers = producers or ProducerStateManagerConfig()
         self._logs: dict[TopicPartition, tuple[bytes, PartitionLog]] = {}
-        self.changed: set[PartitionLog] = set()
+        self.changed: set[LogOffsets] = set()
         """The logs whose offsets have moved since this was cleared."""
         self.cleaner = LogCleanerManager(clock)
         """Which compacted logs are to be cleaned, and from where on."""
+        self.offline: dict[TopicPartition, tuple[bytes, LogStorage]] = {}
+        """The logs whose files have failed, with topic id and storage; for reading only."""
+        self.on_offline: Callable[[TopicPartition], object] = lambda _key: None
+        """Hears of each log that goes offline."""
         self.clean_shutdown_epoch = -1
         """The epoch of the broker that last called `shutdown`, -1 if none has (KIP-966)."""
+        self._is_used = False
         self.directory = directory
         if directory is not None:
             self._load(directory)
@@ -59,27 +72,62 @@ class LogManager:
         if directory.clean_shutdown_epoch is not None:
             self.clean_shutdown_epoch = directory.clean_shutdown_epoch
         for topic_partition, topic_id, storage in directory.logs():
-            log = self._open(topic_partition, TopicConfig(), storage, unlimited_memory)
-            self._logs[topic_partition] = (topic_id, log)
+            if topic_id is None:
+                self._failure_of(topic_partition, UNKNOWN_TOPIC_ID, storage)()
+                path = str(storage.directory / PARTITION_METADATA)
+                event_log.bind(self._clock).error("partition_metadata_damaged", file=path)
+            else:
+                self._open_files(topic_partition, topic_id, TopicConfig(), storage)
+
+    def _open_files(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        config: TopicConfig,
+        storage: LogStorage,
+    ) -> PartitionLog | None:
+        """Open a log in files; None if they cannot be read: it is offline then."""
+        storage.watch(self._failure_of(topic_partition, topic_id, storage))
+        try:
+            log = self._open(topic_partition, config, storage, unlimited_memory(topic_partition))
+        except ApiError as error:
+            if error.error_code is not ErrorCode.KAFKA_STORAGE_ERROR:
+                raise
+            return None
+        self._logs[topic_partition] = (topic_id, log)
+        return log
 
     def _open(
         self,
         topic_partition: TopicPartition,
         config: TopicConfig,
         storage: LogStorage,
-        open_memory: Callable[[TopicPartition], ReplicaMemory],
+        memory: ReplicaMemory,
     ) -> PartitionLog:
         log = PartitionLog(
             topic_partition,
             config,
             self._clock,
             producers=self.producers,
-            memory=open_memory(topic_partition),
+            memory=memory,
             changed=self.changed,
             storage=storage,
         )
         log.on_truncated = partial(self.cleaner.truncated, topic_partition)
         return log
+
+    def _failure_of(
+        self, topic_partition: TopicPartition, topic_id: bytes, storage: LogStorage
+    ) -> Callable[[], None]:
+        """Return what is to be done when the files of that log fail."""
+
+        def take_offline() -> None:
+            self._logs.pop(topic_partition, None)
+            self.offline[topic_partition] = (topic_id, storage)
+            self.cleaner.abort_cleaning(topic_partition)
+            self.on_offline(topic_partition)
+
+        return take_offline
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take what a changed dynamic configuration of the broker says of producers."""
@@ -88,31 +136,43 @@ class LogManager:
             config.transaction_partition_verification_enable
         )
 
+    def offline_logs(self) -> frozenset[tuple[bytes, int]]:
+        """Return topic id and partition of the logs that are offline."""
+        return frozenset((topic_id, key.partition) for key, (topic_id, _) in self.offline.items())
+
     def get_or_create(
         self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig
     ) -> PartitionLog:
-        """Return the partition's log; a log of an older topic of the same name is replaced."""
+        """Return the partition's log; a log of an older topic of the same name is replaced.
+
+        Raises KAFKA_STORAGE_ERROR for one that is offline, or cannot be created.
+        """
         found = self._logs.get(topic_partition)
         if found is not None and found[0] == topic_id:
             return found[1]
+        offline = self.offline.get(topic_partition)
+        if offline is not None and offline[0] in (topic_id, UNKNOWN_TOPIC_ID):
+            # The controller shall know which topic it is that is offline.
+            self.offline[topic_partition] = (topic_id, offline[1])
+            raise _offline(topic_partition)
         self.delete(topic_partition)
         if self.directory is None:
-            log = self._open(
-                topic_partition,
-                config,
-                MemoryStorage(),
-                lambda key: self._memory.open_replica(key, topic_id),
-            )
-        else:
-            storage = self.directory.create_log(topic_partition, topic_id)
-            log = self._open(topic_partition, config, storage, unlimited_memory)
-        self._logs[topic_partition] = (topic_id, log)
-        return log
+            memory = self._memory.open_replica(topic_partition, topic_id)
+            log = self._open(topic_partition, config, MemoryStorage(), memory)
+            self._logs[topic_partition] = (topic_id, log)
+            return log
+        storage = self.directory.new_log(topic_partition)
+        storage.watch(self._failure_of(topic_partition, topic_id, storage))
+        storage.create(topic_id)
+        opened = self._open_files(topic_partition, topic_id, config, storage)
+        if opened is None:
+            raise _offline(topic_partition)
+        return opened
 
     @property
     def logs(self) -> Iterable[PartitionLog]:
-        """All logs, in the order in which they were made."""
-        return (log for _, log in self._logs.values())
+        """All logs but those offline, in the order in which they were made."""
+        return [log for _, log in self._logs.values()]
 
     def get(self, topic_partition: TopicPartition, topic_id: bytes) -> PartitionLog | None:
         """Return the log of that partition and topic id, or None."""
@@ -127,73 +187,122 @@ class LogManager:
             found[1].memory.close()
             found[1].storage.delete()
             self.changed.discard(found[1])
+        offline = self.offline.pop(topic_partition, None)
+        if offline is not None:
+            self.cleaner.forget(topic_partition)
+            offline[1].delete()
 
     def delete_strays(self, is_hosted: Callable[[TopicPartition, bytes], bool]) -> None:
         """Delete the logs that a restarted broker no longer hosts, by its first metadata."""
-        for topic_partition, (topic_id, _) in list(self._logs.items()):
-            if not is_hosted(topic_partition, topic_id):
+        for topic_partition, (topic_id, _) in [*self._logs.items(), *self.offline.items()]:
+            if topic_id != UNKNOWN_TOPIC_ID and not is_hosted(topic_partition, topic_id):
                 self.delete(topic_partition)
 
     def shutdown(self, broker_epoch: int) -> None:
-        """Close every log, and keep the epoch as Kafka's file `.kafka_cleanshutdown` does."""
+        """Close every log, and keep the epoch as Kafka's file `.kafka_cleanshutdown` does.
+
+        With a log offline, or a full disk, the directory does not count as shut down cleanly.
+        """
         for log in self.logs:
-            log.close()
+            with suppress_storage_error():
+                log.close()
         self.clean_shutdown_epoch = broker_epoch
-        self.checkpoint_offsets()
-        if self.directory is not None:
-            self.directory.write_clean_shutdown(broker_epoch)
+        is_written = self.checkpoint_offsets()
+        if self.directory is not None and is_written and not self.offline:
+            self._write(partial(self.directory.write_clean_shutdown, broker_epoch))
 
     def recover(self) -> None:
-        """Open all logs again: what was only in memory is lost or rebuilt."""
+        """Open all logs again: what was only in memory is lost or rebuilt.
+
+        Logs that were offline are tried again.
+        """
         if self.directory is not None:
             self.directory.remove_clean_shutdown()
+            if self._is_used:
+                self._open_offline_logs(self.directory)
+        self._is_used = True
         for log in self.logs:
-            log.recover()
+            with suppress_storage_error():
+                log.recover()
 
-    def checkpoint_log_start_offsets(self) -> None:
+    def _open_offline_logs(self, directory: LogDirectory) -> None:
+        for topic_partition, (topic_id, failed) in list(self.offline.items()):
+            del self.offline[topic_partition]
+            storage = directory.new_log(topic_partition)
+            storage.high_watermark = failed.high_watermark
+            storage.log_start_offset = failed.log_start_offset
+            storage.recovery_point = failed.recovery_point
+            self._open_files(topic_partition, topic_id, TopicConfig(), storage)
+
+    def checkpoint_log_start_offsets(self) -> bool:
         """Checkpoint the log start of every log, so that deleted records stay deleted after a kill.
 
-        In a directory the recovery points are checkpointed too.
+        In a directory the recovery points are checkpointed too. Returns whether the files are written.
         """
-        self.checkpoint_recovery_points()
         for log in self.logs:
             log.checkpoint_log_start_offset()
-        if self.directory is not None:
-            self.directory.write_log_starts(
-                {key: log.storage.log_start_offset for key, (_, log) in self._logs.items()}
-            )
+        directory = self.directory
+        if directory is None:
+            return True
+        log_starts = {key: storage.log_start_offset for key, storage in self._storages()}
+        return self.checkpoint_recovery_points() and self._write(
+            partial(directory.write_log_starts, log_starts)
+        )
 
-    def checkpoint_high_watermarks(self) -> None:
-        """Checkpoint the high watermarks; a broker that was killed continues from there."""
-        for _, log in self._logs.values():
+    def checkpoint_high_watermarks(self) -> bool:
+        """Checkpoint the high watermarks; a broker that was killed continues from there.
+
+        Returns as `checkpoint_log_start_offsets`.
+        """
+        for log in self.logs:
             log.checkpoint_high_watermark()
-        if self.directory is not None:
-            self.directory.write_high_watermarks(
-                {key: log.storage.high_watermark for key, (_, log) in self._logs.items()}
-            )
+        if self.directory is None:
+            return True
+        offsets = {key: storage.high_watermark for key, storage in self._storages()}
+        return self._write(partial(self.directory.write_high_watermarks, offsets))
 
-    def checkpoint_recovery_points(self) -> None:
-        """Write into the directory up to where each log is known to be on the disk."""
-        if self.directory is not None:
-            self.directory.write_recovery_points(
-                {key: log.storage.recovery_point for key, (_, log) in self._logs.items()}
-            )
+    def checkpoint_recovery_points(self) -> bool:
+        """Write into the directory up to where each log is known to be on the disk; returns as above."""
+        if self.directory is None:
+            return True
+        offsets = {key: storage.recovery_point for key, storage in self._storages()}
+        return self._write(partial(self.directory.write_recovery_points, offsets))
 
-    def checkpoint_offsets(self) -> None:
-        """Write all checkpoints."""
-        self.checkpoint_log_start_offsets()
-        self.checkpoint_high_watermarks()
+    def checkpoint_offsets(self) -> bool:
+        """Write all checkpoints; returns whether all are written."""
+        log_starts = self.checkpoint_log_start_offsets()
+        return self.checkpoint_high_watermarks() and log_starts
+
+    def _storages(self) -> Iterator[tuple[TopicPartition, LogStorage]]:
+        """Yield every log's, offline ones' too: their last checkpoints must not be lost."""
+        for key, (_, log) in self._logs.items():
+            yield key, log.storage
+        for key, (_, storage) in self.offline.items():
+            yield key, storage
+
+    def _write(self, write: Callable[[], object]) -> bool:
+        """Write a file of the directory; one that cannot be written is logged and written the next time."""
+        try:
+            write()
+        except OSError as error:
+            event_log.bind(self._clock).error(
+                "checkpoint_failed", file=str(error.filename), why=error.strerror or str(error)
+            )
+            return False
+        return True
 
     def delete_old_segments(self) -> None:
         """Apply the retention to every log but the compacted ones, for which the cleaner does it."""
         for log in self.logs:
             if not log.config.is_compacted:
-                log.delete_old_segments()
+                with suppress_storage_error():
+                    log.delete_old_segments()
 
     def reclaim(self) -> None:
         """Free at once what the next retention check and the next checkpoint would free."""
         for log in self.logs:
-            log.delete_old_segments()
+            with suppress_storage_error():
+                log.delete_old_segments()
         self.checkpoint_log_start_offsets()
 
     def remove_expired_producers(self) -> None:
@@ -201,3 +310,7 @@ class LogManager:
         now_ms = self._clock.wall_clock_ms()
         for log in self.logs:
             log.producer_state.remove_expired_producers(now_ms)
+
+
+def _offline(topic_partition: TopicPartition) -> ApiError:
+    return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic_partition} is offline")

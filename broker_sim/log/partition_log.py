@@ -1,14 +1,8 @@
 """The log of one partition; mirrors `UnifiedLog`.
 
-    log start offset ≤ last stable offset ≤ high watermark ≤ log end offset
-
-             deleted │ decided │ undecided │ not on all replicas │
-    ─────────────────┼─────────┼───────────┼─────────────────────┼──────▶ offsets
-              log start   last stable   high watermark        log end
-
 As in Kafka, the parts of a log are objects of their own: `LocalLog` has the segments, and with them
 the log end offset, `LeaderEpochCache` the leader epochs, `ProducerStateManager` the producers and
-transactions. The log itself has the offsets in between and keeps its parts in step.
+transactions. The log itself has the offsets in between, see `LogOffsets`, and keeps its parts in step.
 
 The object outlives the broker's process, and with files in its `LogStorage` the data outlives the
 object. After a kill, `recover` takes the high watermark and the log start from their last checkpoints,
@@ -32,6 +26,7 @@ from broker_sim.log.append_info import (
 from broker_sim.log.leader_epoch_cache import LeaderEpochCache
 from broker_sim.log.local_log import LocalLog
 from broker_sim.log.log_loader import recover
+from broker_sim.log.log_offsets import LogOffsets
 from broker_sim.log.memory import ReplicaMemory, unlimited_memory
 from broker_sim.log.offset_lookup import fetch_offset_by_timestamp
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
@@ -56,7 +51,7 @@ __all__ = ["PartitionLog"]
 _CLIENT: Final = AppendOrigin.CLIENT
 
 
-class PartitionLog:
+class PartitionLog(LogOffsets):
     """Appends, reads, truncation and deletion; `on_truncated` and `on_offsets_moved` hear of them."""
 
     def __init__(
@@ -67,31 +62,28 @@ class PartitionLog:
         *,
         producers: ProducerStateManagerConfig | None = None,
         memory: ReplicaMemory | None = None,
-        changed: set[PartitionLog] | None = None,
+        changed: set[LogOffsets] | None = None,
         storage: LogStorage | None = None,
     ) -> None:
         """Open what `storage` has (default: memory); it adds itself to `changed` when an offset moves."""
-        self.storage = storage = storage or MemoryStorage()
-        self.topic_partition = topic_partition
-        self.memory = memory or unlimited_memory(topic_partition)
-        self.log_start_offset = 0
-        self.high_watermark = 0
-        epochs = storage.load_leader_epochs()
-        self.leader_epoch_cache = LeaderEpochCache(epochs, storage.write_leader_epochs)
-        producers = producers or ProducerStateManagerConfig()
-        self.producer_state = ProducerStateManager(topic_partition, producers, storage)
-        self.clock = clock
-        self._changed: set[PartitionLog] = set() if changed is None else changed
+        storage = storage or MemoryStorage()
+        memory = memory or unlimited_memory(topic_partition)
         now_ms = clock.wall_clock_ms()
-        self._local_log = LocalLog(now_ms, self.memory, config.index_interval_bytes, storage)
+        local_log = LocalLog(now_ms, memory, config.index_interval_bytes, storage)
+        epochs = LeaderEpochCache(storage.load_leader_epochs(), storage.write_leader_epochs)
+        producers = producers or ProducerStateManagerConfig()
+        super().__init__(
+            topic_partition,
+            local_log,
+            epochs,
+            ProducerStateManager(topic_partition, producers, storage),
+            storage,
+            memory,
+            set() if changed is None else changed,
+        )
+        self.clock = clock
         self.on_truncated: Callable[[int], object] = lambda _offset: None
-        self.on_offsets_moved: Callable[[], object] = lambda: None
         self.update_config(config)
-
-    def __repr__(self) -> str:
-        names = ("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset")
-        offsets = ", ".join(f"{name}={getattr(self, name)}" for name in names)
-        return f"PartitionLog({self.topic_partition}, {offsets})"
 
     def update_config(self, config: TopicConfig) -> None:
         """Take a changed configuration of the topic; it holds from the next append on."""
@@ -100,64 +92,6 @@ class PartitionLog:
         self._segment_size_bytes = config.segment_size_bytes
         self._segment_ms = config.max_segment_ms
         self._local_log.index_interval_bytes = config.index_interval_bytes
-
-    # -- offsets --------------------------------------------------------------------------------
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
-        return self._local_log.log_end_offset
-
-    @property
-    def last_stable_offset(self) -> int:
-        """The offset below which every transaction is decided and replicated."""
-        first_unstable = self.producer_state.first_unstable_offset
-        if first_unstable is None or first_unstable >= self.high_watermark:
-            return self.high_watermark
-        if first_unstable < self.log_start_offset:
-            return self._local_log.base_offset_of_batch(self.log_start_offset)
-        return first_unstable
-
-    def update_high_watermark(self, offset: int) -> int:
-        """Set the high watermark, clamped into [log start, log end]; return it."""
-        end_offset = self._local_log.log_end_offset
-        high_watermark = min(max(offset, self.log_start_offset), end_offset)
-        self.high_watermark = high_watermark
-        self._changed.add(self)
-        self.on_offsets_moved()
-        self.producer_state.on_high_watermark_updated(high_watermark)
-        return high_watermark
-
-    def maybe_increment_high_watermark(self, offset: int) -> bool:
-        """Move the high watermark to `offset` if that is forward; return whether it moved.
-
-        Raises ValueError beyond the log's end.
-        """
-        if offset <= self.high_watermark:
-            return False
-        if offset > self._local_log.log_end_offset:
-            raise range_errors.high_watermark_above_log_end(self, offset)
-        self.update_high_watermark(offset)
-        return True
-
-    def maybe_increment_log_start_offset(self, offset: int) -> bool:
-        """Delete the records before `offset`; return whether there were any.
-
-        Their segments go with the next `delete_old_segments`. Raises OFFSET_OUT_OF_RANGE above
-        the high watermark.
-        """
-        if offset > self.high_watermark:
-            raise range_errors.deletion_above_high_watermark(self, offset)
-        if offset <= self.log_start_offset:
-            return False
-        self.log_start_offset = offset
-        self._changed.add(self)
-        self.on_offsets_moved()
-        self.leader_epoch_cache.truncate_from_start(offset)
-        self.producer_state.on_log_start_offset_incremented(offset)
-        if self.memory.is_tight:
-            self.checkpoint_log_start_offset()
-        return True
 
     # -- appending ------------------------------------------------------------------------------
 
@@ -377,15 +311,6 @@ class PartitionLog:
             start, end = self._local_log.active_segment.base_offset, self.log_end_offset
             self._local_log.seal_active(self.producer_state.transactions_aborted_in(start, end))
 
-    def checkpoint_high_watermark(self) -> None:
-        """Keep the high watermark for `recover`; Kafka's `replication-offset-checkpoint`."""
-        self.storage.high_watermark = self.high_watermark
-
-    def checkpoint_log_start_offset(self) -> None:
-        """Keep the log start for `recover`, and free what is below: nothing can read it again."""
-        self.storage.log_start_offset = self.log_start_offset
-        self._local_log.release_before(self.log_start_offset)
-
     def close(self) -> None:
         """Shut down cleanly: `recover` then finds everything as it is now."""
         self.flush()
@@ -396,6 +321,10 @@ class PartitionLog:
     def recover(self) -> None:
         """Open the log again after its broker has stopped; see `log_loader`."""
         recover(self)
+
+    def restore_indexes(self) -> None:
+        """Write the indexes of the sealed segments whose index files are lost or damaged."""
+        self._local_log.restore_indexes(self.producer_state.transactions_aborted_in)
 
     def rebuild_producer_state(self) -> None:
         """Bring the producers and transactions to what the log from its start to its end says."""

@@ -5,7 +5,7 @@ It completes when one of these cases holds for any of its partitions:
 * Case A: only the leader may serve the fetch, and this broker is no longer the leader
 * Case B: the partition is no longer on this broker
 * Case C: this broker no longer knows the partition
-* Case D: the log directory is offline (cannot happen here: logs are in memory)
+* Case D: the partition's log is offline
 * Case E: the request's leader epoch is fenced or not known yet
 * Case F: the fetch offset is beyond the end, after a truncation, or on an older segment than the end
 * Case H: the fetcher's log diverges from this one, so the fetcher must truncate it

@@ -15,7 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log import OffsetsOutOfOrderError, UnexpectedAppendOffsetError
+from broker_sim.log import (
+    OffsetsOutOfOrderError,
+    UnexpectedAppendOffsetError,
+    suppress_storage_error,
+)
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch
 from broker_sim.runtime.event_log import get_logger
@@ -282,7 +286,8 @@ class ReplicaFetcher:
             if data.error_code:
                 self._handle_error(topic_partition, state, data.error_code, failed)
             elif data.diverging_epoch is not None:
-                self._truncate(state, *data.diverging_epoch)
+                with suppress_storage_error():
+                    self._truncate(state, *data.diverging_epoch)
             elif self._process_data(topic_partition, state, data, failed):
                 advanced.append(topic_partition)
         if failed:
@@ -377,10 +382,11 @@ class ReplicaFetcher:
             if error_code is not ErrorCode.NONE:
                 return
             local_log = state.partition.log
-            if leader_end < local_log.log_end_offset:
-                local_log.truncate_to(leader_end)
-            elif leader_start_offset > local_log.log_end_offset:
-                local_log.truncate_fully_and_start_at(leader_start_offset)
+            with suppress_storage_error():
+                if leader_end < local_log.log_end_offset:
+                    local_log.truncate_to(leader_end)
+                elif leader_start_offset > local_log.log_end_offset:
+                    local_log.truncate_fully_and_start_at(leader_start_offset)
             state.fetch = self._next_fetch(state.partition, local_log.log_end_offset)
             state.delayed_until_ms = 0
             self._end_backoff()

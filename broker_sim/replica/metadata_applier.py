@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from broker_sim.log import suppress_storage_error
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -69,15 +70,25 @@ class MetadataApplier:
         followers: list[tuple[TopicPartition, TopicState, PartitionState]] = []
         for key, topic, state in changes.partitions:
             if self._broker_id not in state.replicas:
-                if key in self._replica_manager.partitions:
+                if (
+                    key in self._replica_manager.partitions
+                    or key in self._replica_manager.offline_partitions
+                ):
                     self._delete(key)
             elif state.leader == self._broker_id:
                 self._fetchers.unfollow(key)
-                self._get_or_open(key, topic).make_leader(state)
+                with suppress_storage_error():
+                    self._get_or_open(key, topic).make_leader(state)
             else:
                 followers.append((key, topic, state))
         for key, topic, state in followers:
-            self._make_follower(key, topic, state, image)
+            with suppress_storage_error():
+                self._make_follower(key, topic, state, image)
+
+    def take_offline(self, key: TopicPartition) -> None:
+        """Neither lead nor follow the partition, whose log has failed; what waits for it is answered."""
+        self._remove(key)
+        self._replica_manager.purgatories.check_and_complete_not_leader(key)
 
     def _get_or_open(self, key: TopicPartition, topic: TopicState) -> Partition:
         partition = self._replica_manager.partitions.get(key)
@@ -100,12 +111,17 @@ class MetadataApplier:
         self._replica_manager.purgatories.check_and_complete_not_leader(key)
 
     def _delete(self, key: TopicPartition) -> None:
+        if self._remove(key) or key in self._replica_manager.offline_partitions:
+            self._store.delete_log(key)
+        self._replica_manager.purgatories.check_and_complete_not_leader(key)
+
+    def _remove(self, key: TopicPartition) -> bool:
+        """Neither lead nor follow the partition any more; return whether it was here."""
         self._fetchers.unfollow(key)
         partition = self._replica_manager.partitions.pop(key, None)
         if partition is not None:
             partition.replica_states.clear()
-            self._store.delete_log(key)
-        self._replica_manager.purgatories.check_and_complete_not_leader(key)
+        return partition is not None
 
     def _reconfigure(self, topics: Iterable[TopicState]) -> None:
         for topic in topics:

@@ -23,7 +23,7 @@ from broker_sim.replica.partition import ACKS_ALL, Partition
 from broker_sim.replica.replica_selector import RackAwareReplicaSelector, redirected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
@@ -62,6 +62,8 @@ class ReplicaManager:
     ) -> None:
         self.purgatories = purgatories
         self.partitions: dict[TopicPartition, Partition] = {}
+        self.offline_partitions: Container[TopicPartition] = frozenset()
+        """The partitions whose logs have failed; none of them is in `partitions` for long."""
         self._actions = action_queue
         self._is_known = is_known
         self._replica_selector = replica_selector
@@ -71,12 +73,15 @@ class ReplicaManager:
     def get_partition_or_error(self, topic_partition: TopicPartition) -> Partition | ErrorCode:
         """Return the hosted partition, or the error code if there is none.
 
-        NOT_LEADER_OR_FOLLOWER if other brokers host it, UNKNOWN_TOPIC_OR_PARTITION if none does.
+        NOT_LEADER_OR_FOLLOWER if other brokers host it, UNKNOWN_TOPIC_OR_PARTITION if none does,
+        KAFKA_STORAGE_ERROR if its log is offline here.
         """
         partition = self.partitions.get(topic_partition)
         return self._error_without_partition(topic_partition) if partition is None else partition
 
     def _error_without_partition(self, topic_partition: TopicPartition) -> ErrorCode:
+        if topic_partition in self.offline_partitions:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         if self._is_known(topic_partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

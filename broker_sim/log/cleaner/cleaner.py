@@ -16,7 +16,7 @@ from broker_sim.log.cleaner.batch_filter import RECORDS_PER_UNIT, BatchFilter, W
 from broker_sim.log.cleaner.cleaned_transactions import CleanedTransactionMetadata
 from broker_sim.log.cleaner.stats import CleanerStats
 from broker_sim.log.segment import LogSegment
-from broker_sim.protocol.record_batch import parse_header
+from broker_sim.protocol.record_batch import parse_header, verify_crc
 from broker_sim.protocol.records import iter_records
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Cleaner:
     def clean(self) -> Generator[Work, None, int]:
         """Do all of it; return the first offset that is still dirty.
 
-        Raises `LogCleaningAbortedError`, and `ApiError` for batches that cannot be decoded, such as
-        compressed ones without their codec.
+        Raises `LogCleaningAbortedError`, and any error of a batch that cannot be decoded. A batch that
+        its CRC does not fit to raises CORRUPT_MESSAGE: a copy would get a CRC that fits.
         """
         clock, stats, log = self._log.clock, self.stats, self._log
         stats.start_ms = clock.now_ms()
@@ -81,6 +81,7 @@ class Cleaner:
         for segment, segment_end in zip(dirty, ends, strict=True):
             for header, batch in segment.batches_from(start):
                 has_room = yield from self._map_batch(header, batch, transactions)
+                self._check_not_deleted(segment)
                 if not has_room:
                     return
             self._offsets.update_latest_offset(segment_end - 1)
@@ -89,6 +90,7 @@ class Cleaner:
         self, header: BatchHeader, batch: bytes, transactions: CleanedTransactionMetadata
     ) -> Generator[Work, None, bool]:
         """Put the keys of a batch into the map; return False if it has no room for one."""
+        verify_crc(memoryview(batch), header)
         offsets, start = self._offsets, self.cleanable.first_dirty_offset
         self.stats.map_bytes_read += header.size_bytes
         self.stats.map_messages_read += header.records_count
@@ -121,6 +123,7 @@ class Cleaner:
                 log.producer_state.collect_aborted_transactions(segment.base_offset, end_offset)
             )
             for header, batch in segment.batches_from(segment.base_offset):
+                verify_crc(memoryview(batch), header)
                 self.stats.bytes_read += header.size_bytes
                 kept = yield from batches.filter(header, batch)
                 kept_bytes = 0
@@ -132,13 +135,17 @@ class Cleaner:
                         kept, header.last_offset + 1, max_timestamp, segment.last_modified_ms
                     )
                 yield Work(1, header.size_bytes + kept_bytes)
-        if group[0] not in log.segments:  # they are deleted from the oldest on
-            raise LogCleaningAbortedError
+                self._check_not_deleted(group[0])
         cleaned.last_modified_ms = group[-1].last_modified_ms
         log.producer_state.replace_aborted_transactions(
             group[0].base_offset, group[-1].end_offset, self._transactions.take_remaining()
         )
         log.replace_segments(cleaned, group)
+
+    def _check_not_deleted(self, segment: LogSegment) -> None:
+        """Raise LogCleaningAbortedError if the segment is gone; they are deleted from the oldest on."""
+        if segment.base_offset < self._log.segments[0].base_offset:
+            raise LogCleaningAbortedError
 
 
 def group_segments_by_size(

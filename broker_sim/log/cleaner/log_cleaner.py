@@ -1,7 +1,8 @@
 """The cleaner of one broker and its threads; mirrors `LogCleaner` and `CleanerThread`.
 
 A thread looks for the dirtiest log, cleans it, deletes the old segments of compacted logs, and goes on;
-without a log to clean it pauses for `log.cleaner.backoff.ms`.
+without a log to clean it pauses for `log.cleaner.backoff.ms`. A log whose cleaning fails, with whatever
+error, is not cleaned again; the others are.
 
 Deliberate difference: the threads are not threads. Their work is done on the broker's loop, in steps of a
 few milliseconds: at most `RECORDS_PER_STEP` records, and at most the bytes that Kafka's thread reads at
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from broker_sim.errors import ApiError
 from broker_sim.log.cleaner.cleaner import Cleaner, LogCleaningAbortedError
 from broker_sim.log.cleaner.offset_map import OffsetMap
 from broker_sim.log.cleaner.stats import CleanerStats
@@ -139,14 +139,9 @@ class CleanerThread:
             self._manager.abort_cleaning(cleanable.log.topic_partition)
             self._end()
             return
-        except ApiError as error:
-            self._manager.mark_uncleanable(cleanable.log.topic_partition)
-            self._owner.log.warning(
-                "partition_uncleanable",
-                partition=str(cleanable.log.topic_partition),
-                why=str(error),
-            )
-            self._end()
+        except Exception as error:  # noqa: BLE001 - the other logs must be cleaned
+            self._manager.cleaning_failed(cleanable.log.topic_partition, error)
+            self._end(self._backoff_ms)
             return
         if end_offset is not None:
             self._manager.done_cleaning(cleanable, end_offset)
@@ -179,7 +174,10 @@ class CleanerThread:
 
     def _delete_old_segments(self) -> None:
         for log in self._manager.deletable_logs(self._logs.logs):
-            log.delete_old_segments()
+            try:
+                log.delete_old_segments()
+            except Exception as error:  # noqa: BLE001 - the other logs must be looked at
+                self._manager.cleaning_failed(log.topic_partition, error)
 
     def _log_stats(self, cleaner: Cleaner, end_offset: int) -> None:
         stats = cleaner.stats

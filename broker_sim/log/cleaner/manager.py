@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.cleaner.log_to_clean import LogToClean
 from broker_sim.runtime.event_log import get_logger
 
@@ -55,12 +56,8 @@ class LogCleanerManager:
         """
         self.last_run_ms = self._clock.now_ms()
         now_ms = self._clock.wall_clock_ms()
-        dirty = [
-            LogToClean(log, self._first_dirty_offset(log), now_ms)
-            for log in logs
-            if self._may_be_cleaned(log)
-        ]
-        dirty = [found for found in dirty if found.total_bytes > 0]
+        looked_at = [self._look_at(log, now_ms) for log in logs if self._may_be_cleaned(log)]
+        dirty = [found for found in looked_at if found is not None and found.total_bytes > 0]
         self.dirtiest_log_cleanable_ratio = max(
             (found.cleanable_ratio for found in dirty), default=0.0
         )
@@ -75,6 +72,14 @@ class LogCleanerManager:
         if filthiest is not None:
             self._in_progress[filthiest.log.topic_partition] = filthiest
         return filthiest
+
+    def _look_at(self, log: PartitionLog, now_ms: int) -> LogToClean | None:
+        """Return what of the log is dirty, None if that cannot be found out."""
+        try:
+            return LogToClean(log, self._first_dirty_offset(log), now_ms)
+        except Exception as error:  # noqa: BLE001 - the other logs must be cleaned
+            self.cleaning_failed(log.topic_partition, error)
+            return None
 
     def deletable_logs(self, logs: Iterable[PartitionLog]) -> list[PartitionLog]:
         """Return the compacted logs that are not being cleaned: the cleaner deletes old segments too."""
@@ -93,6 +98,21 @@ class LogCleanerManager:
     def abort_cleaning(self, topic_partition: TopicPartition) -> None:
         """End the partition's cleaning, if there is one; what it has not put into the log is lost."""
         self._in_progress.pop(topic_partition, None)
+
+    def cleaning_failed(self, topic_partition: TopicPartition, error: Exception) -> None:
+        """End the partition's cleaning after an error, and log it; it is uncleanable from now on.
+
+        Not with KAFKA_STORAGE_ERROR: as in Kafka, the partition is offline then.
+        """
+        if isinstance(error, ApiError) and error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:
+            self.abort_cleaning(topic_partition)
+            return
+        self.mark_uncleanable(topic_partition)
+        event_log.bind(self._clock).warning(
+            "partition_uncleanable",
+            partition=str(topic_partition),
+            why=str(error) if isinstance(error, ApiError) else repr(error),
+        )
 
     def mark_uncleanable(self, topic_partition: TopicPartition) -> None:
         """Never clean the partition again; its cleaning has failed."""

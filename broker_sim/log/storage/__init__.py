@@ -2,12 +2,15 @@
 
 from broker_sim.log.storage.batch_scan import SegmentContent
 from broker_sim.log.storage.files import FileStorage
+from broker_sim.log.storage.guard import suppress_storage_error
 from broker_sim.log.storage.index_files import SegmentIndexes
 from broker_sim.log.storage.interface import Batches, LogStorage
 from broker_sim.log.storage.log_directory import LogDirectory, LogDirectoryError, lock_directory
 from broker_sim.log.storage.memory import MemoryStorage
+from broker_sim.log.storage.partition_metadata import PARTITION_METADATA
 
 __all__ = [
+    "PARTITION_METADATA",
     "Batches",
     "FileStorage",
     "LogDirectory",
@@ -17,4 +20,5 @@ __all__ = [
     "SegmentContent",
     "SegmentIndexes",
     "lock_directory",
+    "suppress_storage_error",
 ]

@@ -14,23 +14,31 @@ from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
 
+from broker_sim.errors import ApiError
 from broker_sim.protocol.record_batch import (
     BATCH_OVERHEAD_BYTES,
+    CONTROL_FLAG,
     LOG_OVERHEAD_BYTES,
     MAGIC_V2,
     NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    parse_header,
 )
+from broker_sim.protocol.records import read_end_txn_marker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from broker_sim.log.storage.interface import Batches
+    from broker_sim.log.storage.log_history import LogHistory
 
 __all__ = ["SegmentContent", "scan_segment"]
 
-# Base offset, length, magic, CRC, last offset delta, max timestamp.
-_FIELDS: Final = Struct(">qi4xbI2xi8xq")
+# Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer.
+_FIELDS: Final = Struct(">qiibIhi8xqq")
+_BASE_OFFSET: Final = Struct(">q")
 _CRC_END: Final = 21
+_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 class SegmentContent:
@@ -74,31 +82,87 @@ class SegmentContent:
         timestamps.append(max_timestamp)
 
 
-def scan_segment(path: Path, content: SegmentContent, *, verify: bool) -> int:
-    """Note each batch of the file in `content`; return how many bytes of the file count.
+def scan_segment(
+    path: Path,
+    content: SegmentContent,
+    history: LogHistory,
+    *,
+    verify: bool,
+    upper_bound_offset: int | None = None,
+) -> int:
+    """Note each batch of the file in `content` and `history`; return how many bytes of the file count.
 
-    With `verify` the CRC of each batch is checked too.
+    With `verify` the CRC of each batch is checked too. All batches end at or before the upper bound, at
+    which the next segment begins.
     """
     if path.stat().st_size < BATCH_OVERHEAD_BYTES:
         return 0
+    if upper_bound_offset is None:
+        upper_bound_offset = content.base_offset + _MAX_RELATIVE_OFFSET
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        return _scan(mapped, content, verify=verify)
+        return _scan(mapped, content, history, verify, upper_bound_offset)
 
 
-def _scan(mapped: mmap.mmap, content: SegmentContent, *, verify: bool) -> int:
+def _scan(
+    mapped: mmap.mmap,
+    content: SegmentContent,
+    history: LogHistory,
+    verify: bool,
+    upper_bound_offset: int,
+) -> int:
     position, file_bytes = 0, len(mapped)
+    last_epoch = history.epochs[-1].epoch if history.epochs else -1
+    end_offset = content.end_offset
     while position + BATCH_OVERHEAD_BYTES <= file_bytes:
-        base_offset, length, magic, crc, delta, timestamp = _FIELDS.unpack_from(mapped, position)
+        base_offset, length, epoch, magic, crc, attributes, delta, timestamp, producer_id = (
+            _FIELDS.unpack_from(mapped, position)
+        )
         end = position + LOG_OVERHEAD_BYTES + length
+        next_offset = base_offset + delta + 1
         if (
             magic != MAGIC_V2
             or end - position < BATCH_OVERHEAD_BYTES
             or end > file_bytes
-            or base_offset < content.end_offset
+            or base_offset < end_offset
             or delta < 0
+            or next_offset > upper_bound_offset
             or (verify and crc32c(mapped[position + _CRC_END : end]) != crc)
         ):
             break
-        content.add(base_offset + delta + 1, end - position, timestamp)
+        following = _following_offset(mapped, end)
+        if following is not None and end_offset <= following < next_offset:
+            break  # this one's offset is wrong: the next batch fits to the one before
+        if attributes & TRANSACTIONAL_FLAG and not _note_transaction(
+            history, mapped[position:end], attributes, producer_id, base_offset
+        ):
+            break
+        if epoch != last_epoch:
+            last_epoch = epoch
+            history.add_epoch(epoch, base_offset)
+        content.add(next_offset, end - position, timestamp)
+        end_offset = next_offset
         position = end
     return position
+
+
+def _following_offset(mapped: mmap.mmap, position: int) -> int | None:
+    """Return the base offset of the batch at a position, None if there is none."""
+    if position + BATCH_OVERHEAD_BYTES > len(mapped):
+        return None
+    (base_offset,) = _BASE_OFFSET.unpack_from(mapped, position)
+    return int(base_offset)
+
+
+def _note_transaction(
+    history: LogHistory, batch: bytes, attributes: int, producer_id: int, base_offset: int
+) -> bool:
+    """Note a batch of a transaction or its marker; return False for a marker that cannot be read."""
+    if not attributes & CONTROL_FLAG:
+        history.add_data(producer_id, base_offset)
+    elif parse_header(batch).records_count:  # else the cleaner has dropped the whole transaction
+        try:
+            marker = read_end_txn_marker(batch)
+        except ApiError:
+            return False
+        history.add_marker(producer_id, base_offset, is_commit=marker.is_commit)
+    return True

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, overload
-
-from broker_sim.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from array import array
     from pathlib import Path
 
+    from broker_sim.log.storage.guard import StorageGuard
     from broker_sim.log.storage.open_files import OpenFiles
 
 __all__ = ["FileBatches"]
@@ -23,10 +23,14 @@ class FileBatches:
     it; `LogStorage.seal` brings it to the disk.
     """
 
-    __slots__ = ("_files", "_positions", "path")
+    __slots__ = ("_files", "_guard", "_positions", "path")
 
-    def __init__(self, path: Path, positions: array[int], files: OpenFiles) -> None:
+    def __init__(
+        self, path: Path, positions: array[int], files: OpenFiles, guard: StorageGuard
+    ) -> None:
+        """`guard` is the log's: what it raises for a failed file is raised here."""
         self.path = path
+        self._guard = guard
         self._positions = positions
         self._files = files
 
@@ -36,8 +40,10 @@ class FileBatches:
     def append(self, batch: bytes, /) -> None:
         """Write the batch after the last one.
 
-        Raises KAFKA_STORAGE_ERROR when the file system refuses it; the file is then as before.
+        Raises KAFKA_STORAGE_ERROR when the file system refuses it; the log is offline then.
         """
+        if self._guard.is_failed:
+            self._guard.check()
         positions = self._positions
         start = positions[-1] - positions[0]
         try:
@@ -47,9 +53,7 @@ class FileBatches:
                 written += os.pwrite(descriptor, memoryview(batch)[written:], start + written)
         except OSError as error:
             self._cut(start)
-            raise ApiError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot append to {self.path}: {error.strerror}"
-            ) from error
+            raise self._guard.failed(f"append to {self.path.name}", error) from error
 
     def _cut(self, size_bytes: int) -> None:
         """Shorten the file; a part that stays would be cut by the next start."""
@@ -73,10 +77,19 @@ class FileBatches:
         return [self._read(first, last)] if first < last else []
 
     def _read(self, first: int, last: int) -> bytes:
+        if self._guard.is_failed:
+            self._guard.check()
         positions = self._positions
-        start = positions[first]
-        descriptor = self._files.descriptor(self.path)
-        return os.pread(descriptor, positions[last] - start, start - positions[0])
+        size_bytes = positions[last] - positions[first]
+        position = positions[first] - positions[0]
+        try:
+            found = os.pread(self._files.descriptor(self.path), size_bytes, position)
+        except OSError as error:
+            raise self._guard.failed(f"read {self.path.name}", error) from error
+        if len(found) < size_bytes:
+            cut = OSError(errno.EIO, f"it ends at {position + len(found)}, within its batches")
+            raise self._guard.failed(f"read {self.path.name}", cut)
+        return found
 
     def __setitem__(self, index: int, batch: bytes, /) -> None:
         raise TypeError("batches in files are not replaced")
@@ -86,4 +99,5 @@ class FileBatches:
         if last != len(self):
             raise ValueError("only a tail of the batches can be deleted")
         positions = self._positions
-        os.ftruncate(self._files.descriptor(self.path), positions[first] - positions[0])
+        with self._guard.io(f"truncate {self.path.name}"):
+            os.ftruncate(self._files.descriptor(self.path), positions[first] - positions[0])

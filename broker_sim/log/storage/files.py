@@ -14,28 +14,35 @@ segment's files go at once, not after `file.delete.delay.ms`.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.leader_epoch_cache import EpochEntry
 from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
 from broker_sim.log.storage.checkpoint_file import read_lines, replace_file, write_lines
 from broker_sim.log.storage.file_batches import FileBatches
+from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.index_files import (
-    decode_aborted_transactions,
     encode_aborted_transactions,
     encode_offset_index,
     encode_time_index,
+    is_sound_offset_index,
+    is_sound_time_index,
 )
 from broker_sim.log.storage.interface import LogStorage
+from broker_sim.log.storage.log_history import LogHistory
+from broker_sim.log.storage.partition_metadata import (
+    PARTITION_METADATA,
+    encode_partition_metadata,
+)
 from broker_sim.log.storage.snapshot_files import SnapshotFiles
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from broker_sim.log.storage.index_files import SegmentIndexes
@@ -80,34 +87,65 @@ class FileStorage(LogStorage):
         self.log_start_offset = log_start_offset
         self.recovery_point = recovery_point
         self._was_closed = was_closed
+        self._history = LogHistory()
         self._files = files
         self._sealed: tuple[int, int] | None = None
         """Base and end of the segment whose indexes were written last."""
-        self.snapshots = SnapshotFiles(directory)
+        self._guard = StorageGuard(directory)
+        self.snapshots = self._snapshot_files = SnapshotFiles(directory, self._guard)
+
+    def watch(self, on_failed: Callable[[], object]) -> None:
+        """Call `on_failed()` once, with the first error of a file; the others are closed."""
+
+        def failed() -> None:
+            self.close()
+            on_failed()
+
+        self._guard.on_failed = failed
+
+    def create(self, topic_id: bytes) -> None:
+        """Create the directory with its `partition.metadata`."""
+        with self._guard.io("create the log"):
+            self.directory.mkdir(exist_ok=True)
+            replace_file(self.directory / PARTITION_METADATA, encode_partition_metadata(topic_id))
 
     def load_segments(self) -> list[SegmentContent]:
         """Return the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
-        self._complete_replacements()
+        with self._guard.io("open the log"):
+            self._snapshot_files.load()
+            self._complete_replacements()
+            return self._load_segments()
+
+    def _load_segments(self) -> list[SegmentContent]:
         loaded: list[SegmentContent] = []
-        bases = sorted(int(path.stem) for path in self.directory.glob(f"*{LOG_SUFFIX}"))
+        bases = self._base_offsets()
         for number, base_offset in enumerate(bases):
             content = SegmentContent(base_offset, loaded[-1].positions[-1] if loaded else 0)
             path = self._path(base_offset, LOG_SUFFIX)
             status = path.stat()
             content.modified_ms = status.st_mtime_ns // _NS_PER_MS
-            last_known = bases[number + 1] if number + 1 < len(bases) else None
-            verify = not self._was_closed and (
-                last_known is None or last_known > self.recovery_point
+            next_base = bases[number + 1] if number + 1 < len(bases) else None
+            recovers = not self._was_closed and (
+                next_base is None or next_base > self.recovery_point
             )
-            valid_bytes = scan_segment(path, content, verify=verify)
-            content.batches = FileBatches(path, content.positions, self._files)
+            valid_bytes = scan_segment(
+                path, content, self._history, verify=recovers, upper_bound_offset=next_base
+            )
+            content.batches = FileBatches(path, content.positions, self._files, self._guard)
             loaded.append(content)
             if valid_bytes < status.st_size:
+                if not recovers:
+                    # Once it was all on the disk: to cut it here would lose what is behind.
+                    text = (
+                        f"{path.name} is damaged at byte {valid_bytes}, offset {content.end_offset}"
+                    )
+                    raise OSError(errno.EIO, text)
                 log.warning(
                     "log_truncated",
                     file=str(path),
                     valid_bytes=valid_bytes,
                     file_bytes=status.st_size,
+                    end_offset=content.end_offset,
                 )
                 os.truncate(path, valid_bytes)
                 self._delete_indexes(base_offset)
@@ -118,6 +156,11 @@ class FileStorage(LogStorage):
             self._sealed = (loaded[-1].base_offset, loaded[-1].end_offset)
         return loaded
 
+    def _base_offsets(self) -> list[int]:
+        """Return those of the segments; files that have no offset in their names are not ours."""
+        stems = (path.stem for path in self.directory.glob(f"*{LOG_SUFFIX}"))
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
+
     def _complete_replacements(self) -> None:
         """Finish what a kill has interrupted: swapped segments count, half-written ones do not."""
         for suffix in (CLEANED_SUFFIX, DELETED_SUFFIX):
@@ -126,40 +169,59 @@ class FileStorage(LogStorage):
         for swapped in self.directory.glob(f"*{LOG_SUFFIX}{SWAP_SUFFIX}"):
             base_offset = int(swapped.name.partition(".")[0])
             content = SegmentContent(base_offset, 0)
-            scan_segment(swapped, content, verify=False)
-            for path in self.directory.glob(f"*{LOG_SUFFIX}"):
-                if base_offset <= int(path.stem) < max(content.end_offset, base_offset + 1):
-                    self.delete_segment(int(path.stem))
+            scan_segment(swapped, content, LogHistory(), verify=False)
+            for old in self._base_offsets():
+                if base_offset <= old < max(content.end_offset, base_offset + 1):
+                    self.delete_segment(old)
             swapped.rename(self._path(base_offset, LOG_SUFFIX))
         for path in self.directory.glob(f"*{SWAP_SUFFIX}"):
             path.unlink()
 
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return what `leader-epoch-checkpoint` has; raises ValueError for a damaged one."""
-        lines = read_lines(self.directory / LEADER_EPOCHS)
-        return [EpochEntry(*map(int, line.split())) for line in lines]
+        """Return what `leader-epoch-checkpoint` has; what the batches say if it is damaged."""
+        path = self.directory / LEADER_EPOCHS
+        with self._guard.io("read the leader epochs"):
+            try:
+                entries = [EpochEntry(*map(int, line.split())) for line in read_lines(path)]
+            except (ValueError, TypeError) as error:
+                why: str | None = str(error)
+            else:
+                why = self._history.contradiction(entries)
+            if why is None:
+                return entries
+            log.warning("leader_epochs_rebuilt", file=str(path), why=why)
+            return list(self._history.epochs)
 
     def load_aborted_transactions(self) -> list[AbortedTxn]:
-        """Return what the `.txnindex` files have, in the order of the log."""
-        return [
-            aborted
-            for path in sorted(self.directory.glob(f"*{TXN_INDEX_SUFFIX}"))
-            for aborted in decode_aborted_transactions(path.read_bytes())
-        ]
+        """Return what the batches say; the `.txnindex` files are for Kafka's tools."""
+        return self._history.aborted
+
+    def has_indexes(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> bool:
+        """Return whether the segment's index files look sound; mirrors Kafka's sanity checks."""
+        with self._guard.io("look at the indexes"):
+            transactions = self._path(base_offset, TXN_INDEX_SUFFIX)
+            found = transactions.read_bytes() if transactions.exists() else b""
+            return (
+                found == encode_aborted_transactions(aborted)
+                and is_sound_offset_index(self._path(base_offset, INDEX_SUFFIX))
+                and is_sound_time_index(self._path(base_offset, TIME_INDEX_SUFFIX))
+            )
 
     def create_segment(self, base_offset: int, positions: array[int]) -> FileBatches:
         """Create an empty `.log` file, in the place of one with that base offset."""
-        self._delete_indexes(base_offset)
-        path = self._path(base_offset, LOG_SUFFIX)
-        os.ftruncate(self._files.descriptor(path), 0)
-        return FileBatches(path, positions, self._files)
+        with self._guard.io("create a segment"):
+            self._delete_indexes(base_offset)
+            path = self._path(base_offset, LOG_SUFFIX)
+            os.ftruncate(self._files.descriptor(path), 0)
+            return FileBatches(path, positions, self._files, self._guard)
 
     def delete_segment(self, base_offset: int) -> None:
         """Delete the segment's files; its snapshot is the producers' matter."""
-        path = self._path(base_offset, LOG_SUFFIX)
-        self._files.close(path)
-        path.unlink(missing_ok=True)
-        self._delete_indexes(base_offset)
+        with self._guard.io("delete a segment"):
+            path = self._path(base_offset, LOG_SUFFIX)
+            self._files.close(path)
+            path.unlink(missing_ok=True)
+            self._delete_indexes(base_offset)
 
     def replace_segments(
         self,
@@ -169,62 +231,69 @@ class FileStorage(LogStorage):
         modified_ms: int,
     ) -> FileBatches:
         """Write the new segment beside the old ones, then swap them."""
-        base_offset = old_base_offsets[0]
-        beside = self._path(base_offset, f"{LOG_SUFFIX}{CLEANED_SUFFIX}")
-        with beside.open("wb") as file:
-            file.writelines(cleaned)
-            file.flush()
-            os.fsync(file.fileno())
-        os.utime(beside, ns=(modified_ms * _NS_PER_MS, modified_ms * _NS_PER_MS))
-        swapped = beside.with_suffix(SWAP_SUFFIX)
-        beside.rename(swapped)
-        for old in old_base_offsets:
-            self.delete_segment(old)
-        path = self._path(base_offset, LOG_SUFFIX)
-        swapped.rename(path)
-        return FileBatches(path, positions, self._files)
+        with self._guard.io("replace segments"):
+            base_offset = old_base_offsets[0]
+            beside = self._path(base_offset, f"{LOG_SUFFIX}{CLEANED_SUFFIX}")
+            with beside.open("wb") as file:
+                file.writelines(cleaned)
+                file.flush()
+                os.fsync(file.fileno())
+            os.utime(beside, ns=(modified_ms * _NS_PER_MS, modified_ms * _NS_PER_MS))
+            swapped = beside.with_suffix(SWAP_SUFFIX)
+            beside.rename(swapped)
+            for old in old_base_offsets:
+                self.delete_segment(old)
+            path = self._path(base_offset, LOG_SUFFIX)
+            swapped.rename(path)
+            return FileBatches(path, positions, self._files, self._guard)
 
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
         """Write the index files and sync the batches; the recovery point moves to `end_offset`."""
-        if self._sealed == (base_offset, end_offset):
-            return
-        self._sealed = (base_offset, end_offset)
-        if end_offset > base_offset:
-            os.fsync(self._files.descriptor(self._path(base_offset, LOG_SUFFIX)))
-        replace_file(
-            self._path(base_offset, INDEX_SUFFIX), encode_offset_index(base_offset, indexes.offsets)
-        )
-        replace_file(
-            self._path(base_offset, TIME_INDEX_SUFFIX),
-            encode_time_index(base_offset, indexes.times),
-        )
-        transactions = self._path(base_offset, TXN_INDEX_SUFFIX)
-        if indexes.aborted:
-            replace_file(transactions, encode_aborted_transactions(indexes.aborted))
-        else:
-            transactions.unlink(missing_ok=True)
-        self.recovery_point = max(self.recovery_point, end_offset)
+        with self._guard.io("flush a segment"):
+            if self._sealed == (base_offset, end_offset):
+                return
+            if end_offset > base_offset:
+                os.fsync(self._files.descriptor(self._path(base_offset, LOG_SUFFIX)))
+            replace_file(
+                self._path(base_offset, INDEX_SUFFIX),
+                encode_offset_index(base_offset, indexes.offsets),
+            )
+            replace_file(
+                self._path(base_offset, TIME_INDEX_SUFFIX),
+                encode_time_index(base_offset, indexes.times),
+            )
+            transactions = self._path(base_offset, TXN_INDEX_SUFFIX)
+            if indexes.aborted:
+                replace_file(transactions, encode_aborted_transactions(indexes.aborted))
+            else:
+                transactions.unlink(missing_ok=True)
+            self._sealed = (base_offset, end_offset)
+            self.recovery_point = max(self.recovery_point, end_offset)
 
     def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:
         """Replace `leader-epoch-checkpoint`."""
-        write_lines(
-            self.directory / LEADER_EPOCHS,
-            (f"{entry.epoch} {entry.start_offset}" for entry in entries),
-        )
+        with self._guard.io("write the leader epochs"):
+            write_lines(
+                self.directory / LEADER_EPOCHS,
+                (f"{entry.epoch} {entry.start_offset}" for entry in entries),
+            )
 
     def delete(self) -> None:
         """Delete the directory. Its new name keeps a kill in between from leaving half a log."""
         self.close()
         doomed = self.directory.with_name(f"{self.directory.name}-delete")
         shutil.rmtree(doomed, ignore_errors=True)
-        with suppress(FileNotFoundError):
+        try:
             self.directory.rename(doomed)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self._guard.failed("delete the log", error)
         shutil.rmtree(doomed, ignore_errors=True)
 
     def close(self) -> None:
         """Close the files of the log."""
-        for path in self.directory.glob(f"*{LOG_SUFFIX}"):
-            self._files.close(path)
+        self._files.close_in(self.directory)
 
     def _delete_indexes(self, base_offset: int) -> None:
         self._sealed = None

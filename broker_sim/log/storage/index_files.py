@@ -11,22 +11,25 @@ is missing, they are written when a segment is rolled, flushed or closed, not wi
 
 from __future__ import annotations
 
+import itertools
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.log.transaction_index import AbortedTxn
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
+
+    from broker_sim.log.transaction_index import AbortedTxn
 
 __all__ = [
     "OFFSET_ENTRY_BYTES",
     "TIME_ENTRY_BYTES",
     "SegmentIndexes",
-    "decode_aborted_transactions",
     "encode_aborted_transactions",
     "encode_offset_index",
     "encode_time_index",
+    "is_sound_offset_index",
+    "is_sound_time_index",
 ]
 
 _OFFSET_ENTRY: Final = Struct(">ii")
@@ -65,7 +68,22 @@ def encode_aborted_transactions(entries: Sequence[AbortedTxn]) -> bytes:
     return b"".join([_ABORTED_TXN.pack(_ABORTED_TXN_VERSION, *entry) for entry in entries])
 
 
-def decode_aborted_transactions(content: bytes) -> list[AbortedTxn]:
-    """Return the entries of a `.txnindex` file; an incomplete one at its end is left out."""
-    whole = len(content) - len(content) % _ABORTED_TXN.size
-    return [AbortedTxn(*fields[1:]) for fields in _ABORTED_TXN.iter_unpack(content[:whole])]
+def is_sound_offset_index(path: Path) -> bool:
+    """Whether a `.index` file is there and has whole entries that end with the largest one."""
+    return _is_sound(path, _OFFSET_ENTRY)
+
+
+def is_sound_time_index(path: Path) -> bool:
+    """Whether a `.timeindex` file is there and has whole entries that end with the largest one."""
+    return _is_sound(path, _TIME_ENTRY)
+
+
+def _is_sound(path: Path, entry: Struct) -> bool:
+    content = path.read_bytes() if path.exists() else None
+    if content is None or len(content) % entry.size:
+        return False
+    entries = list(entry.iter_unpack(content))
+    return all(
+        before[0] < after[0] and before[1] <= after[1]
+        for before, after in itertools.pairwise(entries)
+    )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, overload
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import MutableMapping, Sequence
+    from collections.abc import Callable, MutableMapping, Sequence
 
     from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.producer_state_entry import ProducerStateEntry
@@ -31,12 +31,12 @@ __all__ = ["Batches", "LogStorage"]
 class Batches(Protocol):
     """The batches of one segment; a list of `bytes` is one.
 
-    A slice may come as fewer buffers than batches: their bytes are what counts. Only a tail is deleted,
+    Raises as `LogStorage`. A slice may come as fewer buffers than batches: their bytes are what counts. Only a tail is deleted,
     and only batches in memory are replaced.
     """
 
     def append(self, batch: bytes, /) -> None:
-        """Add a batch at the end; raises KAFKA_STORAGE_ERROR where it cannot be written."""
+        """Add a batch at the end."""
 
     def __len__(self) -> int: ...
 
@@ -52,7 +52,11 @@ class Batches(Protocol):
 
 
 class LogStorage(ABC):
-    """The data of one partition's log. Thread rule: only the scheduler's thread."""
+    """The data of one partition's log. Thread rule: only the scheduler's thread.
+
+    Every method raises KAFKA_STORAGE_ERROR where the data cannot be read or written. The log is offline
+    from then on.
+    """
 
     is_persistent: bool
     """Whether the data outlives the process, so that nothing is freed while it is in the log."""
@@ -66,16 +70,20 @@ class LogStorage(ABC):
     """Everything before this offset is known to be on the disk; Kafka's recovery point."""
 
     @abstractmethod
+    def watch(self, on_failed: Callable[[], object]) -> None:
+        """Call `on_failed()` once, when the log goes offline."""
+
+    @abstractmethod
     def load_segments(self) -> list[SegmentContent]:
         """Return the segments that are kept, the oldest first; torn ends are cut off."""
 
     @abstractmethod
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return the leader epochs that are kept, the oldest first."""
+        """Return the leader epochs that are kept, the oldest first; call `load_segments` before."""
 
     @abstractmethod
     def load_aborted_transactions(self) -> list[AbortedTxn]:
-        """Return the aborted transactions of the segments that were sealed."""
+        """Return the aborted transactions of the segments; call `load_segments` before."""
 
     @abstractmethod
     def create_segment(self, base_offset: int, positions: array[int]) -> Batches:
@@ -101,6 +109,10 @@ class LogStorage(ABC):
         It begins at the first of the old base offsets and counts as modified at that time;
         `positions` as for `create_segment`. Returns its batches.
         """
+
+    @abstractmethod
+    def has_indexes(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> bool:
+        """Return whether a sealed segment has its indexes, with these aborted transactions."""
 
     @abstractmethod
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:

@@ -11,7 +11,6 @@ topic-0/, topic-1/, ...              the logs
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import uuid
@@ -21,7 +20,13 @@ from broker_sim.errors import ConfigError
 from broker_sim.log.storage.checkpoint_file import read_offsets, replace_file, write_offsets
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.open_files import OpenFiles
+from broker_sim.log.storage.partition_metadata import (
+    PARTITION_METADATA,
+    encode_id,
+    read_topic_id,
+)
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +40,9 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-PARTITION_METADATA: Final = "partition.metadata"
+
+
+log = get_logger(__name__)
 
 
 class LogDirectoryError(ConfigError):
@@ -57,9 +64,9 @@ class LogDirectory:
         try:
             self._check_identity(cluster_id, broker_id)
             self.clean_shutdown_epoch = self._take_clean_shutdown()
-            self._high_watermarks = read_offsets(path / HIGH_WATERMARKS)
-            self._log_starts = read_offsets(path / LOG_STARTS)
-            self._recovery_points = read_offsets(path / RECOVERY_POINTS)
+            self._high_watermarks = _offsets_or_none(path / HIGH_WATERMARKS)
+            self._log_starts = _offsets_or_none(path / LOG_STARTS)
+            self._recovery_points = _offsets_or_none(path / RECOVERY_POINTS)
         except BaseException:
             self.close()
             raise
@@ -67,7 +74,7 @@ class LogDirectory:
     def _check_identity(self, cluster_id: str, broker_id: int) -> None:
         path = self.path / META_PROPERTIES
         if not path.exists():
-            directory_id = _encode_id(uuid.uuid4().bytes)
+            directory_id = encode_id(uuid.uuid4().bytes)
             text = (
                 f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\n"
                 f"node.id={broker_id}\nversion=1\n"
@@ -75,11 +82,15 @@ class LogDirectory:
             replace_file(path, text.encode())
             return
         found = _read_properties(path)
-        for name, wanted in (("cluster.id", cluster_id), ("node.id", str(broker_id))):
+        for name, wanted in (
+            ("version", "1"),
+            ("cluster.id", cluster_id),
+            ("node.id", str(broker_id)),
+        ):
             if found.get(name) != wanted:
                 raise LogDirectoryError(
                     f"{path} says {name}={found.get(name)}, but this is {name}={wanted}: "
-                    "the directory belongs to another broker"
+                    "the directory belongs to another broker, or the file is damaged"
                 )
 
     def _take_clean_shutdown(self) -> int | None:
@@ -87,9 +98,12 @@ class LogDirectory:
         path = self.path / CLEAN_SHUTDOWN
         if not path.exists():
             return None
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
         path.unlink()
-        return int(json.loads(text).get("brokerEpoch", -1)) if text else -1
+        try:
+            return int(json.loads(text)["brokerEpoch"])
+        except (ValueError, KeyError, TypeError):  # as Kafka, which reads an unknown epoch
+            return -1
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
         """Say that every log was closed, by a broker of that epoch."""
@@ -102,8 +116,11 @@ class LogDirectory:
 
     # -- logs -----------------------------------------------------------------------------------
 
-    def logs(self) -> Iterator[tuple[TopicPartition, bytes, FileStorage]]:
-        """Yield partition, topic id and files of each log in the directory."""
+    def logs(self) -> Iterator[tuple[TopicPartition, bytes | None, FileStorage]]:
+        """Yield partition, topic id and files of each log in the directory.
+
+        The id is None where `partition.metadata` is damaged.
+        """
         for directory in sorted(self.path.iterdir()):
             if directory.name.endswith("-delete"):
                 FileStorage(directory, self.files).delete()
@@ -112,20 +129,17 @@ class LogDirectory:
             if metadata.exists():
                 topic, _, number = directory.name.rpartition("-")
                 topic_partition = TopicPartition(topic, int(number))
-                yield topic_partition, _read_topic_id(metadata), self._storage(topic_partition)
+                yield topic_partition, read_topic_id(metadata), self.open_log(topic_partition)
 
-    def create_log(self, topic_partition: TopicPartition, topic_id: bytes) -> FileStorage:
-        """Create the directory of a new log."""
-        directory = self._log_path(topic_partition)
-        directory.mkdir(exist_ok=True)
-        text = f"version: 0\ntopic_id: {_encode_id(topic_id)}\n"
-        replace_file(directory / PARTITION_METADATA, text.encode())
-        return FileStorage(directory, self.files)
+    def new_log(self, topic_partition: TopicPartition) -> FileStorage:
+        """Return the files of a log that is to be created: call its `create`."""
+        return FileStorage(self._log_path(topic_partition), self.files)
 
     def _log_path(self, topic_partition: TopicPartition) -> Path:
         return self.path / f"{topic_partition.topic}-{topic_partition.partition}"
 
-    def _storage(self, topic_partition: TopicPartition) -> FileStorage:
+    def open_log(self, topic_partition: TopicPartition) -> FileStorage:
+        """Return the files of a log that is there."""
         return FileStorage(
             self._log_path(topic_partition),
             self.files,
@@ -176,19 +190,16 @@ def lock_directory(directory: Path) -> int:
     return descriptor
 
 
+def _offsets_or_none(path: Path) -> dict[TopicPartition, int]:
+    """Return the offsets of a checkpoint; none of a damaged one, as if there were no such file."""
+    try:
+        return read_offsets(path)
+    except ValueError as error:
+        log.warning("checkpoint_reset", file=str(path), why=str(error))
+        return {}
+
+
 def _read_properties(path: Path) -> dict[str, str]:
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
     return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def _encode_id(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def _read_topic_id(path: Path) -> bytes:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        name, _, value = line.partition(":")
-        if name == "topic_id":
-            return base64.urlsafe_b64decode(f"{value.strip()}==")
-    raise LogDirectoryError(f"{path} does not name the topic's id")

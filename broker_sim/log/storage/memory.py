@@ -8,7 +8,7 @@ from broker_sim.log.storage.interface import LogStorage
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.producer_state_entry import ProducerStateEntry
@@ -30,6 +30,9 @@ class MemoryStorage(LogStorage):
         self.high_watermark = 0
         self.log_start_offset = 0
         self.recovery_point = 0
+
+    def watch(self, on_failed: Callable[[], object]) -> None:
+        """Do nothing: memory does not fail."""
 
     def load_segments(self) -> list[SegmentContent]:
         """Return nothing: a log in memory begins empty."""
@@ -60,6 +63,10 @@ class MemoryStorage(LogStorage):
     ) -> Batches:
         """Return the new batches as they are."""
         return list(cleaned)
+
+    def has_indexes(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> bool:  # noqa: ARG002
+        """Return True: there is nothing to lose."""
+        return True
 
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
         """Do nothing: a segment in memory has no index but its arrays."""

@@ -49,6 +49,12 @@ class OpenFiles:
         if opened is not None:
             os.close(opened)
 
+    def close_in(self, directory: Path) -> None:
+        """Close every file in the directory."""
+        for path in list(self._descriptors):
+            if path.parent == directory:
+                self.close(path)
+
     def close_all(self) -> None:
         """Close every file."""
         for path in list(self._descriptors):

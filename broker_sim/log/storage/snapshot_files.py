@@ -15,12 +15,17 @@ from crc32c import crc32c
 
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.storage.checkpoint_file import replace_file
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from broker_sim.log.storage.guard import StorageGuard
+
 __all__ = ["SNAPSHOT_SUFFIX", "SnapshotFiles", "decode_snapshot", "encode_snapshot"]
+
+log = get_logger(__name__)
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 
@@ -90,23 +95,30 @@ def _entry(
 class SnapshotFiles(dict[int, list[ProducerStateEntry]]):
     """Snapshots by offset; setting one writes its file, deleting one deletes it."""
 
-    def __init__(self, directory: Path) -> None:
-        """Load the snapshots of a log's directory; a damaged one is deleted, as in Kafka."""
+    def __init__(self, directory: Path, guard: StorageGuard) -> None:
+        """Begin without any; `guard` is the log's."""
         super().__init__()
         self._directory = directory
-        for path in directory.glob(f"*{SNAPSHOT_SUFFIX}"):
+        self._guard = guard
+
+    def load(self) -> None:
+        """Load the snapshots of the log's directory; a damaged one is deleted, as in Kafka."""
+        for path in self._directory.glob(f"*{SNAPSHOT_SUFFIX}"):
             try:
                 super().__setitem__(int(path.stem), decode_snapshot(path.read_bytes()))
-            except ValueError:
+            except ValueError as error:
+                log.warning("snapshot_deleted", file=str(path), why=str(error))
                 path.unlink()
 
     def __setitem__(self, offset: int, entries: list[ProducerStateEntry]) -> None:
-        replace_file(self._path(offset), encode_snapshot(entries))
+        with self._guard.io("write a snapshot"):
+            replace_file(self._path(offset), encode_snapshot(entries))
         super().__setitem__(offset, entries)
 
     def __delitem__(self, offset: int) -> None:
+        with self._guard.io("delete a snapshot"):
+            self._path(offset).unlink(missing_ok=True)
         super().__delitem__(offset)
-        self._path(offset).unlink(missing_ok=True)
 
     def _path(self, offset: int) -> Path:
         return self._directory / f"{offset:020d}{SNAPSHOT_SUFFIX}"

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -183,6 +184,16 @@ def test_trace_that_cannot_be_written_is_one_line(broker_sim, tmp_path):
     assert (code, stdout) == (1, "")
     assert stderr.count("\n") == 1
     assert str(path) in stderr
+
+
+@pytest.mark.parametrize("made", [True, False], ids=["a file is there", "read-only"])
+def test_data_directory_that_cannot_be_written_is_one_line(broker_sim, tmp_path, made):
+    path = tmp_path / "file" / "data" if made else Path("/proc/data")
+    (tmp_path / "file").touch()
+    code, stdout, stderr = broker_sim("run", "--brokers", "1", "--data-dir", str(path))
+    assert (code, stdout) == (1, "")
+    assert stderr.count("\n") == 1
+    assert f"cannot write {path}: " in stderr
 
 
 def test_without_a_command_help_is_shown(broker_sim):

@@ -145,6 +145,41 @@ def test_damaged_line_is_refused(machine):
         MetadataStore(machine.path).load()
 
 
+def test_flipped_bit_is_refused_with_its_place(machine):
+    machine.change_everything()
+    machine.store.close()
+    content = machine.path.read_bytes()
+    before = MetadataStore(machine.path).load()
+    for seed in range(100):
+        rng = random.Random(seed)
+        position = rng.randrange(len(content))
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << rng.randrange(8)
+        machine.path.write_bytes(damaged)
+        print(f"seed {seed}: byte {position}")
+        line = content[:position].count(b"\n") + 1
+        start = content.rfind(b"\n", 0, position) + 1
+        if position == len(content) - 1:  # as if its last line had never been written whole
+            assert MetadataStore(machine.path).load().image.version < before.image.version
+        else:
+            with pytest.raises(ConfigError, match=f"is damaged in line {line}, at byte {start}:"):
+                MetadataStore(machine.path).load()
+
+
+def test_file_cut_anywhere_has_an_older_image(machine):
+    machine.change_everything()
+    machine.store.close()
+    content = machine.path.read_bytes()
+    for seed in range(50):
+        size = random.Random(seed).randrange(content.index(b"\n") + 1, len(content))
+        machine.path.write_bytes(content[:size])
+        print(f"seed {seed}: cut at {size}")
+        lines = content[:size].count(b"\n")
+        image = MetadataStore(machine.path).load().image
+        machine.path.write_bytes(b"".join(content.splitlines(keepends=True)[:lines]))
+        assert image == MetadataStore(machine.path).load().image
+
+
 def test_file_is_written_anew_when_it_has_grown(machine, monkeypatch):
     monkeypatch.setattr(module, "SMALLEST_REWRITE_BYTES", 2_000)
     machine.restart()

@@ -37,7 +37,9 @@ def new_storage(log_directory):
     def make():
         if log_directory is None:
             return None
-        return log_directory.create_log(TopicPartition("topic", next(numbers)), bytes(16))
+        storage = log_directory.new_log(TopicPartition("topic", next(numbers)))
+        storage.create(bytes(16))
+        return storage
 
     return make
 

@@ -32,11 +32,11 @@ def new_cluster():
         cluster.close()
 
 
-def append(cluster, count, keys=1, size=1):
-    log = log_of(cluster)
+def append(cluster, count, keys=1, size=1, topic="topic"):
+    log = log_of(cluster, topic=topic)
     for number in range(count):
         record = Record(b"v" * size, b"%d" % (number % keys), log.clock.wall_clock_ms())
-        answer(cluster, produce_request(("topic", 0), batch=build_batch([record])), PRODUCE_VERSION)
+        answer(cluster, produce_request((topic, 0), batch=build_batch([record])), PRODUCE_VERSION)
 
 
 def answer(cluster, request, version):
@@ -45,15 +45,15 @@ def answer(cluster, request, version):
     return pending.response
 
 
-def log_of(cluster, broker=1):
-    topic_id = cluster.nodes.controller.image.topics["topic"].topic_id
-    return cluster.nodes.nodes[broker].logs.get(KEY, topic_id)
+def log_of(cluster, broker=1, topic="topic"):
+    topic_id = cluster.nodes.controller.image.topics[topic].topic_id
+    return cluster.nodes.nodes[broker].logs.get(TopicPartition(topic, 0), topic_id)
 
 
-def offsets(cluster, broker=1):
+def offsets(cluster, broker=1, topic="topic"):
     return [
         record.offset
-        for segment in log_of(cluster, broker).segments
+        for segment in log_of(cluster, broker, topic).segments
         for _, batch in segment.batches_from(0)
         for record in iter_records(batch)
     ]
@@ -186,6 +186,35 @@ def test_commits_to_few_keys_take_bounded_memory(new_cluster):
     assert log.log_end_offset >= commits
     assert largest < 3 * 1_048_576
     assert log.position(log.log_end_offset) > 5 * 1_048_576  # what was written, by and by
+
+
+def flip_a_bit(batch):
+    return batch[:-1] + bytes([batch[-1] ^ 1])
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [(flip_a_bit, "Record is corrupt"), (lambda _batch: 5, "TypeError")],
+    ids=["flipped bit", "any error"],
+)
+def test_log_that_cannot_be_cleaned_is_left_alone_and_the_others_are_cleaned(
+    new_cluster, caplog, damage, why
+):
+    cluster = new_cluster()
+    cluster.create_topic("other", assignments={0: [1]}, configs=SMALL)
+    append(cluster, 10)
+    append(cluster, 10, topic="other")
+    batches = log_of(cluster).segments[0]._batches
+    batches[0] = damage(batches[0])
+    cluster.advance(3 * BACKOFF_MS)  # an error that reaches the loop ends the test here
+    assert cluster.nodes.nodes[1].logs.cleaner.uncleanable_partitions == {KEY}
+    assert log_of(cluster).log_end_offset == 10
+    assert len(log_of(cluster).segments) > 3
+    assert len(offsets(cluster, topic="other")) < 5
+    lines = [line for line in caplog.text.splitlines() if "partition_uncleanable" in line]
+    assert len(lines) == 1
+    assert "partition='topic-0'" in lines[0]
+    assert why in lines[0]
 
 
 def test_cleaning_is_an_event_and_counted_in_metrics(new_cluster, caplog):

@@ -8,6 +8,7 @@ from broker_sim.log import LogDirectory, LogDirectoryError
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.storage.checkpoint_file import read_lines, read_offsets, write_offsets
 from broker_sim.log.storage.file_batches import FileBatches
+from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.log.storage.snapshot_files import decode_snapshot, encode_snapshot
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -57,7 +58,7 @@ def test_clean_shutdown_is_kept_as_kafka_keeps_it(path):
 
 def test_partition_metadata_is_that_of_kafka(path):
     directory = LogDirectory(path, "cluster", 1)
-    directory.create_log(TopicPartition("a-b", 3), bytes(range(16)))
+    directory.new_log(TopicPartition("a-b", 3)).create(bytes(range(16)))
     text = (path / "a-b-3" / "partition.metadata").read_text()
     assert text == "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"
     ((found, topic_id, _storage),) = directory.logs()
@@ -132,10 +133,26 @@ def test_few_open_files_are_enough(tmp_path):
     files.close_all()
 
 
-def test_full_disk_is_a_storage_error():
-    files = OpenFiles()
-    batches = FileBatches(Path("/dev/full"), array("q", (0,)), files)
-    with pytest.raises(ApiError, match="No space left on device") as caught:
+def test_full_disk_is_a_storage_error_from_then_on(caplog):
+    files, failures = OpenFiles(), []
+    guard = StorageGuard(Path("/dev"))
+    guard.on_failed = lambda: failures.append("failed")
+    batches = FileBatches(Path("/dev/full"), array("q", (0, 5)), files, guard)
+    with pytest.raises(ApiError, match="append to full in /dev: No space left on device") as caught:
         batches.append(b"batch")
-    files.close_all()
     assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    for use in (batches.append, batches.__getitem__, batches.__delitem__):
+        with pytest.raises(ApiError, match="The log /dev is offline"):
+            use(b"batch" if use == batches.append else slice(0, 9))
+    files.close_all()
+    assert failures == ["failed"]
+    assert caplog.text.count("log_offline") == 1
+
+
+def test_file_that_was_cut_is_a_storage_error(tmp_path):
+    files = OpenFiles()
+    batches = FileBatches(tmp_path / "log", array("q", (0, 5)), files, StorageGuard(tmp_path))
+    (tmp_path / "log").write_bytes(b"bat")
+    with pytest.raises(ApiError, match="it ends at 3, within its batches"):
+        batches[0:1]
+    files.close_all()

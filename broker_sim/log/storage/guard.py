@@ -1,0 +1,73 @@
+"""The first error of a log's files, after which they are not used any more; mirrors `LogDirFailureChannel`.
+
+    with guard.io("roll a segment"):      an OSError in here takes the log offline
+        ...                               and is raised as KAFKA_STORAGE_ERROR
+
+What is raised first is logged, once, and told to `on_failed`. From then on every use of the files is
+refused with the same error, until the broker is started again: nobody knows what is on the disk.
+
+Deliberate difference: Kafka takes all logs of the directory offline, and a broker whose only directory
+that is ends. Here each log counts as if it had a directory of its own, and the others live on.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["StorageGuard", "suppress_storage_error"]
+
+log = get_logger(__name__)
+
+
+class StorageGuard:
+    """Whether the files of one log can be used. Thread rule: only the scheduler's thread."""
+
+    __slots__ = ("_directory", "is_failed", "on_failed")
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.is_failed = False
+        self.on_failed: Callable[[], object] = lambda: None
+
+    @contextmanager
+    def io(self, action: str) -> Iterator[None]:
+        """Raise KAFKA_STORAGE_ERROR for an OSError of the block, or for an earlier one."""
+        self.check()
+        try:
+            yield
+        except OSError as error:
+            raise self.failed(action, error) from error
+
+    def check(self) -> None:
+        """Raise KAFKA_STORAGE_ERROR if the files have failed before."""
+        if self.is_failed:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log {self._directory} is offline")
+
+    def failed(self, action: str, error: OSError) -> ApiError:
+        """Take the log offline; return the error to raise."""
+        why = error.strerror or str(error)
+        if not self.is_failed:
+            self.is_failed = True
+            log.error("log_offline", directory=str(self._directory), action=action, why=why)
+            self.on_failed()
+        return ApiError(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot {action} in {self._directory}: {why}"
+        )
+
+
+@contextmanager
+def suppress_storage_error() -> Iterator[None]:
+    """Go on after KAFKA_STORAGE_ERROR: a log is offline then, and who must know has been told."""
+    try:
+        yield
+    except ApiError as error:
+        if error.error_code is not ErrorCode.KAFKA_STORAGE_ERROR:
+            raise

@@ -1,0 +1,210 @@
+"""Files with flipped bits and torn ends: what is damaged is cut, rebuilt or refused, and never served.
+
+Each seed damages one random place of one file, after a clean shutdown and after a kill. The log must
+then serve a part of what was written, from its start on, or be offline. A batch whose records are damaged
+where nothing is verified may be handed out, as by Kafka; then its CRC tells every client.
+"""
+
+import random
+import shutil
+from itertools import accumulate
+
+import pytest
+
+from broker_sim.errors import ApiError
+from broker_sim.log import LogDirectory, LogDirectoryError, LogManager, ProducerStateManagerConfig
+from broker_sim.log.validator import split_batches
+from broker_sim.protocol.record_batch import parse_header, verify_crc
+from purgatory import VirtualClock
+
+from .test_reopened_log import CONFIG, KEY, TOPIC_ID, batch, state_of, write_all_kinds
+
+ROUNDS = 40
+UNCHECKED = (*range(8), *range(12, 16))
+"""Base offset and leader epoch of a batch: no CRC is over them, in Kafka either."""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Return the directories of a broker that was killed and of one that was shut down, and its state."""
+    path = tmp_path_factory.mktemp("written") / "killed"
+    directory, logs = open_logs(path)
+    log = logs.get_or_create(KEY, TOPIC_ID, CONFIG)
+    write_all_kinds(log)
+    for number in range(20):
+        log.append_as_leader(batch(2, timestamp=1_000_010 + number), 4 + number // 8)
+    log.maybe_increment_high_watermark(log.log_end_offset)
+    logs.checkpoint_offsets()
+    state = state_of(log)
+    closed = path.with_name("closed")
+    shutil.copytree(path, path.with_name("copy"))
+    logs.shutdown(7)
+    directory.close()
+    shutil.copytree(path, closed)
+    return {"killed": path.with_name("copy"), "closed": closed}, state
+
+
+def open_logs(path):
+    directory = LogDirectory(path, "cluster", 1)
+    unverified = ProducerStateManagerConfig(86_400_000, False)
+    logs = LogManager(VirtualClock(wall_start_ms=1_000_000), unverified, directory=directory)
+    logs.recover()
+    return directory, logs
+
+
+def damage(path, rng):
+    """Flip one bit, or tear the end off, at a random place; return what was done."""
+    content = bytearray(path.read_bytes())
+    position = rng.randrange(len(content))
+    if rng.random() < 0.3:
+        if path.suffix == ".log" and position in batch_ends(content):
+            position += 1  # a file that ends between two batches looks whole, to Kafka too
+        path.write_bytes(content[:position])
+        return f"{path.name} is cut at {position} of {len(content)}"
+    bit = rng.randrange(8)
+    content[position] ^= 1 << bit
+    path.write_bytes(content)
+    return f"bit {bit} of byte {position} of {path.name} is flipped"
+
+
+def batch_ends(content):
+    return {0, *accumulate(len(found) for found in split_batches(bytes(content)))}
+
+
+def batches_of(log):
+    return [
+        found
+        for segment in log.segments
+        for found in split_batches(b"".join(log.read(segment.base_offset, 1 << 20).records))
+    ]
+
+
+def is_valid(found):
+    try:
+        verify_crc(found, parse_header(found))
+    except ApiError:
+        return False
+    return True
+
+
+def without_unchecked(found):
+    return bytes(byte for at, byte in enumerate(found) if at not in UNCHECKED)
+
+
+def assert_is_beginning_of(log, state):
+    """Check that what the log has is what was written, up to its own end."""
+    whole = [bytes(one) for one in split_batches(b"".join(state["bytes"]))]
+    found = [bytes(one) for one in batches_of(log)]
+    assert len(found) <= len(whole)
+    for one, written_one in zip(found, whole, strict=False):
+        if is_valid(memoryview(one)):
+            assert without_unchecked(one) == without_unchecked(written_one)
+    assert log.log_end_offset <= state["offsets"][2]
+
+
+@pytest.mark.parametrize("how", ["killed", "closed"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "topic-0/*.log",
+        "topic-0/*.index",
+        "topic-0/*.timeindex",
+        "topic-0/*.txnindex",
+        "topic-0/*.snapshot",
+        "topic-0/leader-epoch-checkpoint",
+        "topic-0/partition.metadata",
+        "*-offset-checkpoint",
+        "meta.properties",
+    ],
+)
+def test_damage_is_never_served(written, tmp_path, caplog, pattern, how):
+    directories, state = written
+    for seed in range(ROUNDS):
+        rng = random.Random(f"{pattern} {how} {seed}")
+        path = tmp_path / str(seed)
+        shutil.copytree(directories[how], path)
+        files = [file for file in sorted(path.glob(pattern)) if file.stat().st_size]
+        done = damage(rng.choice(files), rng)
+        print(f"seed {seed}: {done}")
+        caplog.clear()
+        if pattern == "meta.properties" and is_refused(path):
+            continue
+        directory, logs = open_logs(path)
+        try:
+            check_served(logs, state, caplog, path, pattern)
+        finally:
+            directory.close()
+            shutil.rmtree(path)
+
+
+def is_refused(path):
+    try:
+        LogDirectory(path, "cluster", 1).close()
+    except LogDirectoryError as error:
+        return "meta.properties" in str(error)
+    return False
+
+
+def check_served(logs, state, caplog, path, pattern):
+    log = logs.get(KEY, TOPIC_ID)
+    if (
+        log is None and not logs.offline
+    ):  # another id: a log of a topic that this broker does not have
+        assert pattern == "topic-0/partition.metadata"
+        return
+    if log is None:
+        assert pattern in {"topic-0/*.log", "topic-0/partition.metadata"}
+        assert str(path / "topic-0") in caplog.text
+        assert "is damaged at byte" in caplog.text or "partition_metadata_damaged" in caplog.text
+        with pytest.raises(ApiError, match="The log of topic-0 is offline"):
+            logs.get_or_create(KEY, TOPIC_ID, CONFIG)
+        return
+    log.update_config(CONFIG)
+    assert_is_beginning_of(log, state)
+    if pattern == "topic-0/*.log":
+        if log.log_end_offset < state["offsets"][2]:
+            assert "log_truncated" in caplog.text
+        return
+    if pattern.endswith("-checkpoint") and "epoch" not in pattern:
+        return  # a flipped digit may delete what it says is deleted, as Kafka's
+    found = state_of(log)
+    if "epoch" in pattern:
+        epochs = found.pop("epochs")
+        for start, end in ((0, 6), (6, 12)):
+            assert {epoch for epoch, first in epochs if start <= first < end}
+        assert found == {name: value for name, value in state.items() if name != "epochs"}
+    else:
+        assert found == state
+
+
+def test_epochs_that_contradict_the_batches_are_made_from_them(written, tmp_path, caplog):
+    directories, state = written
+    path = tmp_path / "copy"
+    shutil.copytree(directories["closed"], path)
+    file = path / "topic-0" / "leader-epoch-checkpoint"
+    first, second, *rest = file.read_text().splitlines()[2:]
+    epoch, start = second.split()
+    wrong = [first, f"{epoch} {int(start) + 2}", *rest]
+    file.write_text("\n".join(["0", str(len(wrong)), *wrong, ""]))
+    directory, logs = open_logs(path)
+    assert logs.get(KEY, TOPIC_ID).leader_epoch_cache.entries == state["epochs"]
+    assert f"leader_epochs_rebuilt file='{file}'" in caplog.text
+    directory.close()
+
+
+@pytest.mark.parametrize("how", ["killed", "closed"])
+@pytest.mark.parametrize(
+    ("suffix", "entry_bytes"), [(".index", 8), (".timeindex", 12), (".txnindex", 34)]
+)
+def test_damaged_index_is_written_anew(written, tmp_path, how, suffix, entry_bytes):
+    directories, _ = written
+    path = tmp_path / "copy"
+    shutil.copytree(directories[how], path)
+    damaged = next(file for file in sorted(path.glob(f"topic-0/*{suffix}")) if file.stat().st_size)
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-1])
+    directory, _logs = open_logs(path)
+    directory.close()
+    assert damaged.stat().st_size % entry_bytes == 0
+    if suffix == ".txnindex":
+        assert damaged.read_bytes() == content

@@ -1,0 +1,138 @@
+"""What a log manager does with a log whose files have failed."""
+
+import shutil
+
+import pytest
+
+from broker_sim.config import TopicConfig
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.log import LogDirectory, LogManager
+from broker_sim.log.storage.checkpoint_file import read_offsets
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.records import Record, build_batch
+from purgatory import VirtualClock
+
+BAD, GOOD = TopicPartition("bad", 0), TopicPartition("good", 0)
+TOPIC_ID = bytes(range(16))
+BATCH = build_batch([Record(b"value", timestamp=1_000_000)])
+
+
+class Disk:
+    """A broker's directory with two logs; the directory of one can be taken away."""
+
+    def __init__(self, path):
+        self.path = path
+        self.offline = []
+        self.start()
+        for key in (BAD, GOOD):
+            log = self.logs.get_or_create(key, TOPIC_ID, TopicConfig())
+            log.append_as_leader(BATCH, 0)
+            log.append_as_leader(BATCH, 0)
+            log.update_high_watermark(2)
+            log.maybe_increment_log_start_offset(1)
+        self.logs.checkpoint_offsets()
+
+    def start(self):
+        self.directory = LogDirectory(self.path, "cluster", 1)
+        self.logs = LogManager(VirtualClock(wall_start_ms=1_000_000), directory=self.directory)
+        self.logs.on_offline = self.offline.append
+        self.logs.recover()
+
+    def log(self, key):
+        return self.logs.get(key, TOPIC_ID)
+
+    def take_away(self):
+        shutil.copytree(self.path / "bad-0", self.path / "copy")
+        shutil.rmtree(self.path / "bad-0")
+
+    def bring_back(self):
+        (self.path / "copy").rename(self.path / "bad-0")
+
+    def fail(self):
+        self.take_away()
+        log = self.log(BAD)
+        with pytest.raises(ApiError) as caught:
+            log.roll()
+        assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.fixture
+def disk(tmp_path):
+    disk = Disk(tmp_path / "broker-1")
+    yield disk
+    disk.directory.close()
+
+
+def offsets(log):
+    return (log.log_start_offset, log.high_watermark, log.log_end_offset)
+
+
+def test_log_is_offline_until_the_next_start(disk):
+    disk.fail()
+    assert disk.offline == [BAD]
+    assert disk.logs.offline_logs() == {(TOPIC_ID, 0)}
+    assert disk.log(BAD) is None
+    with pytest.raises(ApiError, match="The log of bad-0 is offline"):
+        disk.logs.get_or_create(BAD, TOPIC_ID, TopicConfig())
+    disk.log(GOOD).append_as_leader(BATCH, 0)
+    disk.logs.recover()
+    assert disk.logs.offline_logs() == {(TOPIC_ID, 0)}
+    disk.bring_back()
+    disk.logs.recover()
+    assert not disk.logs.offline
+    assert offsets(disk.log(BAD)) == (1, 2, 2)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_directory_with_an_offline_log_was_not_shut_down_cleanly(disk, fails):
+    if fails:
+        disk.fail()
+    disk.logs.shutdown(7)
+    assert (disk.path / ".kafka_cleanshutdown").exists() != fails
+    for name in ("log-start-offset-checkpoint", "replication-offset-checkpoint"):
+        assert read_offsets(disk.path / name).keys() == {BAD, GOOD}
+    disk.directory.close()
+    if fails:
+        disk.bring_back()
+    disk.start()
+    assert offsets(disk.log(BAD)) == offsets(disk.log(GOOD)) == (1, 2, 2)
+
+
+def test_log_that_fails_while_the_broker_shuts_down_is_not_closed_cleanly(disk):
+    disk.take_away()
+    disk.logs.shutdown(7)
+    assert disk.offline == [BAD]
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
+def test_log_that_cannot_be_opened_is_offline_and_others_are_served(disk, caplog):
+    disk.logs.shutdown(7)
+    disk.directory.close()
+    path = disk.path / "bad-0" / f"{0:020d}.log"
+    path.unlink()
+    path.mkdir()
+    disk.start()
+    assert disk.logs.offline.keys() == {BAD}
+    assert offsets(disk.log(GOOD)) == (1, 2, 2)
+    assert caplog.text.count("action='open the log' why='Is a directory'") == 1
+
+
+def test_log_that_cannot_be_created_is_offline(disk):
+    (disk.path / "new-0").write_text("a file is where its directory should be")
+    key = TopicPartition("new", 0)
+    with pytest.raises(ApiError, match="Cannot create the log") as caught:
+        disk.logs.get_or_create(key, TOPIC_ID, TopicConfig())
+    assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert disk.offline == [key]
+
+
+def test_checkpoint_that_cannot_be_written_is_logged_and_written_the_next_time(disk, caplog):
+    in_the_way = disk.path / "replication-offset-checkpoint.tmp"
+    in_the_way.mkdir()
+    disk.log(GOOD).append_as_leader(BATCH, 0)
+    disk.log(GOOD).update_high_watermark(3)
+    disk.logs.checkpoint_high_watermarks()
+    assert f"checkpoint_failed file='{in_the_way}' why='Is a directory'" in caplog.text
+    in_the_way.rmdir()
+    disk.logs.checkpoint_high_watermarks()
+    assert read_offsets(disk.path / "replication-offset-checkpoint")[GOOD] == 3
