@@ -11,7 +11,7 @@ import subprocess
 import time
 from contextlib import suppress
 
-LIMIT_S = 120
+LIMIT_S = 300
 END_S = 60
 MARK = "\x01ended "
 START = """

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 INSTALL_TIMEOUT_S = 900
-COMMAND_TIMEOUT_S = 120
+COMMAND_TIMEOUT_S = 600
 OURS = ("BROKER_SIM_", "PYTHON", "COVERAGE")
 
 PROJECT = {
