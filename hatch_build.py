@@ -73,7 +73,7 @@ MODULES = (
     "broker_sim.replica.delayed_produce",
     "broker_sim.replica.fetch_params",
     "broker_sim.replica.fetcher",
-    "broker_sim.replica.idle_fetch",
+    "broker_sim.replica.follower_session",
     "broker_sim.replica.isr_state",
     "broker_sim.replica.leader_replicas",
     "broker_sim.replica.partition",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 from rich.console import Console
@@ -28,6 +28,7 @@ from integration.comparison.version import catalogue_version
 from integration.reference.errors import ReferenceClusterError
 from integration.reference.selection import ReferenceKind, select_reference
 from integration.report.html_page import write_html
+from integration.report.last_failed import keep_report, read_last_comparison
 from integration.report.markdown import write_markdown
 from integration.report.report import Report, write_json, write_observations
 from integration.report.terminal import print_report, result_line
@@ -41,11 +42,20 @@ from purgatory.clock import SystemClock
 if TYPE_CHECKING:
     from integration.comparison.differences import KnownDifference
     from integration.comparison.verdict import ScenarioResult
+    from integration.reference.selection import Selection
+    from integration.report.last_failed import LastComparison
     from integration.scenarios.scenario import Scenario
 
 __all__ = ["main"]
 
 TROUBLE_WITH_A_SIDE = 2
+FILES: Final = {
+    "observations.jsonl": write_observations,
+    "report.json": write_json,
+    "report.md": write_markdown,
+    "report.html": write_html,
+}
+"""The files of a comparison, and what writes each."""
 
 
 @click.group(invoke_without_command=True)
@@ -74,6 +84,9 @@ TROUBLE_WITH_A_SIDE = 2
     "--scenario", "patterns", multiple=True, help="Name, family or pattern; may be repeated."
 )
 @click.option("--demo", is_flag=True, help="The scenarios of the demo, on one cluster.")
+@click.option(
+    "--last-failed", is_flag=True, help="Only what failed in the report that --out has already."
+)
 @click.option("--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--record", is_flag=True, help="Put what Kafka did into the recording.")
 @click.option(
@@ -90,6 +103,7 @@ def main(
     out: Path,
     patterns: tuple[str, ...],
     demo: bool,
+    last_failed: bool,
     repeats: int,
     record: bool,
     record_to: Path,
@@ -105,6 +119,8 @@ def main(
         raise click.UsageError("--demo has scenarios and a cluster of its own")
     try:
         scenarios = demo_scenarios() if demo else select(patterns)
+        last = _read_last(out) if last_failed else None
+        scenarios = scenarios if last is None else last.failed_of(scenarios)
         _require_client()
         simulator = select_simulator(asked_simulator)
         selection = select_reference(asked)
@@ -123,11 +139,7 @@ def main(
     sim = SimulatorSide(simulator)
     known = read_known_differences()
     try:
-        kafka: KafkaSide | RecordedSide
-        if selection.kind is ReferenceKind.RECORDED:
-            kafka = RecordedSide()
-        else:
-            kafka = KafkaSide(selection, lambda line: console.print(f"[dim]{line}"))
+        kafka = _kafka_side(selection, console)
         with ControlTimer() as control:
             results = _compare(kafka, sim, scenarios, repeats, known, console, control)
     except (ReferenceClusterError, SimulatorError) as error:
@@ -147,12 +159,10 @@ def main(
         simulator=sim.facts,
         known=known,
     )
-    _write(report, out)
-    print_report(report, Console())
-    click.echo(f"report: {(out / 'report.html').resolve()}")
+    exit_code = _publish(report, out, last)
     if record:
         _record(record_to, report, console)
-    raise SystemExit(report.exit_code)
+    raise SystemExit(exit_code)
 
 
 @main.command("list")
@@ -195,6 +205,32 @@ def drift(fresh: Path) -> None:
     raise SystemExit(int(bool(found)) if compared else TROUBLE_WITH_A_SIDE)
 
 
+def _kafka_side(selection: Selection, console: Console) -> KafkaSide | RecordedSide:
+    if selection.kind is ReferenceKind.RECORDED:
+        return RecordedSide()
+    return KafkaSide(selection, lambda line: console.print(f"[dim]{line}"))
+
+
+def _read_last(out: Path) -> LastComparison:
+    """Return what failed in the report there; end with one line when there is nothing to play."""
+    try:
+        last = read_last_comparison(out)
+    except ValueError as error:
+        click.echo(str(error), err=True)
+        raise SystemExit(TROUBLE_WITH_A_SIDE) from None
+    if not last.scenarios:
+        _print_others(last)
+        click.echo(f"no scenario failed in {last.report}; its exit code was {last.exit_code}")
+        raise SystemExit(last.exit_code)
+    return last
+
+
+def _print_others(last: LastComparison) -> None:
+    """Name what failed before and cannot be judged by some scenarios alone."""
+    for name in last.others:
+        click.echo(f"play all scenarios to judge again what failed before: {name}", err=True)
+
+
 def _print_demo(console: Console) -> None:
     grid = Table.grid(padding=(0, 2))
     for part, names in DEMO.items():
@@ -231,12 +267,23 @@ def _compare(
         )
 
 
+def _publish(report: Report, out: Path, last: LastComparison | None) -> int:
+    """Write and print the report; returns the exit code, to which the last comparison may add."""
+    if last is not None:
+        keep_report(out, FILES)
+    _write(report, out)
+    print_report(report, Console())
+    click.echo(f"report: {(out / 'report.html').resolve()}")
+    if last is None:
+        return report.exit_code
+    _print_others(last)
+    return last.exit_code_with(report.exit_code)
+
+
 def _write(report: Report, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    write_observations(report, out / "observations.jsonl")
-    write_json(report, out / "report.json")
-    write_markdown(report, out / "report.md")
-    write_html(report, out / "report.html")
+    for name, write in FILES.items():
+        write(report, out / name)
 
 
 def _record(directory: Path, report: Report, console: Console) -> None:

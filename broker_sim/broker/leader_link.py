@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from broker_sim.broker.broker import Broker
     from broker_sim.errors import ErrorCode
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.replica import FetchParams, FetchPartition, FetchPartitionData
+    from broker_sim.replica import FetchPartitionData, FollowerFetch
     from broker_sim.runtime.links import Links
 
 __all__ = ["LeaderLink"]
@@ -27,9 +27,8 @@ class LeaderLink:
     def fetch(
         self,
         leader_id: int,
-        params: FetchParams,
-        infos: Sequence[tuple[TopicPartition, FetchPartition]],
-        on_response: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None],
+        request: FollowerFetch,
+        on_response: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]] | None], None],
         on_failure: Callable[[], None],
     ) -> None:
         """Send a fetch to the leader's broker."""
@@ -37,7 +36,7 @@ class LeaderLink:
             self._broker_id,
             leader_id,
             lambda on_result: self._brokers[leader_id].replica_server.serve_fetch(
-                params, infos, on_result
+                request, on_result
             ),
             on_response,
             on_failure,

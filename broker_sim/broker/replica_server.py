@@ -9,17 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.replica import INITIAL_EPOCH, FollowerSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.replica import (
-        FetchParams,
-        FetchPartition,
-        FetchPartitionData,
-        ReplicaManager,
-    )
+    from broker_sim.replica import FetchPartitionData, FollowerFetch, ReplicaManager
     from broker_sim.runtime.action_queue import ActionQueue
 
 __all__ = ["ReplicaServer"]
@@ -31,16 +27,34 @@ class ReplicaServer:
     def __init__(self, replica_manager: ReplicaManager, actions: ActionQueue) -> None:
         self._replica_manager = replica_manager
         self._actions = actions
+        self._sessions: dict[int, FollowerSession] = {}
 
     def serve_fetch(
         self,
-        params: FetchParams,
-        infos: Sequence[tuple[TopicPartition, FetchPartition]],
-        on_result: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None],
+        request: FollowerFetch,
+        on_result: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]] | None], None],
     ) -> None:
-        """Serve a follower's fetch, now or when there is data."""
-        self._replica_manager.fetch_messages(params, infos, on_result)
+        """Serve a follower's fetch, now or when there is data; None without its session here."""
+        session = self._session_of(request)
+        if session is None:
+            on_result(None)
+            return
+        session.update(request)
+        self._replica_manager.fetch_for_follower(request.params, session, on_result)
         self._actions.try_complete_actions()
+
+    def _session_of(self, request: FollowerFetch) -> FollowerSession | None:
+        follower_id = request.params.replica_id
+        session = self._sessions.get(follower_id)
+        if request.epoch == INITIAL_EPOCH:
+            if session is not None:
+                session.close()
+            session = self._sessions[follower_id] = FollowerSession()
+        elif session is None or session.next_epoch != request.epoch:
+            return None
+        else:
+            session.next_epoch += 1
+        return session
 
     def serve_log_bounds(
         self,

@@ -57,7 +57,7 @@ _CLIENT: Final = AppendOrigin.CLIENT
 
 
 class PartitionLog:
-    """Appends, reads, truncation, of which `on_truncated` hears, and deletion; they move the offsets."""
+    """Appends, reads, truncation and deletion; `on_truncated` and `on_offsets_moved` hear of them."""
 
     def __init__(
         self,
@@ -85,6 +85,7 @@ class PartitionLog:
         now_ms = clock.wall_clock_ms()
         self._local_log = LocalLog(now_ms, self.memory, config.index_interval_bytes, storage)
         self.on_truncated: Callable[[int], object] = lambda _offset: None
+        self.on_offsets_moved: Callable[[], object] = lambda: None
         self.update_config(config)
 
     def __repr__(self) -> str:
@@ -123,6 +124,7 @@ class PartitionLog:
         high_watermark = min(max(offset, self.log_start_offset), end_offset)
         self.high_watermark = high_watermark
         self._changed.add(self)
+        self.on_offsets_moved()
         self.producer_state.on_high_watermark_updated(high_watermark)
         return high_watermark
 
@@ -150,6 +152,7 @@ class PartitionLog:
             return False
         self.log_start_offset = offset
         self._changed.add(self)
+        self.on_offsets_moved()
         self.leader_epoch_cache.truncate_from_start(offset)
         self.producer_state.on_log_start_offset_incremented(offset)
         if self.memory.is_tight:
@@ -234,6 +237,7 @@ class PartitionLog:
         end_offset = base_offset + header.last_offset_delta + 1
         self._local_log.append(batch, end_offset, max_timestamp, now_ms)
         self._changed.add(self)
+        self.on_offsets_moved()
         if header.producer_id != NO_PRODUCER_ID:
             self.producer_state.update(batch, header, base_offset, max_timestamp)
         self.producer_state.map_end_offset = end_offset

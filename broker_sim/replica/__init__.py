@@ -20,6 +20,7 @@ from broker_sim.replica.fetch_params import (
 )
 from broker_sim.replica.fetcher import LeaderEndpoint
 from broker_sim.replica.fetcher_manager import FetcherManager
+from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch, FollowerSession
 from broker_sim.replica.isr_state import CommittedIsr, PendingIsr
 from broker_sim.replica.metadata_applier import MetadataApplier, PartitionStore
 from broker_sim.replica.partition import Partition
@@ -33,6 +34,7 @@ from broker_sim.replica.transaction_verifier import (
 from broker_sim.replica.transactional_appends import TransactionalAppends, TransactionalProducer
 
 __all__ = [
+    "INITIAL_EPOCH",
     "AlterPartitionManager",
     "CommittedIsr",
     "DelayedDeleteRecords",
@@ -45,6 +47,8 @@ __all__ = [
     "FetchPartition",
     "FetchPartitionData",
     "FetcherManager",
+    "FollowerFetch",
+    "FollowerSession",
     "IsrDecision",
     "IsrProposal",
     "LeaderEndpoint",

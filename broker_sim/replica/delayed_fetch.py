@@ -20,12 +20,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
-from broker_sim.replica.idle_fetch import idle_replica
 from broker_sim.replica.partition import Partition
 from broker_sim.runtime.delayed_request import DelayedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
     from broker_sim.log import PartitionLog
     from broker_sim.metadata.topic_partition import TopicPartition
@@ -36,7 +35,10 @@ __all__ = ["DelayedFetch"]
 
 
 class DelayedFetch(DelayedRequest):
-    """Waits until there are enough bytes or an error to return, or for `max_wait_ms`."""
+    """Waits until there are enough bytes or an error to return, or for `max_wait_ms`.
+
+    `infos` is read anew at each try; a follower's session changes it meanwhile.
+    """
 
     __slots__ = ("_complete", "_infos", "_params", "_partitions")
 
@@ -45,7 +47,7 @@ class DelayedFetch(DelayedRequest):
     def __init__(
         self,
         params: FetchParams,
-        infos: Sequence[tuple[TopicPartition, FetchPartition]],
+        infos: Iterable[tuple[TopicPartition, FetchPartition]],
         partitions: PartitionLookup,
         complete: Callable[[], None],
     ) -> None:
@@ -64,14 +66,11 @@ class DelayedFetch(DelayedRequest):
     def _is_satisfied(self) -> bool:
         """Check the cases; a partition counts towards min bytes up to its own limit."""
         params = self._params
-        replica_id = params.replica_id
         accumulated_bytes = 0
         for topic_partition, fetch in self._infos:
             partition = self._partitions.get_partition_or_error(topic_partition)
             if not isinstance(partition, Partition):  # Cases B, C
                 return True
-            if replica_id >= 0 and idle_replica(partition, replica_id, fetch) is not None:
-                continue
             try:
                 available_bytes = _available_bytes(partition, params, fetch)
             except ApiError:  # Cases A, E, and H with an epoch that is not known here

@@ -1,10 +1,12 @@
 """Replication from one leader; mirrors `AbstractFetcherThread` and `ReplicaFetcherThread`.
 
 One fetch is in flight at a time, for all partitions that this broker follows on that leader. A
-partition that is added meanwhile is part of the next fetch. A follower truncates its log to the
-diverging epoch in the leader's response (KIP-595), as brokers do since Kafka 2.7.
+partition that is added meanwhile is part of the next fetch. A fetch names the partitions that the
+leader's session does not have yet, or has otherwise (KIP-227), and a session ends with the first fetch
+that fails. A follower truncates its log to the diverging epoch in the leader's response (KIP-595), as
+brokers do since Kafka 2.7.
 
-Deliberate difference: callbacks instead of a thread; no fetch sessions between brokers.
+Deliberate difference: callbacks instead of a thread.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import OffsetsOutOfOrderError, UnexpectedAppendOffsetError
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition
+from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -39,14 +42,14 @@ class LeaderEndpoint(Protocol):
     def fetch(
         self,
         leader_id: int,
-        params: FetchParams,
-        infos: Sequence[tuple[TopicPartition, FetchPartition]],
-        on_response: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]]], None],
+        request: FollowerFetch,
+        on_response: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]] | None], None],
         on_failure: Callable[[], None],
     ) -> None:
         """Send a fetch; exactly one callback is called, unless this broker is killed before.
 
-        The response has one entry for each of `infos`, in the same order.
+        The response has the partitions of the session with news; it is None if the leader does not
+        have the session.
         """
 
     def fetch_log_bounds(
@@ -63,15 +66,15 @@ class LeaderEndpoint(Protocol):
 class _FetchState:
     """The position in one followed partition; `fetch` is replaced, never changed.
 
-    `idle_data` is the last answer to `fetch`, which had nothing new.
+    `sent` is what the leader's session has of it.
     """
 
-    __slots__ = ("delayed_until_ms", "fetch", "idle_data", "partition")
+    __slots__ = ("delayed_until_ms", "fetch", "partition", "sent")
 
     def __init__(self, partition: Partition, fetch: FetchPartition) -> None:
         self.partition = partition
         self.fetch = fetch
-        self.idle_data: FetchPartitionData | None = None
+        self.sent: FetchPartition | None = None
         self.delayed_until_ms = 0
 
 
@@ -102,6 +105,8 @@ class ReplicaFetcher:
         self._log = log.bind(process.clock, node=process.name, leader=leader_id)
         self._params: FetchParams | None = None
         self._states: dict[TopicPartition, _FetchState] = {}
+        self._epoch = INITIAL_EPOCH
+        self._to_forget: list[TopicPartition] = []
         self._request: object | None = None
         self._backoff: Handle | None = None
         self._timeout: Handle | None = None
@@ -112,6 +117,7 @@ class ReplicaFetcher:
 
     def add(self, partition: Partition) -> None:
         """Start to fetch the partition in its current leader epoch."""
+        self.remove(partition.topic_partition)
         self._states[partition.topic_partition] = _FetchState(
             partition, self._initial_fetch(partition)
         )
@@ -119,7 +125,15 @@ class ReplicaFetcher:
 
     def remove(self, topic_partition: TopicPartition) -> None:
         """Stop fetching the partition; a response in flight is ignored."""
-        self._states.pop(topic_partition, None)
+        state = self._states.pop(topic_partition, None)
+        if state is not None:
+            self._take_back(topic_partition, state)
+
+    def _take_back(self, topic_partition: TopicPartition, state: _FetchState) -> None:
+        """Let the next fetch take the partition out of the leader's session."""
+        if state.sent is not None:
+            state.sent = None
+            self._to_forget.append(topic_partition)
 
     def shutdown(self) -> None:
         """Stop fetching from this leader."""
@@ -156,12 +170,8 @@ class ReplicaFetcher:
         if self._request is not None or self._backoff is not None or not self._states:
             return
         now_ms = self._clock.now_ms()
-        infos = [
-            (topic_partition, state.fetch)
-            for topic_partition, state in self._states.items()
-            if state.delayed_until_ms <= now_ms
-        ]
-        if not infos:
+        fetch = self._next_request(now_ms)
+        if fetch is None:
             self._backoff = self._process.call_later(self._backoff_ms, self._end_backoff)
             return
         request = self._request = object()
@@ -172,16 +182,46 @@ class ReplicaFetcher:
             )
         self._endpoint.fetch(
             self.leader_id,
-            self._fetch_params(),
-            infos,
-            partial(self._on_response, request, infos),
+            fetch,
+            partial(self._on_response, request),
             partial(self._on_failure, request),
         )
 
+    def _next_request(self, now_ms: int) -> FollowerFetch | None:
+        """Return what the leader's session has not got yet; None while all partitions are delayed."""
+        params = self._fetch_params()
+        to_send: list[tuple[TopicPartition, FetchPartition]] = []
+        is_any_ready = False
+        for topic_partition, state in self._states.items():
+            if state.delayed_until_ms > now_ms:
+                self._take_back(topic_partition, state)
+                continue
+            is_any_ready = True
+            log_start_offset = state.partition.log.log_start_offset
+            if state.fetch.log_start_offset != log_start_offset:
+                state.fetch = self._next_fetch(state.partition, state.fetch.fetch_offset)
+            if state.sent is not state.fetch:
+                state.sent = state.fetch
+                to_send.append((topic_partition, state.fetch))
+        if not is_any_ready:
+            return None
+        to_forget, self._to_forget = self._to_forget, []
+        epoch = self._epoch
+        self._epoch += 1
+        return FollowerFetch(params, epoch, to_send, to_forget)
+
+    def _begin_session(self) -> None:
+        """Let the next fetch begin a session, with all partitions."""
+        self._epoch = INITIAL_EPOCH
+        self._to_forget.clear()
+        for state in self._states.values():
+            state.sent = None
+
     def _fetch_params(self) -> FetchParams:
-        """Return the parameters, which change only with the broker epoch."""
+        """Return the parameters, which change only with the broker epoch; so does the session."""
         broker_epoch = self._broker_epoch()
         if self._params is None or self._params.replica_epoch != broker_epoch:
+            self._begin_session()
             self._params = FetchParams(
                 max_wait_ms=max(self._config.replica_fetch_wait_max_ms, MIN_PAUSE_MS),
                 min_bytes=max(self._config.replica_fetch_min_bytes, 1),
@@ -216,29 +256,29 @@ class ReplicaFetcher:
         if self._request is not request:
             return
         self._request = None
+        self._begin_session()
         self._delay(list(self._states))
         self._maybe_fetch()
 
     def _on_response(
         self,
         request: object,
-        sent: Sequence[tuple[TopicPartition, FetchPartition]],
-        results: Sequence[tuple[TopicPartition, FetchPartitionData]],
+        results: Sequence[tuple[TopicPartition, FetchPartitionData]] | None,
     ) -> None:
         if self._request is not request:
             return
         self._request = None
+        if results is None:
+            self._begin_session()
+            self._maybe_fetch()
+            return
         failed: list[TopicPartition] = []
         advanced: list[TopicPartition] = []
-        for (topic_partition, fetch), (_, data) in zip(sent, results, strict=True):
+        for topic_partition, data in results:
             state = self._states.get(topic_partition)
             # Meanwhile the partition may have been removed, or added again in a newer epoch.
-            if state is None or state.fetch is not fetch:
+            if state is None or state.fetch is not state.sent:
                 continue
-            if data is state.idle_data and state.partition.log.log_start_offset == (
-                fetch.log_start_offset
-            ):
-                continue  # the same answer once more
             if data.error_code:
                 self._handle_error(topic_partition, state, data.error_code, failed)
             elif data.diverging_epoch is not None:
@@ -280,11 +320,6 @@ class ReplicaFetcher:
             or partition.leader_epoch != fetch.current_leader_epoch
         ):
             state.fetch = self._next_fetch(partition, local_log.log_end_offset)
-        else:
-            state.idle_data = data
-        if data.size_bytes:
-            # The next fetch names it last, so that a busy partition does not starve the others.
-            self._states[topic_partition] = self._states.pop(topic_partition)
         return local_log.high_watermark != old_high_watermark
 
     def _truncate(self, state: _FetchState, leader_epoch: int, leader_end_offset: int) -> None:
@@ -317,7 +352,7 @@ class ReplicaFetcher:
             self._reset_offset(topic_partition, state)
         elif error_code is ErrorCode.FENCED_LEADER_EPOCH:
             # The leader is in a newer epoch, whose metadata will add the partition again.
-            del self._states[topic_partition]
+            self.remove(topic_partition)
         else:
             self._log.debug(
                 "replica_fetch_failed", partition=str(topic_partition), error=error_code.name

@@ -14,7 +14,6 @@ from broker_sim.replica.replica import Replica
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker_sim.replica.fetch_params import FetchPartition, FetchPartitionData
     from purgatory import Clock
 
 __all__ = ["LeaderReplicas", "MetadataView"]
@@ -63,6 +62,7 @@ class LeaderReplicas:
 
     def assign(self, replicas: Iterable[int], isr: Iterable[int]) -> None:
         """Keep one `Replica` for each follower, and set the ISR of the controller."""
+        self.wake()
         followers = {replica for replica in replicas if replica != self._broker_id}
         for removed in self.followers.keys() - followers:
             del self.followers[removed]
@@ -71,12 +71,14 @@ class LeaderReplicas:
         self.isr_state = CommittedIsr(frozenset(isr))
 
     def clear(self) -> None:
-        """Forget everything, because this broker is now a follower."""
+        """Forget everything, because this broker does not lead the partition any more."""
+        self.wake()
         self.followers.clear()
         self.isr_state = CommittedIsr(frozenset())
 
     def start_epoch(self, leader_end_offset: int, is_new_leader: bool) -> None:
         """Start a leader epoch: members of the ISR count as caught up now, the others as never."""
+        self.wake()
         now_ms = self._clock.now_ms()
         for follower in self.followers.values():
             is_in_sync = follower.broker_id in self.isr_state.isr
@@ -106,23 +108,29 @@ class LeaderReplicas:
 
     def check_broker_epoch(self, follower_id: int, broker_epoch: int) -> None:
         """Raise NOT_LEADER_OR_FOLLOWER for a fetch of a follower's previous epoch (KIP-903)."""
-        if self._metadata.is_stale_epoch(follower_id, broker_epoch):
+        if self.is_stale_epoch(follower_id, broker_epoch):
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def admit(self, follower_id: int, broker_epoch: int) -> int:
-        """Return the time of a follower's fetch. Raises NOT_LEADER_OR_FOLLOWER as above."""
-        self.check_broker_epoch(follower_id, broker_epoch)
+    def is_stale_epoch(self, follower_id: int, broker_epoch: int) -> bool:
+        """Whether a follower's fetch is of a previous epoch."""
+        return self._metadata.is_stale_epoch(follower_id, broker_epoch)
+
+    def now_ms(self) -> int:
+        """Return the time that fetches are noted with."""
         return self._clock.now_ms()
 
-    def note_idle(self, follower: Replica, fetch: FetchPartition, data: FetchPartitionData) -> None:
-        """Remember that the follower's fetch from the log's end found nothing.
+    def may_be_idle(self, follower: Replica) -> bool:
+        """Whether a follower without news need not be read at each fetch.
 
         Not while it could join the ISR: whether it may, the metadata says at each fetch anew.
         """
-        isr_state = self.isr_state
-        if isr_state.is_inflight or follower.broker_id in isr_state.isr:
-            follower.idle_fetch, follower.idle_data = fetch, data
-            follower.idle_isr = isr_state
+        return self.isr_state.is_inflight or follower.broker_id in self.isr_state.isr
+
+    def wake(self) -> None:
+        """Let the followers' sessions read the partition again: something of it has changed."""
+        for follower in self.followers.values():
+            if follower.idle is not None:
+                follower.idle.wake()
 
     def low_watermark(self, leader_start_offset: int) -> int:
         """Return the smallest log start offset of the live replicas."""
@@ -164,8 +172,12 @@ class LeaderReplicas:
             return None
         epochs = {member: self._broker_epoch_of(member) for member in sorted(isr)}
         pending = PendingIsr(epochs, committed, leader_epoch, partition_epoch)
-        self.isr_state = pending
+        self._set_isr_state(pending)
         return pending
+
+    def commit(self, isr: frozenset[int]) -> None:
+        """Set the ISR that the controller has accepted."""
+        self._set_isr_state(CommittedIsr(isr))
 
     def refuse(self, proposed: PendingIsr, error_code: ErrorCode) -> bool:
         """Handle a refusal by the controller; return whether to send the same change again.
@@ -176,9 +188,13 @@ class LeaderReplicas:
         if self.isr_state is not proposed:
             return False
         if error_code in {ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA}:
-            self.isr_state = proposed.last_committed
+            self._set_isr_state(proposed.last_committed)
             return False
         return error_code not in STATE_IS_OLD
+
+    def _set_isr_state(self, isr_state: IsrState) -> None:
+        self.wake()
+        self.isr_state = isr_state
 
     def _broker_epoch_of(self, member: int) -> int:
         follower = self.followers.get(member)

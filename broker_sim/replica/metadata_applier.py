@@ -101,7 +101,9 @@ class MetadataApplier:
 
     def _delete(self, key: TopicPartition) -> None:
         self._fetchers.unfollow(key)
-        if self._replica_manager.partitions.pop(key, None) is not None:
+        partition = self._replica_manager.partitions.pop(key, None)
+        if partition is not None:
+            partition.replica_states.clear()
             self._store.delete_log(key)
         self._replica_manager.purgatories.check_and_complete_not_leader(key)
 

@@ -19,7 +19,6 @@ from broker_sim.replica.fetch_params import (
     FetchPartition,
     FetchPartitionData,
 )
-from broker_sim.replica.isr_state import CommittedIsr
 from broker_sim.replica.leader_replicas import LeaderReplicas, MetadataView
 from broker_sim.replica.partition_events import PartitionEvents
 
@@ -71,6 +70,7 @@ class Partition:
         self.config = config
         self.replicas: tuple[int, ...] = ()
         self.replica_states = LeaderReplicas(broker_id, clock, replica_lag_time_max_ms, metadata)
+        partition_log.on_offsets_moved = self.replica_states.wake
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = -1
@@ -210,8 +210,6 @@ class Partition:
         if isolation is _TXN_COMMITTED:
             aborted = local_log.aborted_transactions(fetch.fetch_offset, data.size_bytes)
             result.aborted_transactions = aborted
-        if replica is not None and update_fetch_state and fetch.fetch_offset == leader_end_offset:
-            self.replica_states.note_idle(replica, fetch, result)
         return result
 
     def diverging_epoch(self, fetch: FetchPartition) -> tuple[int, int] | None:
@@ -385,7 +383,7 @@ class Partition:
         ):
             return
         before = proposed.last_committed.isr
-        self.replica_states.isr_state = CommittedIsr(isr)
+        self.replica_states.commit(isr)
         self._events.isr_changed(before, isr, self.log)
         self.partition_epoch = partition_epoch
         if self._maybe_increment_leader_hw():

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from broker_sim.replica.fetch_params import FetchPartition, FetchPartitionData
-    from broker_sim.replica.isr_state import IsrState
-
-__all__ = ["UNKNOWN_OFFSET", "Replica"]
+__all__ = ["UNKNOWN_OFFSET", "IdleFetch", "Replica"]
 
 UNKNOWN_OFFSET = -1
+
+
+class IdleFetch:
+    """A fetch of a follower that has nothing new for it, in the follower's session."""
+
+    __slots__ = ()
+
+    @property
+    def time_ms(self) -> int:
+        """The time of the session's last fetch."""
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        """Let the session read the partition again."""
+        raise NotImplementedError
 
 
 class Replica:
@@ -19,19 +28,17 @@ class Replica:
     A follower is *caught up* if it has all of the leader's log, or had all of it at some time within
     the last `replica.lag.time.max.ms`. `last_caught_up_time_ms` is the latest such time.
 
-    `idle_fetch` is its last fetch if that was from the log's end and found nothing, `idle_data` what it
-    was told, and `idle_isr` the ISR then, which had it or was about to change.
+    `idle` is set while its session has nothing new of the partition for it; each of its fetches then
+    counts for the partition too, and the session knows the time of the last one.
     """
 
     __slots__ = (
+        "_last_caught_up_time_ms",
+        "_last_fetch_time_ms",
         "broker_epoch",
         "broker_id",
-        "idle_data",
-        "idle_fetch",
-        "idle_isr",
-        "last_caught_up_time_ms",
+        "idle",
         "last_fetch_leader_log_end_offset",
-        "last_fetch_time_ms",
         "log_end_offset",
         "log_start_offset",
     )
@@ -42,11 +49,23 @@ class Replica:
         self.log_start_offset = UNKNOWN_OFFSET
         self.log_end_offset = UNKNOWN_OFFSET
         self.last_fetch_leader_log_end_offset = 0
-        self.last_fetch_time_ms = 0
-        self.last_caught_up_time_ms = 0
-        self.idle_fetch: FetchPartition | None = None
-        self.idle_data: FetchPartitionData | None = None
-        self.idle_isr: IsrState | None = None
+        self._last_fetch_time_ms = 0
+        self._last_caught_up_time_ms = 0
+        self.idle: IdleFetch | None = None
+
+    @property
+    def last_caught_up_time_ms(self) -> int:
+        """The latest time at which it had all of the leader's log."""
+        if self.idle is None:
+            return self._last_caught_up_time_ms
+        return max(self._last_caught_up_time_ms, self.idle.time_ms)
+
+    @property
+    def last_fetch_time_ms(self) -> int:
+        """The time of its last fetch."""
+        if self.idle is None:
+            return self._last_fetch_time_ms
+        return max(self._last_fetch_time_ms, self.idle.time_ms)
 
     def update_fetch_state(
         self,
@@ -63,38 +82,39 @@ class Replica:
         up at the time of that previous fetch.
         """
         if fetch_offset >= leader_end_offset:
-            self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, fetch_time_ms)
+            self._last_caught_up_time_ms = max(self._last_caught_up_time_ms, fetch_time_ms)
         elif fetch_offset >= self.last_fetch_leader_log_end_offset:
-            self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, self.last_fetch_time_ms)
+            self._last_caught_up_time_ms = max(
+                self._last_caught_up_time_ms, self._last_fetch_time_ms
+            )
         self.log_start_offset = log_start_offset
         self.log_end_offset = fetch_offset
         self.last_fetch_leader_log_end_offset = max(
             leader_end_offset, self.last_fetch_leader_log_end_offset
         )
-        self.last_fetch_time_ms = fetch_time_ms
+        self._last_fetch_time_ms = fetch_time_ms
         self.broker_epoch = broker_epoch
 
-    def fetched_again(self, fetch_time_ms: int, broker_epoch: int) -> None:
-        """Update the position after `idle_fetch` was sent once more, while the log has not moved."""
-        self.last_caught_up_time_ms = fetch_time_ms
-        self.last_fetch_time_ms = fetch_time_ms
-        self.broker_epoch = broker_epoch
+    def end_idle(self) -> None:
+        """Keep what the session knows of it: from now on it is read again."""
+        self._last_caught_up_time_ms = self.last_caught_up_time_ms
+        self._last_fetch_time_ms = self.last_fetch_time_ms
+        self.idle = None
 
     def reset(
         self, *, now_ms: int, leader_end_offset: int, is_new_leader: bool, is_in_sync: bool
     ) -> None:
         """Start a leader epoch: a member of the ISR counts as caught up now, the others never."""
-        self.last_caught_up_time_ms = now_ms if is_in_sync else 0
-        self.idle_fetch = None
+        self._last_caught_up_time_ms = now_ms if is_in_sync else 0
         if is_new_leader:
             self.log_start_offset = UNKNOWN_OFFSET
             self.log_end_offset = UNKNOWN_OFFSET
             self.last_fetch_leader_log_end_offset = UNKNOWN_OFFSET
-            self.last_fetch_time_ms = 0
+            self._last_fetch_time_ms = 0
             self.broker_epoch = None
         else:
             self.last_fetch_leader_log_end_offset = leader_end_offset
-            self.last_fetch_time_ms = now_ms if is_in_sync else 0
+            self._last_fetch_time_ms = now_ms if is_in_sync else 0
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
         """Whether the follower has everything, or had everything within `max_lag_ms`."""

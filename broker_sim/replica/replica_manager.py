@@ -19,7 +19,6 @@ from broker_sim.replica.delayed_delete_records import (
 from broker_sim.replica.delayed_fetch import DelayedFetch
 from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionStatus
 from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
-from broker_sim.replica.idle_fetch import idle_replica
 from broker_sim.replica.partition import ACKS_ALL, Partition
 from broker_sim.replica.replica_selector import RackAwareReplicaSelector, redirected
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica.follower_session import FollowerSession
     from broker_sim.replica.purgatories import Purgatories
     from broker_sim.runtime.action_queue import ActionQueue
 
@@ -250,7 +250,7 @@ class ReplicaManager:
         infos: Sequence[tuple[TopicPartition, FetchPartition]],
         response_callback: FetchCallback,
     ) -> None:
-        """Read for a consumer or a follower; the callback is called now or by a `DelayedFetch`.
+        """Read for a fetch without a session; the callback is called now or by a `DelayedFetch`.
 
         Now, if there is no wait, no partition, an error, a diverging epoch, another replica to read
         from, or enough bytes.
@@ -259,22 +259,7 @@ class ReplicaManager:
         if params.is_from_follower:
             # As in Kafka, produces that wait for this follower are answered before its fetch waits.
             self._actions.try_complete_actions()
-        bytes_readable = 0
-        must_respond = False
-        for _, data in results:
-            bytes_readable += data.size_bytes
-            if (
-                data.error_code
-                or data.diverging_epoch is not None
-                or data.preferred_read_replica >= 0
-            ):
-                must_respond = True
-        if (
-            must_respond
-            or params.max_wait_ms <= 0
-            or not infos
-            or bytes_readable >= params.min_bytes
-        ):
+        if not infos or _is_answered_now(params, results):
             response_callback(results)
             return
         operation = DelayedFetch(
@@ -285,6 +270,28 @@ class ReplicaManager:
         )
         self.purgatories.fetch.try_complete_else_watch(operation, [key for key, _ in infos])
 
+    def fetch_for_follower(
+        self, params: FetchParams, session: FollowerSession, response_callback: FetchCallback
+    ) -> None:
+        """Read the unread partitions of a follower's session; the callback is called as above."""
+        session.admit(params)
+        unread = list(session.unread.items())
+        results = self.read_from_log(params, unread, update_fetch_state=True)
+        session.note_read(params, results, self.partitions)
+        self._actions.try_complete_actions()  # as above
+        keys = session.keys()
+        if not keys or _is_answered_now(params, results):
+            response_callback(session.answer(()))
+            return
+
+        def complete() -> None:
+            unread = list(session.unread.items())
+            results = self.read_from_log(params, unread, update_fetch_state=False)
+            response_callback(session.answer(results))
+
+        operation = DelayedFetch(params, session.unread.items(), self, complete)
+        self.purgatories.fetch.try_complete_else_watch(operation, keys)
+
     def read_from_log(
         self,
         params: FetchParams,
@@ -294,24 +301,12 @@ class ReplicaManager:
     ) -> list[tuple[TopicPartition, FetchPartitionData]]:
         """Read the partitions in order, up to `max_bytes`; the first batch comes whole (KIP-74)."""
         selector = self._replica_selector
-        replica_id = params.replica_id
-        fetch_time_ms = -1
         limit_bytes = params.max_bytes
         min_one_message = True
         results: list[tuple[TopicPartition, FetchPartitionData]] = []
         for topic_partition, fetch in infos:
             try:
                 partition = self.get_partition(topic_partition)
-                if replica_id >= 0:
-                    replica = idle_replica(partition, replica_id, fetch)
-                    if replica is not None and replica.idle_data is not None:
-                        if update_fetch_state:
-                            if fetch_time_ms < 0:
-                                states = partition.replica_states
-                                fetch_time_ms = states.admit(replica_id, params.replica_epoch)
-                            replica.fetched_again(fetch_time_ms, params.replica_epoch)
-                        results.append((topic_partition, replica.idle_data))
-                        continue
                 if fetch.topic_id not in (partition.topic_id, NO_TOPIC_ID):
                     raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)  # noqa: TRY301 - as any other
                 if (
@@ -371,6 +366,18 @@ class ReplicaManager:
         """Propose to remove lagging followers; called every half `replica.lag.time.max.ms`."""
         for partition in self.leader_partitions():
             partition.maybe_shrink_isr()
+
+
+def _is_answered_now(
+    params: FetchParams, results: Sequence[tuple[TopicPartition, FetchPartitionData]]
+) -> bool:
+    """Whether a fetch that found this does not wait."""
+    bytes_readable = 0
+    for _, data in results:
+        bytes_readable += data.size_bytes
+        if data.error_code or data.diverging_epoch is not None or data.preferred_read_replica >= 0:
+            return True
+    return params.max_wait_ms <= 0 or bytes_readable >= params.min_bytes
 
 
 def _preferred_read_replica(

@@ -245,20 +245,18 @@ def produce_request(
 ) -> messages.ProduceRequest:
     """Return a produce request: topics by id from version 13 on, by name before."""
     request = messages.ProduceRequest
-    topics: dict[Topic, messages.ProduceRequest.TopicProduceData] = {}
+    by_id = version >= PRODUCE_WITH_TOPIC_IDS
+    topics = {
+        append.topic: append.topic.named_in(request.TopicProduceData(), by_id=by_id)
+        for append in appends
+    }
     for append in appends:
-        data = topics.get(append.topic)
-        if data is None:
-            data = topics[append.topic] = request.TopicProduceData()
-            if version >= PRODUCE_WITH_TOPIC_IDS:
-                data.topic_id = append.topic.topic_id
-            else:
-                data.name = append.topic.name
-        data.partition_data.append(request.PartitionProduceData(append.partition, append.records))
+        data = request.PartitionProduceData(append.partition, append.records)
+        topics[append.topic].partition_data.append(data)
     return request(acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
 
 
-def fetch_request(positions: Iterable[Position], *, version: int) -> messages.FetchRequest:
+def fetch_request(positions: Sequence[Position], *, version: int) -> messages.FetchRequest:
     """Return a fetch request: topics by id from version 13 on, by name before; it waits 500 ms."""
     topics = _fetch_topics(positions, by_id=version >= FETCH_WITH_TOPIC_IDS)
     return messages.FetchRequest(
@@ -267,19 +265,17 @@ def fetch_request(positions: Iterable[Position], *, version: int) -> messages.Fe
 
 
 def _fetch_topics(
-    positions: Iterable[Position], *, by_id: bool
+    positions: Sequence[Position], *, by_id: bool
 ) -> list[messages.FetchRequest.FetchTopic]:
     request = messages.FetchRequest
-    topics: dict[Topic, messages.FetchRequest.FetchTopic] = {}
+    topics = {
+        position.topic: position.topic.named_in(
+            request.FetchTopic(), by_id=by_id, name_field="topic"
+        )
+        for position in positions
+    }
     for position in positions:
-        asked = topics.get(position.topic)
-        if asked is None:
-            asked = topics[position.topic] = request.FetchTopic()
-            if by_id:
-                asked.topic_id = position.topic.topic_id
-            else:
-                asked.topic = position.topic.name
-        asked.partitions.append(
+        topics[position.topic].partitions.append(
             request.FetchPartition(
                 partition=position.partition,
                 current_leader_epoch=position.leader_epoch,

@@ -144,15 +144,7 @@ class ClassicMember:
         self, *offsets: Offset, version: int = COMMIT_VERSION
     ) -> Reply[messages.OffsetCommitResponse]:
         """Commit as this member of this generation and wait."""
-        return start_commit(
-            self.client,
-            self.group,
-            *offsets,
-            member_id=self.member_id,
-            generation=self.generation,
-            instance_id=self.instance_id,
-            version=version,
-        ).result()
+        return _commit_as(self, self.generation, offsets, version)
 
 
 @dataclass(slots=True)
@@ -220,15 +212,7 @@ class ConsumerMember:
         self, *offsets: Offset, version: int = COMMIT_VERSION
     ) -> Reply[messages.OffsetCommitResponse]:
         """Commit as this member in its epoch and wait."""
-        return start_commit(
-            self.client,
-            self.group,
-            *offsets,
-            member_id=self.member_id,
-            generation=self.epoch,
-            instance_id=self.instance_id,
-            version=version,
-        ).result()
+        return _commit_as(self, self.epoch, offsets, version)
 
     def _request(self) -> messages.ConsumerGroupHeartbeatRequest:
         return messages.ConsumerGroupHeartbeatRequest(
@@ -256,3 +240,17 @@ class ConsumerMember:
                     for topic in message.assignment.topic_partitions
                 }
         return reply
+
+
+def _commit_as(
+    member: ClassicMember | ConsumerMember, generation: int, offsets: Sequence[Offset], version: int
+) -> Reply[messages.OffsetCommitResponse]:
+    return start_commit(
+        member.client,
+        member.group,
+        *offsets,
+        member_id=member.member_id,
+        generation=generation,
+        instance_id=member.instance_id,
+        version=version,
+    ).result()

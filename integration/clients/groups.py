@@ -114,22 +114,19 @@ def start_commit(
 ) -> Pending[messages.OffsetCommitResponse]:
     """Send OffsetCommit; topics by id from version 10 on, by name before."""
     request = messages.OffsetCommitRequest
-    topics: dict[Topic, messages.OffsetCommitRequest.OffsetCommitRequestTopic] = {}
+    by_id = version >= COMMIT_WITH_TOPIC_IDS
+    topics = {
+        offset.topic: offset.topic.named_in(request.OffsetCommitRequestTopic(), by_id=by_id)
+        for offset in offsets
+    }
     for offset in offsets:
-        topic = topics.get(offset.topic)
-        if topic is None:
-            topic = topics[offset.topic] = request.OffsetCommitRequestTopic()
-            if version >= COMMIT_WITH_TOPIC_IDS:
-                topic.topic_id = offset.topic.topic_id
-            else:
-                topic.name = offset.topic.name
         partition = request.OffsetCommitRequestPartition(
             partition_index=offset.partition,
             committed_offset=offset.offset,
             committed_leader_epoch=offset.leader_epoch,
             committed_metadata=offset.metadata,
         )
-        topic.partitions.append(partition)
+        topics[offset.topic].partitions.append(partition)
     return client.send(
         request(
             group_id=group,
@@ -205,11 +202,8 @@ def _wanted(
     wanted.topics = []
     for topic, indexes in partitions.items():
         asked = request.OffsetFetchRequestTopics(partition_indexes=list(indexes))
-        if version >= OFFSET_FETCH_WITH_TOPIC_IDS:
-            asked.topic_id = topic.topic_id
-        else:
-            asked.name = topic.name
-        wanted.topics.append(asked)
+        by_id = version >= OFFSET_FETCH_WITH_TOPIC_IDS
+        wanted.topics.append(topic.named_in(asked, by_id=by_id))
     return wanted
 
 

@@ -62,6 +62,7 @@ class Pending(Generic[R]):
 
     def __init__(self, api_key: int, version: int, expected: type[R]) -> None:
         self.sent_ms = now_ms()
+        """The moment before its bytes are written."""
         self._api_key = api_key
         self._version = version
         self._expected = expected
@@ -160,6 +161,8 @@ class RawConnection:
                 pending.arrive(None, now_ms())
                 return pending
             self._awaited.append(pending)  # type: ignore[arg-type]  # a queue of mixed responses
+        # As late as can be: a stall of this process before it is no time of the broker's.
+        pending.sent_ms = now_ms()
         try:
             self._socket.sendall(frame)
         except OSError:

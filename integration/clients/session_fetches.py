@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from broker_sim.protocol import messages
 from integration.clients.broker_client import FETCH_WITH_TOPIC_IDS, fetch_request
@@ -18,6 +18,19 @@ __all__ = ["FINAL_EPOCH", "NEW_SESSION", "fetch_in_session", "start_fetch_in_ses
 
 NEW_SESSION, FINAL_EPOCH = 0, -1
 RACK_VERSION = 11
+
+
+class SessionOptions(TypedDict, total=False):
+    """The options of `start_fetch_in_session`."""
+
+    session_id: int
+    epoch: int
+    forgotten: Sequence[tuple[Topic, int]]
+    max_wait_ms: int
+    max_bytes: int
+    isolation_level: int
+    rack_id: str
+    version: int
 
 
 def start_fetch_in_session(
@@ -41,36 +54,14 @@ def start_fetch_in_session(
         request.rack_id = rack_id
     for topic, partition in forgotten:
         entry = messages.FetchRequest.ForgottenTopic(partitions=[partition])
-        if version >= FETCH_WITH_TOPIC_IDS:
-            entry.topic_id = topic.topic_id
-        else:
-            entry.topic = topic.name
+        by_id = version >= FETCH_WITH_TOPIC_IDS
+        topic.named_in(entry, by_id=by_id, name_field="topic")
         request.forgotten_topics_data.append(entry)
     return client.send(request, version, messages.FetchResponse)
 
 
 def fetch_in_session(
-    client: BrokerClient,
-    *positions: Position,
-    session_id: int = 0,
-    epoch: int = NEW_SESSION,
-    forgotten: Sequence[tuple[Topic, int]] = (),
-    max_wait_ms: int = 0,
-    max_bytes: int = 50 << 20,
-    isolation_level: int = 0,
-    rack_id: str = "",
-    version: int = 17,
+    client: BrokerClient, *positions: Position, **options: Unpack[SessionOptions]
 ) -> Reply[messages.FetchResponse]:
     """Send one fetch of a session and wait for the answer."""
-    return start_fetch_in_session(
-        client,
-        *positions,
-        session_id=session_id,
-        epoch=epoch,
-        forgotten=forgotten,
-        max_wait_ms=max_wait_ms,
-        max_bytes=max_bytes,
-        isolation_level=isolation_level,
-        rack_id=rack_id,
-        version=version,
-    ).result()
+    return start_fetch_in_session(client, *positions, **options).result()

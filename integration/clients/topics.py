@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 __all__ = ["PartitionDescription", "Topic"]
+
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,12 @@ class Topic:
     def preferred(self, partition: int = 0) -> int:
         """Return the preferred leader of a partition."""
         return self.replicas[partition][0]
+
+    def named_in(self, entry: Entry, *, by_id: bool, name_field: str = "name") -> Entry:
+        """Return the entry of a request, which is told the topic's id or its name."""
+        field, value = ("topic_id", self.topic_id) if by_id else (name_field, self.name)
+        setattr(entry, field, value)
+        return entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

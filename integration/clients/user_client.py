@@ -53,7 +53,6 @@ class UserProducer:
     def produce(self, topic: Topic, value: bytes, partition: int = 0) -> Delivery:
         """Send one record and wait for its report."""
         reports: list[Delivery] = []
-        sent_ms = now_ms()
 
         def report(error: Any, message: Any) -> None:
             answered_ms = now_ms()
@@ -67,6 +66,7 @@ class UserProducer:
                 )
             )
 
+        sent_ms = now_ms()
         self._producer.produce(topic.name, value, partition=partition, on_delivery=report)
         self._producer.flush(FLUSH_TIMEOUT_S)
         return reports[0]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from integration.clients.stopwatch import now_ms
 from integration.comparison.distribution import Machines
 from integration.comparison.intervals import covered_ms
+from integration.comparison.machine import collections_of_new_objects_only
 from integration.comparison.verdict import ScenarioResult
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ def compare_sides(
     """
     results = {scenario.name: ScenarioResult(scenario) for scenario in scenarios}
     by_configs = sorted(scenarios, key=lambda scenario: scenario.configs)
-    with ThreadPoolExecutor(2, thread_name_prefix="side") as threads:
+    with (
+        collections_of_new_objects_only(),
+        ThreadPoolExecutor(2, thread_name_prefix="side") as threads,
+    ):
 
         def run(theirs: Runner, ours: Runner, result: ScenarioResult) -> None:
             repeat = 0

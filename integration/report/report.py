@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from integration.comparison.verdict import Difference, ScenarioResult
 
 __all__ = [
+    "FAULTS",
     "Failure",
     "Report",
     "documented_reasons",

@@ -22,6 +22,7 @@ from integration.scenarios.families.groups import (
     mixed_groups,
     offsets,
     rebalance,
+    refused_migration,
     regex_subscriptions,
     static_members,
 )
@@ -105,6 +106,7 @@ FAMILIES: Final = (
     consumer_timeouts,
     regex_subscriptions,
     migration,
+    refused_migration,
     mixed_groups,
     read_committed,
     fencing,

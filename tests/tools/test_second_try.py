@@ -1,5 +1,6 @@
-"""Only few tests with other programs in them are tried again, and only after a whole run."""
+"""Only few failures with other programs in them are tried again, and only after a whole run."""
 
+import json
 import runpy
 import subprocess
 import sys
@@ -9,42 +10,84 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOL = runpy.run_path(str(ROOT / "tools" / "second_try.py"))
-refusal, main = TOOL["refusal"], TOOL["main"]
+refusal, main, Run = TOOL["refusal"], TOOL["main"], TOOL["Run"]
+PASSED, FAILED, TRY_AGAIN = 0, 1, 75
 CLIENT = "tests/clients/test_x.py::test_y"
+OWN = "tests/purgatory/test_x.py::test_y"
 
 
 @pytest.mark.parametrize(
-    ("exit_status", "failed", "words"),
+    ("run", "words"),
     [
-        (None, [CLIENT], "end"),
-        (2, [CLIENT], "end"),
-        (3, [CLIENT], "end"),
-        (1, [], "end"),
-        (1, [f"{CLIENT}{number}" for number in range(4)], "4 tests failed"),
-        (1, [CLIENT, "tests/purgatory/test_x.py::test_y"], "tests/purgatory/test_x.py::test_y"),
-        (1, ["tests/conftest.py"], "tests/conftest.py"),
+        (Run(None, [CLIENT], []), "end"),
+        (Run(1, [], []), "end"),
+        (Run(1, [f"{CLIENT}{number}" for number in range(4)], []), "4 failed"),
+        (Run(1, [CLIENT, OWN], [OWN]), OWN),
     ],
 )
-def test_what_is_no_chance_is_not_tried_again(exit_status, failed, words):
-    assert words in refusal(exit_status, failed)
+def test_what_is_no_chance_is_not_tried_again(run, words):
+    assert words in refusal(run)
 
 
-def test_few_tests_with_other_programs_are_tried_again():
-    assert refusal(1, [f"{CLIENT}{number}" for number in range(3)]) is None
+def test_few_failures_with_other_programs_are_tried_again():
+    assert refusal(Run(1, [f"{CLIENT}{number}" for number in range(3)], [])) is None
 
 
 @pytest.mark.parametrize(
-    ("body", "code"), [("assert False", 0), ("raise KeyboardInterrupt", 1), ("pass", 1)]
+    ("folder", "body", "code"),
+    [
+        ("clients", "assert False", TRY_AGAIN),
+        ("purgatory", "assert False", FAILED),
+        ("clients", "raise KeyboardInterrupt", FAILED),
+        ("clients", "pass", PASSED),
+    ],
 )
-def test_the_tool_reads_what_a_run_has_left(tmp_path, body, code):
-    test = tmp_path / "tests" / "clients" / "test_x.py"
+def test_the_tool_reads_what_tests_have_left(tmp_path, folder, body, code):
+    test = tmp_path / "tests" / folder / "test_x.py"
     test.parent.mkdir(parents=True)
-    test.write_text(f"def test_a():\n    assert False\n\ndef test_b():\n    {body}\n")
-    if body == "pass":
-        test.write_text("def test_b():\n    pass\n")
+    first = "pass" if code == PASSED else "assert False"
+    test.write_text(f"def test_a():\n    {first}\n\ndef test_b():\n    {body}\n")
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-c", "pytest.ini"]
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     run = [*command, "-o", "cache_dir=cache", "tests"]
     subprocess.run(run, cwd=tmp_path, capture_output=True, check=False)
     assert main(str(tmp_path / "cache")) == code
+
+
+def test_tests_that_never_ran_have_not_passed(tmp_path):
+    assert main(str(tmp_path)) == FAILED
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "failures", "exit_code", "code"),
+    [
+        (["agreed", "agreed"], [], 0, PASSED),
+        (["agreed", "late"], ["second"], 1, TRY_AGAIN),
+        (["reference late", "late"], ["first", "second", "second"], 1, TRY_AGAIN),
+        (["late", "differed"], ["first", "second"], 1, FAILED),
+        (["late", "flaky"], ["first", "second"], 1, FAILED),
+        (["late", "agreed"], ["first", "all at_once"], 1, FAILED),
+        (["reference trouble", "agreed"], ["first"], 3, FAILED),
+        (["agreed", "agreed"], [], 3, FAILED),
+    ],
+)
+def test_scenarios_are_played_again_when_all_that_failed_were_late(
+    tmp_path, verdicts, failures, exit_code, code
+):
+    scenarios = [
+        {"scenario": name, "verdict": verdict}
+        for name, verdict in zip(("first", "second"), verdicts, strict=True)
+    ]
+    report = {
+        "exit_code": exit_code,
+        "scenarios": scenarios,
+        "failures": [{"scenario": name, "step": "", "why": ""} for name in failures],
+    }
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report))
+    assert main(str(path)) == code
+
+
+def test_a_comparison_without_a_report_has_not_passed(tmp_path):
+    assert main(str(tmp_path / "report.json")) == FAILED

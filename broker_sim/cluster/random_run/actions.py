@@ -122,8 +122,12 @@ class Actions:
         return lambda: self._start(broker_id)
 
     def _start(self, broker_id: int) -> None:
+        self._spawn(self._start_if_dead(broker_id))
+
+    async def _start_if_dead(self, broker_id: int) -> None:
+        # Asked only now: several actions on the broker may end at the same moment.
         if self._nodes.nodes[broker_id].state is ProcessState.DEAD:
-            self._spawn(self._cluster.inside.start(broker_id, wait=False))
+            await self._cluster.inside.start(broker_id, wait=False)
 
     def _stop(self, broker_id: int) -> Undo:
         node = self._nodes.running(broker_id)

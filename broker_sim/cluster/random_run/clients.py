@@ -39,6 +39,8 @@ TIMEOUTS_MS: Final = (20, 300, 1_500)
 MAX_WAITS_MS: Final = (0, 100, 500)
 FIRST_PRODUCER_ID: Final = 1_000_000_000
 """No controller has given away so many ids: those of transactional producers are others."""
+LONGEST_REST_MS: Final = 200
+READ_UNCOMMITTED: Final = 0
 ANSWER_SLACK_MS: Final = 1_000
 """How much longer than a broker may take a client waits before it breaks the connection off."""
 
@@ -158,6 +160,39 @@ class ClientLoop:
         )
         self._around.waiting += 1
         pending = self._client.send(broker_id, message, version, done)
+
+    def _fetch(
+        self,
+        partition: int,
+        offset: int,
+        take: Callable[[Any], None],
+        *,
+        max_wait_ms: int,
+        rest_ms: int = LONGEST_REST_MS,
+        isolation_level: int = READ_UNCOMMITTED,
+    ) -> None:
+        """Fetch from the leader; `take` gets the partition's part of the answer. Then rest a while."""
+        leader, epoch = self._leader(partition)
+        if epoch < 0:
+            # A follower would serve it too, as far as its log goes (KIP-392).
+            self._rest(LONGEST_REST_MS)
+            return
+        request = fetch_request(
+            (TOPIC, partition),
+            offset=offset,
+            max_wait_ms=max_wait_ms,
+            leader_epoch=epoch,
+            isolation_level=isolation_level,
+        )
+
+        def done(pending: PendingResponse) -> None:
+            if pending.disconnected:
+                self._leaders.pop(partition, None)
+            else:
+                take(pending.response.responses[0].partitions[0])
+            self._rest(rest_ms)
+
+        self._send(leader, request, FETCH_VERSION, max_wait_ms, done)
 
     def _give_up(self, broker_id: int, pending: PendingResponse) -> None:
         quiet_since_ms = self._around.quiet_since_ms()
@@ -286,26 +321,12 @@ class ConsumerLoop(ClientLoop):
             return
         partition = self._rng.randrange(len(self._offsets))
         max_wait_ms = self._rng.choice(MAX_WAITS_MS)
-        leader, epoch = self._leader(partition)
-        if epoch < 0:
-            # A follower would serve it too, as far as its log goes (KIP-392).
-            self._rest(200)
-            return
-        request = fetch_request(
-            (TOPIC, partition),
-            offset=self._offsets[partition],
+        self._fetch(
+            partition,
+            self._offsets[partition],
+            lambda answer: self._take(partition, answer),
             max_wait_ms=max_wait_ms,
-            leader_epoch=epoch,
         )
-
-        def done(pending: PendingResponse) -> None:
-            if pending.disconnected:
-                self._leaders.pop(partition, None)
-            else:
-                self._take(partition, pending.response.responses[0].partitions[0])
-            self._rest(200)
-
-        self._send(leader, request, FETCH_VERSION, max_wait_ms, done)
 
     def _take(self, partition: int, answer: Any) -> None:
         self._around.cluster.trace.record(

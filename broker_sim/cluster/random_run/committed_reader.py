@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError
-from broker_sim.cluster.random_run.clients import MAX_WAITS_MS, TOPIC, ClientLoop, batches_in
-from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
+from broker_sim.cluster.random_run.clients import (
+    LONGEST_REST_MS,
+    MAX_WAITS_MS,
+    ClientLoop,
+    batches_in,
+)
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
@@ -14,7 +18,6 @@ from broker_sim.protocol.records import iter_records, read_end_txn_marker
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients import Surroundings
     from broker_sim.cluster.random_run.transaction_history import TransactionHistory
-    from broker_sim.cluster.virtual_client import PendingResponse
 
 __all__ = ["CommittedReader"]
 
@@ -43,33 +46,22 @@ class CommittedReader(ClientLoop):
 
     def _send_next(self) -> None:
         if self._unread:
-            self._fetch(self._unread[0], max_wait_ms=0)
+            self._read_next(self._unread[0], max_wait_ms=0, rest_ms=1)
         elif self._around.running:
             partition = self._rng.randrange(len(self._offsets))
-            self._fetch(partition, max_wait_ms=self._rng.choice(MAX_WAITS_MS))
+            self._read_next(
+                partition, max_wait_ms=self._rng.choice(MAX_WAITS_MS), rest_ms=LONGEST_REST_MS
+            )
 
-    def _fetch(self, partition: int, *, max_wait_ms: int) -> None:
-        leader, epoch = self._leader(partition)
-        if epoch < 0:
-            # A follower would serve it too, as far as its log goes (KIP-392).
-            self._rest(200)
-            return
-        request = fetch_request(
-            (TOPIC, partition),
-            offset=self._offsets[partition],
+    def _read_next(self, partition: int, *, max_wait_ms: int, rest_ms: int) -> None:
+        self._fetch(
+            partition,
+            self._offsets[partition],
+            lambda answer: self._take(partition, answer),
             max_wait_ms=max_wait_ms,
-            leader_epoch=epoch,
+            rest_ms=rest_ms,
             isolation_level=READ_COMMITTED,
         )
-
-        def done(pending: PendingResponse) -> None:
-            if pending.disconnected:
-                self._leaders.pop(partition, None)
-            else:
-                self._take(partition, pending.response.responses[0].partitions[0])
-            self._rest(1 if self._unread else 200)
-
-        self._send(leader, request, FETCH_VERSION, max_wait_ms, done)
 
     def _take(self, partition: int, answer: Any) -> None:
         self._around.cluster.trace.record(

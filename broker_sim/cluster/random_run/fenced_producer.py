@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run.clients import ClientLoop
+from broker_sim.cluster.random_run.coordinators import newest_coordinator
 from broker_sim.cluster.random_run.transaction_history import group_of
 from broker_sim.cluster.random_run.transactional_requests import TransactionalRequests
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
-from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,20 +95,14 @@ class FencedProducer(ClientLoop):
         request = self._requests.find_coordinator(key)
         self._exchange(broker_id, request, take, lambda: None, 50)
 
-    def _knowing_coordinator(self) -> tuple[int, int] | None:
-        """Return the group's coordinator and its epoch if it is the one that this producer knows.
+    def _newest_coordinator(self) -> tuple[int, int] | None:
+        """Return the group's coordinator and its epoch; None if that one may be deposed.
 
-        None if that one is deposed and may not have heard of it. A member of a group would learn that
-        from its generation; this producer has none, so what such a coordinator tells does not count.
+        A member of a group would learn that from its generation; this producer has none, so what such a
+        coordinator tells does not count.
         """
-        nodes, key = self._around.cluster.nodes, TopicPartition(GROUP_METADATA_TOPIC, 0)
-        broker = nodes.brokers.get(self._coordinators.get(self._group, -1))
-        newest = nodes.controller.image.partition(key)
-        known = None if broker is None else broker.image.partition(key)
-        if broker is None or newest is None or known is None:
-            return None
-        is_newest = (known.leader, known.leader_epoch) == (newest.leader, newest.leader_epoch)
-        return (known.leader, known.leader_epoch) if is_newest else None
+        broker_id = self._coordinators.get(self._group, -1)
+        return newest_coordinator(self._around.cluster, broker_id)
 
     # -- after it was fenced ---------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import random
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.random_run.clients import TOPIC, ClientLoop
+from broker_sim.cluster.random_run.coordinators import informed_coordinator
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
@@ -31,6 +32,10 @@ LONGEST_ABSENCE_MS: Final = 2_500
 LEAVES_SHARE: Final = 0.03
 DIES_SHARE: Final = 0.03
 STALLS_SHARE: Final = 0.03
+ASKS_AGAIN_SHARE: Final = 0.3
+"""How often a member that might commit an offset looks whether those it has committed are there."""
+STABLE_SHARE: Final = 0.5
+"""How often an OffsetFetch has `require_stable`."""
 FIND_COORDINATOR_VERSION: Final = 6
 JOIN_VERSION: Final = 9
 SYNC_VERSION: Final = 5
@@ -219,9 +224,9 @@ class GroupMember(ClientLoop):
     # -- offsets ----------------------------------------------------------------------------------
 
     def _commit(self, partition: int) -> None:
-        """Commit the next offset; an owner that does not know where to begin asks first."""
+        """Commit the next offset; who does not know where to begin asks first, and others now and then."""
         position = self._positions[partition]
-        if position is None:
+        if position is None or self._group_random.random() < ASKS_AGAIN_SHARE:
             self._fetch_offset(partition)
             return
         self._positions[partition] = offset = position + self._group_random.randint(1, 9)
@@ -248,6 +253,8 @@ class GroupMember(ClientLoop):
 
     def _fetch_offset(self, partition: int) -> None:
         generation = self._generation
+        is_stable = self._group_random.random() < STABLE_SHARE
+        asked = self._informed_coordinator()
         request = messages.OffsetFetchRequest
         topic = request.OffsetFetchRequestTopics
         group = request.OffsetFetchRequestGroup(
@@ -262,7 +269,20 @@ class GroupMember(ClientLoop):
             found = answer.topics[0].partitions[0]
             if self._take_error(found.error_code):
                 return
+            is_informed = asked is not None and asked == self._informed_coordinator()
+            if not (is_stable or is_informed):
+                return  # It asks again: going on from there might commit an older offset.
             self._history.check_committed(generation, partition, found.committed_offset)
-            self._positions[partition] = max(found.committed_offset, 0)
+            if self._positions[partition] is None:
+                self._positions[partition] = max(found.committed_offset, 0)
 
-        self._ask(request(groups=[group]), FETCH_VERSION, LONGEST_PARKED_MS, take)
+        self._ask(
+            request(groups=[group], require_stable=is_stable),
+            FETCH_VERSION,
+            LONGEST_PARKED_MS,
+            take,
+        )
+
+    def _informed_coordinator(self) -> tuple[int, int] | None:
+        assert self._coordinator is not None
+        return informed_coordinator(self._around.cluster, self._coordinator)

@@ -253,14 +253,14 @@ class TransactionalProducer(FencedProducer):
     # -- offsets --------------------------------------------------------------------------------------
 
     def _fetch_offset(self, number: int) -> None:
-        asked = self._knowing_coordinator()
+        asked = self._newest_coordinator()
 
         def take(response: Any) -> None:
             (group,) = response.groups
             code = group.error_code or group.topics[0].partitions[0].error_code
             if self._took_error(code, self._group):
                 return
-            if asked is None or asked != self._knowing_coordinator():
+            if asked is None or asked != self._newest_coordinator():
                 self._forget(self._group)
                 return
             offset = max(group.topics[0].partitions[0].committed_offset, 0)

@@ -19,8 +19,9 @@ from integration.scenarios.helpers.normalise import normalised
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from broker_sim.protocol import messages
     from integration.clients.broker_client import BrokerClient
-    from integration.clients.raw_client import Reply
+    from integration.clients.raw_client import Pending, Reply
     from integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from integration.observations import Timing
 
@@ -110,6 +111,12 @@ class GroupUnderTest:
     def wait_for_state(self, *states: str) -> None:
         """Wait until the coordinator describes one of the states."""
         self._cluster.wait_until(lambda: self.state() in states, f"{self.name} is {states}")
+
+    def parked_join(self, member: ClassicMember) -> Pending[messages.JoinGroupResponse]:
+        """Let a member join; returns when its join waits for other members."""
+        pending = member.start_join()
+        self.wait_for_state("PreparingRebalance")
+        return pending
 
     def seen(
         self, step: str, reply: Reply[Any], timing: Timing | None = None, *, attempt: int = 1

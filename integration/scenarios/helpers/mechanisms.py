@@ -6,9 +6,11 @@ The moment within the period is chance, so each has a spread, and the reason for
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from integration.observations import Observation, on_event
+from integration.reference.clusters.node_config import COMMON_CONFIGS
 from integration.scenarios.helpers.broker_configs import (
     HEARTBEAT_INTERVAL_MS,
     LAG_TIME_MS,
@@ -25,6 +27,7 @@ __all__ = [
     "ROUND_TRIP_MS",
     "at_new_leader",
     "at_next_fetch",
+    "at_next_heartbeat",
     "committed",
     "fenced",
     "fencing",
@@ -40,8 +43,8 @@ NEXT_FETCH: Final = "a follower tells what it has with its next fetch, one every
 COLD_START_MS: Final = 1000
 ROUND_TRIP_MS: Final = 100.0
 """A follower's fetches, and a broker's heartbeats, are their period and a round trip apart."""
-FETCH_BACKOFF_MS: Final = 1000
-"""`replica.fetch.backoff.ms`: so long a follower waits after a fetch that was refused."""
+FETCH_BACKOFF_MS: Final = int(COMMON_CONFIGS["replica.fetch.backoff.ms"])
+"""So long a follower leaves a partition out after a fetch that was refused."""
 
 COMMIT_MS: Final = 25
 """`controller.quorum.append.linger.ms`. A flush of Kafka's takes mostly 20 ms, now and then 150: that is
@@ -55,8 +58,8 @@ def at_next_fetch() -> Timing:
 
 def at_new_leader() -> Timing:
     """Return that an answer to acks=all is due once the followers fetch from a new leader."""
-    reason = "a follower that asked the new leader too soon asks again after 1000 ms"
-    return on_event(0.0, spread_ms=FETCH_BACKOFF_MS, reason=reason)
+    reason = "a follower that asked too soon asks again after 100 ms, with its next fetch"
+    return on_event(0.0, spread_ms=FETCH_BACKOFF_MS + FETCH_WAIT_MS, reason=reason)
 
 
 def committed() -> Timing:
@@ -109,6 +112,18 @@ def fenced(
         earliest_ms=lost.began_ms - heartbeat_ms - ROUND_TRIP_MS + session_ms - sent_ms,
         spread_ms=session_ms / 8,
         reason="the controller looks for stale brokers eight times in a session",
+    )
+
+
+def at_next_heartbeat(due: Timing, heartbeat_ms: float = HEARTBEAT_INTERVAL_MS) -> Timing:
+    """Return that a broker acts on what is due at the controller: it hears of that later.
+
+    The controller sends nothing by itself. It answers the heartbeats that the broker sends.
+    """
+    return replace(
+        due,
+        spread_ms=due.spread_ms + heartbeat_ms,
+        reason=f"{due.reason}, and a broker hears of it with its next heartbeat",
     )
 
 

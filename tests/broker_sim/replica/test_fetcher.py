@@ -3,11 +3,13 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.replica import FetchPartitionData
 from broker_sim.replica.fetcher import ReplicaFetcher
 
 LEADER, FOLLOWER = 1, 2
+PARTITION = TopicPartition("topic", 0)
 BACKOFF_MS = 1_000
 SOCKET_TIMEOUT_MS = 30_000
 
@@ -19,20 +21,31 @@ class ScriptedLeader:
         self.fetches = []
         self.bounds = []
 
-    def fetch(self, leader_id, params, infos, on_response, on_failure):
-        self.fetches.append((infos, on_response, on_failure))
+    def fetch(self, leader_id, request, on_response, on_failure):
+        self.fetches.append((request, on_response, on_failure))
 
     def fetch_log_bounds(self, leader_id, topic_partition, epoch, on_response, on_failure):
         self.bounds.append(on_response)
 
     @property
     def fetch_offset(self):
-        ((_, fetch),) = self.fetches[-1][0]
+        ((_, fetch),) = self.fetches[-1][0].to_send
         return fetch.fetch_offset
 
     def answer(self, *data, number=-1, **fields):
-        infos, on_response, _ = self.fetches[number]
-        on_response([(infos[0][0], FetchPartitionData(*data, **fields))])
+        _, on_response, _ = self.fetches[number]
+        on_response([(PARTITION, FetchPartitionData(*data, **fields))])
+
+    def sent(self):
+        """Return the epoch of each request, the offsets that it names, and how much it takes back."""
+        return [
+            (
+                request.epoch,
+                [fetch.fetch_offset for _, fetch in request.to_send],
+                len(request.to_forget),
+            )
+            for request, _, _ in self.fetches
+        ]
 
 
 @pytest.fixture
@@ -41,7 +54,18 @@ def leader():
 
 
 @pytest.fixture
-def follower(bench, leader):
+def epochs():
+    """The broker epochs of the follower; the last one counts."""
+    return [1]
+
+
+@pytest.fixture
+def bench(make_bench):
+    return make_bench(partitions=2)
+
+
+@pytest.fixture
+def follower(bench, leader, epochs):
     """A fetcher of a follower's partition with two records; its real leader is paused."""
     for _ in range(2):
         bench.produced()
@@ -54,7 +78,7 @@ def follower(bench, leader):
         broker.config,
         leader,
         replica_id=FOLLOWER,
-        broker_epoch=lambda: 1,
+        broker_epoch=lambda: epochs[-1],
         complete_delayed_fetches=lambda _: None,
     )
     fetcher.add(bench.partition(FOLLOWER))
@@ -76,24 +100,57 @@ def test_records_are_appended_and_the_next_fetch_begins_after_them(bench, leader
     assert bench.partition(FOLLOWER).log.high_watermark == 3
 
 
-def test_same_answer_again_changes_nothing_and_the_same_fetch_follows(bench, leader, follower):
-    data = FetchPartitionData(ErrorCode.NONE, 2, 2, 0)
-    sent = []
-    for _ in range(3):
-        infos, on_response, _ = leader.fetches[-1]
-        sent.append(infos[0][1])
-        on_response([(infos[0][0], data)])
-    assert len(leader.fetches) == 4
-    assert sent[0] is sent[1] is sent[2]
+def test_fetch_names_a_partition_once_as_long_as_nothing_changes(bench, leader, follower):
+    leader.answer(ErrorCode.NONE, 2, 2, 0)
+    leader.fetches[-1][1]([])
+    batch = records(2)
+    leader.answer(ErrorCode.NONE, 3, 3, 0, (batch,), len(batch))
+    assert leader.sent() == [(0, [2], 0), (1, [], 0), (2, [], 0), (3, [3], 0)]
+
+
+def test_partition_is_taken_back_for_the_time_of_its_backoff(bench, leader, follower):
+    follower.add(bench.partition(FOLLOWER, 1))
+    leader.answer(ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1, -1)
+    assert leader.sent()[1:] == [(1, [0], 1)]
+    bench.cluster.advance(BACKOFF_MS)
+    leader.fetches[-1][1]([])
+    assert leader.sent()[2:] == [(2, [2], 0)]
+
+
+def test_removed_partition_is_taken_back(bench, leader, follower):
+    follower.add(bench.partition(FOLLOWER, 1))
+    follower.remove(PARTITION)
+    leader.fetches[-1][1]([])
+    assert leader.sent()[1:] == [(1, [0], 1)]
+
+
+def test_session_that_the_leader_does_not_have_begins_again(bench, leader, follower):
+    leader.answer(ErrorCode.NONE, 2, 2, 0)
+    leader.fetches[-1][1](None)
+    assert leader.sent() == [(0, [2], 0), (1, [], 0), (0, [2], 0)]
+
+
+def test_failed_fetch_ends_the_session(bench, leader, follower):
+    leader.answer(ErrorCode.NONE, 2, 2, 0)
+    leader.fetches[-1][2]()
+    bench.cluster.advance(BACKOFF_MS)
+    assert leader.sent()[2:] == [(0, [2], 0)]
+
+
+def test_new_broker_epoch_begins_a_session(bench, leader, follower, epochs):
+    leader.answer(ErrorCode.NONE, 2, 2, 0)
+    epochs.append(2)
+    leader.fetches[-1][1]([])
+    assert leader.sent()[2:] == [(0, [2], 0)]
+    assert leader.fetches[-1][0].params.replica_epoch == 2
 
 
 def test_fetch_names_a_log_start_that_the_follower_moved_itself(bench, leader, follower):
     data = FetchPartitionData(ErrorCode.NONE, 2, 2, 0)
     for log_start_offset in (0, 0, 1):
         bench.partition(FOLLOWER).log.maybe_increment_log_start_offset(log_start_offset)
-        infos, on_response, _ = leader.fetches[-1]
-        on_response([(infos[0][0], data)])
-    ((_, fetch),) = leader.fetches[-1][0]
+        leader.fetches[-1][1]([(PARTITION, data)])
+    ((_, fetch),) = leader.fetches[-1][0].to_send
     assert fetch.log_start_offset == 1
 
 

@@ -3,7 +3,13 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition
+from broker_sim.replica import (
+    INITIAL_EPOCH,
+    FetchIsolation,
+    FetchParams,
+    FetchPartition,
+    FollowerFetch,
+)
 
 LEADER, FOLLOWER, STRANGER = 1, 2, 9
 
@@ -14,27 +20,23 @@ def fetch_as(bench):
 
     def fetch(replica_id, offset=0, replica_epoch=-1, leader_epoch=-1, log_start_offset=0):
         results = []
+        params = FetchParams(
+            max_wait_ms=0,
+            min_bytes=1,
+            max_bytes=1_000_000,
+            isolation=FetchIsolation.LOG_END,
+            replica_id=replica_id,
+            replica_epoch=replica_epoch,
+        )
+        fetch = FetchPartition(
+            fetch_offset=offset,
+            max_bytes=1_000,
+            log_start_offset=log_start_offset,
+            current_leader_epoch=leader_epoch,
+        )
+        to_send = [(bench.partition().topic_partition, fetch)]
         bench.cluster.nodes.brokers[LEADER].replica_server.serve_fetch(
-            FetchParams(
-                max_wait_ms=0,
-                min_bytes=1,
-                max_bytes=1_000_000,
-                isolation=FetchIsolation.LOG_END,
-                replica_id=replica_id,
-                replica_epoch=replica_epoch,
-            ),
-            [
-                (
-                    bench.partition().topic_partition,
-                    FetchPartition(
-                        fetch_offset=offset,
-                        max_bytes=1_000,
-                        log_start_offset=log_start_offset,
-                        current_leader_epoch=leader_epoch,
-                    ),
-                )
-            ],
-            results.extend,
+            FollowerFetch(params, INITIAL_EPOCH, to_send), results.extend
         )
         ((_, data),) = results
         return data

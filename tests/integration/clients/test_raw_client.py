@@ -8,7 +8,9 @@ import pytest
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import decode_request_header, encode_response
+from integration.clients import raw_client
 from integration.clients.raw_client import ConnectionEndedError, NoAnswerError, RawConnection
+from integration.clients.stopwatch import now_ms
 
 API_VERSIONS = 18
 PATIENCE_S = 60
@@ -85,6 +87,26 @@ def test_elapsed_time_ends_when_the_response_arrives(peer):
         first = pending.result()
         threading.Event().wait(0.05)
         assert pending.result().elapsed_ms == first.elapsed_ms
+
+
+def test_a_request_is_sent_when_its_bytes_are_written(peer, monkeypatch):
+    """Not before: that a connection waits for its lock is no time of the broker's."""
+    begun = threading.Event()
+    sent = []
+
+    def begun_at():
+        begun.set()
+        return now_ms()
+
+    monkeypatch.setattr(raw_client, "now_ms", begun_at)
+    with RawConnection(*peer.address) as connection:
+        sender = threading.Thread(target=lambda: sent.append(send(connection)))
+        with connection._lock:
+            sender.start()
+            assert begun.wait(PATIENCE_S)
+            held_until_ms = now_ms()
+        sender.join()
+        assert sent[0].sent_ms >= held_until_ms
 
 
 def test_connection_closed_by_the_broker_fails_all_pending_requests(peer):

@@ -1,5 +1,6 @@
 """What a comparison does around its scenarios: clusters and repeats."""
 
+import gc
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -77,6 +78,26 @@ def test_every_repeat_is_compared(compare):
     sim = ScriptedSide("sim", {"a": Run([Observation("step", timing=at_once(), error_code=2)])})
     (result,) = compare(ScriptedSide("kafka"), sim, [("a", ())], repeats=3)
     assert result.flakiness == "2 of 3 repeats differ"
+
+
+class FreezingSide(ScriptedSide):
+    """Remembers how many objects no collection looked at while its scenarios were played."""
+
+    frozen = ()
+
+    def run(self, scenario, repeat):
+        self.frozen = (*self.frozen, gc.get_freeze_count())
+        return super().run(scenario, repeat)
+
+
+def test_collections_pass_over_old_objects_while_scenarios_are_played(compare):
+    assert gc.get_freeze_count() == 0
+    kafka, sim = FreezingSide("kafka"), FreezingSide("sim")
+    compare(kafka, sim, [("a", ()), ("b", ())])
+    assert all(kafka.frozen)
+    assert all(sim.frozen)
+    assert len(sim.frozen) == 2
+    assert gc.get_freeze_count() == 0
 
 
 IN_TIME = Run([Observation("step", elapsed_ms=501, answered_ms=1_001, timing=at_timeout(500))])

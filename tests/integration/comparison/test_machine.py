@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,7 +8,13 @@ from hypothesis import strategies as st
 from integration.clients.stopwatch import now_ms
 from integration.cluster_under_test.polling import poll_until
 from integration.comparison.intervals import covered_ms
-from integration.comparison.machine import PERIOD_MS, STALL_MS, ControlTimer, Stalls
+from integration.comparison.machine import (
+    PERIOD_MS,
+    STALL_MS,
+    ControlTimer,
+    Stalls,
+    collections_of_new_objects_only,
+)
 
 
 def waited(*waits):
@@ -56,3 +65,69 @@ def test_the_thread_waits_again_and_again_until_its_end():
     assert control.lateness().p50 >= 0
     ended_ms = now_ms()
     assert covered_ms(control.stalls(ended_ms + 1e6), ended_ms, ended_ms + 1e6) == 0
+
+
+class Node:
+    """May be in a cycle, which only a collection finds."""
+
+
+def cycle():
+    node = Node()
+    node.itself = node
+    return weakref.ref(node)
+
+
+@pytest.fixture
+def nothing_frozen():
+    assert gc.get_freeze_count() == 0
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_old_objects_are_passed_over_and_new_garbage_is_still_found():
+    old = Node()
+    with collections_of_new_objects_only():
+        assert not any(known is old for known in gc.get_objects())
+        found = cycle()
+        gc.collect()
+        assert found() is None
+    assert gc.get_freeze_count() == 0
+    assert any(known is old for known in gc.get_objects())
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_garbage_goes_before_its_objects_are_passed_over():
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        found = cycle()
+        with collections_of_new_objects_only():
+            assert found() is None
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_only_the_outermost_block_ends_it():
+    with collections_of_new_objects_only():
+        with collections_of_new_objects_only():
+            assert gc.get_freeze_count() > 0
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_objects_that_the_caller_froze_stay_frozen():
+    gc.freeze()
+    with pytest.raises(ZeroDivisionError), collections_of_new_objects_only():
+        raise ZeroDivisionError
+    assert gc.get_freeze_count() > 0
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_the_block_ends_when_it_raises():
+    with pytest.raises(ZeroDivisionError), collections_of_new_objects_only():
+        raise ZeroDivisionError
+    assert gc.get_freeze_count() == 0

@@ -12,7 +12,7 @@ from broker_sim.errors import ErrorCode
 from integration.clients.groups import describe_consumer_groups
 from integration.clients.stopwatch import pause_ms
 from integration.observations import Observation, on_event
-from integration.scenarios.families.groups.migration import (
+from integration.scenarios.families.groups.support.moving_groups import (
     TARGET_INTERVAL_MS,
     shared_topic,
     subscribed,

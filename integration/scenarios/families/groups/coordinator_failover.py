@@ -10,10 +10,10 @@ from integration.broker_verbs import Fault
 from integration.clients import admin
 from integration.clients.admin_requests import move
 from integration.clients.group_members import ClassicMember
-from integration.clients.groups import Offset, commit, committed, describe_groups, find_coordinators
-from integration.clients.stopwatch import now_ms
+from integration.clients.groups import Offset, commit, committed, describe_groups
 from integration.clients.topics import Topic
 from integration.observations import untimed
+from integration.scenarios.helpers.coordinators import next_coordinator, successor_of
 from integration.scenarios.helpers.due import after
 from integration.scenarios.helpers.group_configs import GROUP_FAILOVER, QUICK_GROUPS
 from integration.scenarios.helpers.groups import (
@@ -41,31 +41,11 @@ LONG_SESSION_MS: Final = 30_000
 REPLICATED: Final = untimed("what a new leader has loaded counts when its followers have fetched")
 
 
-def next_coordinator(
-    cluster: ClusterUnderTest, group: GroupUnderTest, members: int
-) -> BrokerClient:
-    """Return a connection to the broker that coordinates a group now and describes its members.
-
-    It is another one than before. What it has loaded shows when its followers have fetched it.
-    """
-    asked = cluster.clients.ask(cluster.first)
-    found: list[int] = []
-
-    def moved() -> bool:
-        answer = find_coordinators(asked, group.name).message.coordinators[0]
-        found[:] = [answer.node_id]
-        return answer.error_code == ErrorCode.NONE and answer.node_id != group.coordinator
-
-    cluster.wait_until(moved, f"{group.name} has another coordinator")
-    client = cluster.connect(found[0])
-
-    def loaded() -> bool:
-        described = describe_groups(client, group.name).message.groups[0]
-        there = described.error_code == ErrorCode.NONE and described.group_state != "Dead"
-        return there and len(described.members) == members
-
-    cluster.wait_until(loaded, f"{group.name} is loaded")
-    return client
+def has_members(count: int, group: GroupUnderTest, client: BrokerClient) -> bool:
+    """Tell whether a broker describes so many members of a group."""
+    described = describe_groups(client, group.name).message.groups[0]
+    there = described.error_code == ErrorCode.NONE and described.group_state != "Dead"
+    return there and len(described.members) == count
 
 
 def _has_offset(client: BrokerClient, group: GroupUnderTest) -> bool:
@@ -89,8 +69,8 @@ def a_killed_coordinator_loses_neither_members_nor_offsets(
     killed = cluster.faults.kill(cluster.second)
     ended = answer_or_end("parked join", parked, after(parked, killed))
     yield ended
-    new = next_coordinator(cluster, group, 2)
-    yield fencing("moved", killed, now_ms())
+    yield fencing("moved", killed, successor_of(cluster, group).named_ms)
+    new = next_coordinator(cluster, group, partial(has_members, 2, group))
     for member in members:
         member.client = new
         yield group.seen("heartbeat", member.heartbeat(), REPLICATED)
@@ -109,10 +89,9 @@ def a_coordinator_that_was_replaced_says_so(cluster: ClusterUnderTest) -> Iterat
     group = ready_group(cluster, cluster.second)
     (members,) = form([group], 2, session_timeout_ms=LONG_SESSION_MS)
     leader, other = members
-    parked = leader.start_join()
-    group.wait_for_state("PreparingRebalance")
+    parked = group.parked_join(leader)
     cluster.faults.pause(cluster.second)
-    new = next_coordinator(cluster, group, 2)
+    new = next_coordinator(cluster, group, partial(has_members, 2, group))
     yield group.seen("described by the next", describe_groups(new, group.name))
     cluster.faults.resume(cluster.second)
     cluster.wait_until.brokers(*cluster.brokers)
@@ -134,12 +113,11 @@ def a_coordinator_that_stops_hands_its_groups_over(
     (members,) = form([group], 2, session_timeout_ms=LONG_SESSION_MS)
     leader, other = members
     leader.commit(Offset(topic, 0, 7))
-    parked = leader.start_join()
-    group.wait_for_state("PreparingRebalance")
+    parked = group.parked_join(leader)
     cluster.faults.stop(cluster.second)
     reason = untimed("when the partition moves during the shutdown")
     yield group.seen("parked join", parked.result(), reason)
-    new = next_coordinator(cluster, group, 2)
+    new = next_coordinator(cluster, group, partial(has_members, 2, group))
     leader.client = other.client = new
     for member in members:
         yield group.seen("heartbeat", member.heartbeat(), REPLICATED)
@@ -157,7 +135,7 @@ def sessions_begin_anew_at_the_next_coordinator(
     (members,) = form([group], 2, session_timeout_ms=SESSION_MS)
     leader, silent = members
     cluster.faults.kill(cluster.second)
-    new = next_coordinator(cluster, group, 2)
+    new = next_coordinator(cluster, group, partial(has_members, 2, group))
     leader.client = new
     yield group.seen("heartbeat", leader.heartbeat(), REPLICATED)
     yield group.seen("described", describe_groups(new, group.name))
@@ -182,7 +160,7 @@ def a_group_that_never_was_stable_is_forgotten(
     member = group.with_id()
     member.join()
     cluster.faults.kill(cluster.second)
-    new = next_coordinator(cluster, group, 0)
+    new = next_coordinator(cluster, group, partial(has_members, 0, group))
     member.client = new
     yield group.seen("heartbeat", member.heartbeat(), REPLICATED)
     yield group.seen("described", describe_groups(new, group.name))
@@ -202,7 +180,7 @@ def a_static_member_is_known_to_the_next_coordinator(
     ((member,),) = form([group], static=True, session_timeout_ms=LONG_SESSION_MS)
     old = member.member_id
     cluster.faults.kill(cluster.second)
-    new = next_coordinator(cluster, group, 1)
+    new = next_coordinator(cluster, group, partial(has_members, 1, group))
     member.client, member.member_id = new, ""
     yield group.seen("comes back", member.join(), REPLICATED)
     fenced = ClassicMember(new, group.name, old, member.generation, member.instance_id)
@@ -243,7 +221,7 @@ def a_coordinator_that_moves_answers_what_is_parked(
         due = after(reply, elections[partition_of(group.name, count)])
         yield group.seen("parked join", reply, due, attempt=attempt)
     group, (leader, _) = groups[0], pairs[0]
-    new = next_coordinator(cluster, group, 2)
+    new = next_coordinator(cluster, group, partial(has_members, 2, group))
     yield group.seen("described by the next", describe_groups(new, group.name))
     leader.client = new
     yield group.seen("heartbeat to the next", leader.heartbeat(), REPLICATED)

@@ -5,14 +5,15 @@ What they may ask, and what becomes of the group when its coordinator is lost.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from integration.broker_verbs import Fault
 from integration.clients.consumer_protocol import subscription
-from integration.clients.groups import describe_consumer_groups, find_coordinators, leave
+from integration.clients.groups import describe_consumer_groups, describe_groups, leave
 from integration.observations import untimed
-from integration.scenarios.families.groups.migration import (
+from integration.scenarios.families.groups.support.moving_groups import (
     TARGET_INTERVAL_MS,
     classic_group,
     seen_classic,
@@ -22,6 +23,7 @@ from integration.scenarios.families.groups.migration import (
     shared_topic,
     subscribed,
 )
+from integration.scenarios.helpers.coordinators import next_coordinator
 from integration.scenarios.helpers.group_configs import GROUP_FAILOVER, LIMITED_GROUPS, QUICK_GROUPS
 from integration.scenarios.helpers.groups import ready_group
 from integration.scenarios.scenario import scenario
@@ -158,27 +160,15 @@ def a_changed_subscription_of_a_classic_member_is_followed(
     yield seen_consumer(group, "described")
 
 
-def next_coordinator(
-    cluster: ClusterUnderTest, group: GroupUnderTest, members: int
-) -> BrokerClient:
-    """Return a connection to the broker that coordinates a consumer group after another one."""
-    asked = cluster.clients.ask(cluster.first)
-    found: list[int] = []
+def has_members(count: int, group: GroupUnderTest, client: BrokerClient) -> bool:
+    """Tell whether a broker describes so many members of a consumer group."""
+    described = describe_consumer_groups(client, group.name).message.groups[0]
+    return described.error_code == ErrorCode.NONE and len(described.members) == count
 
-    def moved() -> bool:
-        answer = find_coordinators(asked, group.name).message.coordinators[0]
-        found[:] = [answer.node_id]
-        return answer.error_code == ErrorCode.NONE and answer.node_id != group.coordinator
 
-    cluster.wait_until(moved, f"{group.name} has another coordinator")
-    client = cluster.connect(found[0])
-
-    def loaded() -> bool:
-        described = describe_consumer_groups(client, group.name).message.groups[0]
-        return described.error_code == ErrorCode.NONE and len(described.members) == members
-
-    cluster.wait_until(loaded, f"{group.name} is loaded")
-    return client
+def is_stable(group: GroupUnderTest, client: BrokerClient) -> bool:
+    """Tell whether a broker describes a classic group that is stable."""
+    return describe_groups(client, group.name).message.groups[0].group_state == "Stable"
 
 
 @scenario(topology="a mixed group of two", configs=GROUP_FAILOVER, needs={Fault.KILL})
@@ -192,7 +182,7 @@ def a_mixed_group_moves_to_the_next_coordinator(
     new.join()
     yield seen_consumer(group, "before")
     cluster.faults.kill(cluster.second)
-    client = next_coordinator(cluster, group, 2)
+    client = next_coordinator(cluster, group, partial(has_members, 2, group))
     group.tool = classic.client = new.client = client
     yield group.seen("new heartbeat", new.heartbeat(), REPLICATED)
     yield seen_consumer(group, "after")
@@ -222,16 +212,7 @@ def a_group_that_went_back_is_classic_for_the_next_coordinator(
     yield seen_join(group, "goes back", back.join())
     yield seen_classic(group, "before")
     cluster.faults.kill(cluster.second)
-    asked = cluster.clients.ask(cluster.first)
-
-    def moved() -> bool:
-        answer = find_coordinators(asked, group.name).message.coordinators[0]
-        if answer.error_code != ErrorCode.NONE or answer.node_id == group.coordinator:
-            return False
-        group.tool = cluster.connect(answer.node_id)
-        return group.state() == "Stable"
-
-    cluster.wait_until(moved, f"{group.name} is loaded by another coordinator")
+    group.tool = next_coordinator(cluster, group, partial(is_stable, group))
     back.client = second.client = group.tool
     yield seen_classic(group, "after")
     yield group.seen("heartbeat", back.heartbeat(), REPLICATED)

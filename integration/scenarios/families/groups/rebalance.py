@@ -18,7 +18,7 @@ from integration.scenarios.helpers.side_by_side import SAMPLES, pause_until
 from integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from broker_sim.protocol import messages
     from integration.clients.group_members import ClassicMember
@@ -39,6 +39,11 @@ EXTENDED_MS: Final = 4500
 STAGGER_MS: Final = 5
 PARKED_AFTER_MS: Final = 50
 LAST_JOINS: Final = untimed("when the last member has joined")
+SHORT_REBALANCES: Final[Mapping[str, Any]] = {
+    "rebalance_timeout_ms": REBALANCE_MS,
+    "session_timeout_ms": LONG_SESSION_MS,
+}
+"""Of members that are removed by a rebalance before their sessions are over."""
 
 
 @scenario(topology="30 groups")
@@ -119,8 +124,7 @@ def a_rejoin_rebalances_when_it_has_to(cluster: ClusterUnderTest) -> Iterator[Ob
     ((leader, follower),) = form([group], 2)
     yield group.seen("follower, as before", follower.join())
     follower.protocols = {"range": leader.protocols["range"] + b"other"}
-    parked = follower.start_join()
-    group.wait_for_state("PreparingRebalance")
+    parked = group.parked_join(follower)
     yield group.seen("leader's heartbeat", leader.heartbeat())
     yield group.seen("leader", leader.join())
     yield group.seen("follower, other metadata", follower.joined(parked), LAST_JOINS)
@@ -128,8 +132,7 @@ def a_rejoin_rebalances_when_it_has_to(cluster: ClusterUnderTest) -> Iterator[Ob
     yield group.seen("leader while completing", leader.join())
     leader.sync({leader.member_id: b"a", follower.member_id: b"b"})
     yield group.seen("follower's sync", follower.sync())
-    parked = leader.start_join()
-    group.wait_for_state("PreparingRebalance")
+    parked = group.parked_join(leader)
     yield group.seen("follower's heartbeat", follower.heartbeat())
     yield group.seen("follower joins", follower.join())
     yield group.seen("leader, as before", leader.joined(parked), LAST_JOINS)
@@ -142,8 +145,7 @@ def other_metadata_while_completing_begins_again(
     """The parked sync of the other member is answered with REBALANCE_IN_PROGRESS."""
     group = ready_group(cluster)
     ((leader, follower),) = form([group], 2)
-    parked = leader.start_join()
-    group.wait_for_state("PreparingRebalance")
+    parked = group.parked_join(leader)
     follower.join()
     leader.joined(parked)
     sync = follower.start_sync()
@@ -165,8 +167,7 @@ def the_last_join_and_the_leaders_sync_answer_all(
     for attempt, (group, (leader, follower)) in enumerate(
         zip(groups, form(groups, 2), strict=True), 1
     ):
-        parked = leader.start_join()
-        group.wait_for_state("PreparingRebalance")
+        parked = group.parked_join(leader)
         last = follower.join()
         reply = leader.joined(parked)
         yield group.seen("last", last, attempt=attempt)
@@ -185,11 +186,7 @@ def who_does_not_rejoin_is_removed_after_the_rebalance_timeout(
 ) -> Iterator[Observation]:
     """Thirty groups: the leader gets generation 3 alone, the other is UNKNOWN_MEMBER_ID."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
-    options: dict[str, Any] = {
-        "rebalance_timeout_ms": REBALANCE_MS,
-        "session_timeout_ms": LONG_SESSION_MS,
-    }
-    pairs = form(groups, 2, **options)
+    pairs = form(groups, 2, **SHORT_REBALANCES)
     parked = [_start_join(cluster, leader) for leader, _ in pairs]
     for attempt, (group, (leader, other)) in enumerate(zip(groups, pairs, strict=True), 1):
         reply = leader.joined(parked[attempt - 1])
@@ -227,15 +224,10 @@ def who_does_not_sync_is_removed_after_the_rebalance_timeout(
 ) -> Iterator[Observation]:
     """Thirty groups: the leader never syncs, so the other's sync is REBALANCE_IN_PROGRESS then."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
-    options: dict[str, Any] = {
-        "rebalance_timeout_ms": REBALANCE_MS,
-        "session_timeout_ms": LONG_SESSION_MS,
-    }
-    pairs = form(groups, 2, **options)
+    pairs = form(groups, 2, **SHORT_REBALANCES)
     syncs = []
     for group, (leader, other) in zip(groups, pairs, strict=True):
-        join = leader.start_join()
-        group.wait_for_state("PreparingRebalance")
+        join = group.parked_join(leader)
         completed = other.join()
         leader.joined(join)
         syncs.append((completed, other.start_sync()))
@@ -290,8 +282,7 @@ def leaving_ends_a_rebalance_or_begins_one(cluster: ClusterUnderTest) -> Iterato
     """A parked join is answered when the last who is missing leaves; a stable group rebalances."""
     waiting, stable = groups_on(cluster, cluster.first, 2)
     (leader, other), (left, stays) = form([waiting, stable], 2)
-    parked = leader.start_join()
-    waiting.wait_for_state("PreparingRebalance")
+    parked = waiting.parked_join(leader)
     leaving = other.leave()
     reply = leader.joined(parked)
     yield waiting.seen("waited for it", reply, after(reply, leaving))

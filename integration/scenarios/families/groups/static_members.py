@@ -85,8 +85,7 @@ def a_static_member_rebalances_only_for_another_protocol(
     yield group.seen("described", describe_groups(group.tool, group.name))
     follower.member_id = ""
     follower.protocols = {"other": subscription(["any"])}
-    parked = follower.start_join()
-    group.wait_for_state("PreparingRebalance")
+    parked = group.parked_join(follower)
     yield group.seen("leader's heartbeat then", leader.heartbeat())
     yield group.seen("leader joins", leader.join())
     yield group.seen("follower joins", follower.joined(parked), LAST_JOINS)
@@ -99,8 +98,7 @@ def a_parked_static_member_is_fenced_by_its_successor(
     """The parked join is answered with FENCED_INSTANCE_ID when another one joins as it."""
     group = ready_group(cluster)
     ((leader, follower),) = form([group], 2, static=True)
-    parked = leader.start_join()
-    group.wait_for_state("PreparingRebalance")
+    parked = group.parked_join(leader)
     successor = group.member(instance_id=leader.instance_id, protocols=leader.protocols)
     later = successor.start_join()
     reply = parked.result()

@@ -9,11 +9,9 @@ from integration.broker_verbs import Fault
 from integration.clients.broker_client import Append, Position, batch_of
 from integration.clients.stopwatch import now_ms
 from integration.observations import Observation, at_once, on_event
-from integration.scenarios.helpers.broker_configs import (
-    QUICK_FENCING,
-)
+from integration.scenarios.helpers.broker_configs import QUICK_FENCING
 from integration.scenarios.helpers.due import after
-from integration.scenarios.helpers.mechanisms import fenced, just_started
+from integration.scenarios.helpers.mechanisms import at_next_heartbeat, fenced, just_started
 from integration.scenarios.helpers.observe import (
     answer_or_end,
     described,
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 METADATA_VERSION = 12
 FIRST_ANSWER_MS = 50
 """A stopping broker asks the controller a second time after so long."""
-HEARTBEAT_INTERVAL_MS = 2000
+DEFAULT_HEARTBEAT_INTERVAL_MS = 2000
 DEFAULT_SESSION_TIMEOUT_MS = 9000
 LONG_MS = 30_000
 STARTED_WITHIN_MS = 3000
@@ -67,7 +65,7 @@ def a_stopped_leader_hands_over_before_it_goes_and_is_let_in_again_after_its_ses
         timing=after(listing, stopped_ms, spread_ms=STOPPING_MS, reason=STOPPING),
         fields={"brokers": cluster.brokers.roles(listed_brokers)},
     )
-    due_ms = stopped_ms - long_poll.sent_ms + FIRST_ANSWER_MS + HEARTBEAT_INTERVAL_MS
+    due_ms = stopped_ms - long_poll.sent_ms + FIRST_ANSWER_MS + DEFAULT_HEARTBEAT_INTERVAL_MS
     due = on_event(
         due_ms,
         earliest_ms=stopped_ms - long_poll.sent_ms,
@@ -83,8 +81,8 @@ def a_stopped_leader_hands_over_before_it_goes_and_is_let_in_again_after_its_ses
     joined_ms = cluster.wait_until.brokers(*cluster.brokers)
     due = on_event(
         DEFAULT_SESSION_TIMEOUT_MS,
-        earliest_ms=DEFAULT_SESSION_TIMEOUT_MS - HEARTBEAT_INTERVAL_MS,
-        spread_ms=HEARTBEAT_INTERVAL_MS + STARTED_WITHIN_MS,
+        earliest_ms=DEFAULT_SESSION_TIMEOUT_MS - DEFAULT_HEARTBEAT_INTERVAL_MS,
+        spread_ms=DEFAULT_HEARTBEAT_INTERVAL_MS + STARTED_WITHIN_MS,
         reason="a refused registration is repeated every 2 s, and the process takes time to start",
     )
     listed_ms = joined_ms - ended_ms
@@ -121,7 +119,7 @@ def requests_parked_at_a_stopping_leader_are_answered_when_it_loses_its_leadersh
         answer = fetch.result()
         due = after(answer, stopped_ms, spread_ms=STOPPING_MS, reason=STOPPING)
         yield fetched(f"parked fetch, {name}", answer, due)
-    due = fenced(paused_ms, any_replica.sent_ms)
+    due = at_next_heartbeat(fenced(paused_ms, any_replica.sent_ms))
     yield answer_or_end("parked fetch that a follower may serve", any_replica, due)
     yield described("one left", cluster, topic)
 

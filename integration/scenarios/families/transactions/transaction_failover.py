@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ErrorCode
 from integration.broker_verbs import Fault
 from integration.clients.admin import elect_leader
 from integration.clients.admin_requests import move
-from integration.clients.groups import Offset, committed_of_groups, find_coordinators
+from integration.clients.groups import Offset, committed_of_groups
 from integration.clients.topics import Topic
 from integration.observations import untimed
 from integration.scenarios.families.transactions.support.transactions_under_test import (
@@ -19,6 +19,7 @@ from integration.scenarios.families.transactions.support.transactions_under_test
     TransactionsUnderTest,
 )
 from integration.scenarios.helpers.broker_configs import LONG_SESSION, SHORT_LAG
+from integration.scenarios.helpers.coordinators import next_coordinator
 from integration.scenarios.helpers.groups import partition_of, ready_group
 from integration.scenarios.helpers.observe import concluded, produced
 from integration.scenarios.scenario import scenario
@@ -215,7 +216,7 @@ def pending_offsets_outlive_the_groups_coordinator(
         if number < 2:
             transactions.ended(producer, committed=number == 0)
     cluster.faults.kill(cluster.second)
-    client = _next_coordinator(cluster, group)
+    client = next_coordinator(cluster, group, partial(_has_offset, group))
     for stable in (False, True):
         reply = committed_of_groups(client, {group.name: {topic: [0]}}, require_stable=stable)
         yield group.seen(f"open, stable {stable}", reply, MOVED)
@@ -225,26 +226,10 @@ def pending_offsets_outlive_the_groups_coordinator(
     yield group.seen("committed", reply, MOVED)
 
 
-def _next_coordinator(cluster: ClusterUnderTest, group: GroupUnderTest) -> BrokerClient:
-    """Return a connection to the group's coordinator after the one before it, with offsets to show."""
-    asked = cluster.clients.ask(cluster.first)
-    found: list[int] = []
-
-    def moved() -> bool:
-        answer = find_coordinators(asked, group.name).message.coordinators[0]
-        found[:] = [answer.node_id]
-        return answer.error_code == ErrorCode.NONE and answer.node_id != group.coordinator
-
-    cluster.wait_until(moved, f"{group.name} has another coordinator")
-    client = cluster.connect(found[0])
-
-    def loaded() -> bool:
-        reply = committed_of_groups(client, {group.name: None})
-        answer = reply.message.groups[0]
-        return not answer.error_code and len(answer.topics) == 1
-
-    cluster.wait_until(loaded, f"{group.name} is loaded")
-    return client
+def _has_offset(group: GroupUnderTest, client: BrokerClient) -> bool:
+    """Tell whether a broker shows the only offset of a group."""
+    answer = committed_of_groups(client, {group.name: None}).message.groups[0]
+    return not answer.error_code and len(answer.topics) == 1
 
 
 @scenario(topology="1 partition x 2 replicas", configs=TRANSACTION_LAG, needs={Fault.PAUSE})

@@ -12,6 +12,7 @@ from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.rebalance import Rebalance
 from broker_sim.group.coordinator import GroupCoordinator
 from broker_sim.group.shard import GroupShard
+from broker_sim.handlers.groups.offset_fetch import _View as View
 
 
 def group_of(members, *actions, duration_ms=6_000, partitions=3, seed=1):
@@ -45,6 +46,7 @@ def kills(*brokers, every_ms=2_500):
 
 CALM = group_of(4)
 MOVED = [group_of(4, *moves(1, 2, 3, 1, 2, 3), seed=seed) for seed in range(6)]
+STALLED = [group_of(4, duration_ms=9_000, seed=seed) for seed in range(12)]
 KILLED = [group_of(4, *kills(1, 2, 3), duration_ms=9_000, seed=seed) for seed in range(4)]
 
 
@@ -131,6 +133,23 @@ def members_of_old_generations_may_commit(monkeypatch):
     monkeypatch.setattr(ClassicGroup, "validate_offset_commit", lambda *_: None)
 
 
+def offsets_are_shown_as_of_the_load(monkeypatch):
+    """OffsetFetch without `require_stable` goes on to show what a new coordinator has found."""
+    loaded, view = GroupCoordinator.loaded, View.__init__
+
+    def load(self, shard):
+        shard.shown = shard.high_watermark
+        loaded(self, shard)
+
+    def look(self, shard, group_id, require_stable):
+        view(self, shard, group_id, require_stable)
+        if not require_stable:
+            self.high_watermark = shard.shown
+
+    monkeypatch.setattr(GroupCoordinator, "loaded", load)
+    monkeypatch.setattr(View, "__init__", look)
+
+
 def assignments_are_swapped(monkeypatch):
     """Who asks for the assignment again gets somebody else's."""
     original = Rebalance.sync_received
@@ -176,9 +195,10 @@ FOUND_BY = [
         CUT_OFF,
         {"one-owner-per-generation", "committed-offsets-stay"},
     ),
-    (members_of_old_generations_may_commit, [*KILLED, *MOVED], {"committed-offsets-stay"}),
+    (members_of_old_generations_may_commit, STALLED, {"committed-offsets-stay"}),
     (assignments_are_swapped, MOVED, {"one-owner-per-generation"}),
     (followers_are_not_told_of_a_generation, [CALM], {"requests-are-answered"}),
+    (offsets_are_shown_as_of_the_load, MOVED, {"committed-offsets-stay"}),
 ]
 
 

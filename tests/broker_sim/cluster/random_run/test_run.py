@@ -93,6 +93,21 @@ def test_runs_with_every_kind_of_producer_pass_while_the_leader_changes(producer
     )
 
 
+def test_broker_that_two_actions_start_at_the_same_moment_is_started_once():
+    actions = (Action(6_270, "stop", (3,), 1_730), Action(6_400, "kill", (3,), 1_600))
+    summary = run_schedule(
+        Schedule(
+            931,
+            min_insync_replicas=1,
+            producers=(),
+            consumers=0,
+            duration_ms=8_000,
+            actions=actions,
+        )
+    )
+    assert summary.actions == len(actions)
+
+
 def test_acknowledged_records_may_be_lost_with_unclean_elections_only():
     # The followers hear nothing of the leader, which then dies: one of them is elected without
     # what was acknowledged meanwhile with the leader alone in sync.

@@ -109,3 +109,45 @@ def test_runs_own_garbage_is_gone_and_others_is_left_alone():
         if was_on:
             gc.enable()
     assert gc.get_freeze_count() == 0
+
+
+def test_objects_that_were_frozen_before_a_run_stay_frozen():
+    assert gc.get_freeze_count() == 0
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+
+        async def main(_loop):
+            assert gc.get_freeze_count() == frozen
+
+        run(main, hash_seed="any")
+        assert gc.get_freeze_count() == frozen
+    finally:
+        gc.unfreeze()
+
+
+def test_no_garbage_of_before_is_found_in_a_run_where_objects_are_frozen():
+    acted_in = []
+    now = ["before"]
+
+    class Acts:
+        def __del__(self):
+            acted_in.append(now[0])
+
+    async def main(_loop):
+        now[0] = "run"
+        gc.collect()
+
+    was_on = gc.isenabled()
+    gc.disable()
+    gc.freeze()
+    try:
+        garbage = Acts()
+        garbage.itself = garbage
+        del garbage
+        run(main, hash_seed="any")
+        assert acted_in == ["before"]
+    finally:
+        gc.unfreeze()
+        if was_on:
+            gc.enable()

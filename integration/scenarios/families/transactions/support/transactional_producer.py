@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import Record, build_batch
@@ -36,6 +36,18 @@ TXN_OFFSETS_VERIFY: Final = 4
 """The last version of TxnOffsetCommit that needs AddOffsetsToTxn before."""
 TXN_OFFSETS_ADD: Final = 5
 TRANSACTION_TIMEOUT_MS: Final = 60_000
+
+
+class ProduceOptions(TypedDict, total=False):
+    """The options of `TransactionalProducer.start_produce`."""
+
+    partition: int
+    sequence: int | None
+    epoch: int | None
+    is_transactional: bool
+    acks: int
+    timeout_ms: int
+    version: int
 
 
 class TransactionalProducer:
@@ -149,23 +161,10 @@ class TransactionalProducer:
         leader: BrokerClient,
         topic: Topic,
         *values: bytes,
-        partition: int = 0,
-        sequence: int | None = None,
-        epoch: int | None = None,
-        is_transactional: bool = True,
-        version: int = PRODUCE_ADDS,
+        **options: Unpack[ProduceOptions],
     ) -> Reply[messages.ProduceResponse]:
-        """Do the same and wait for the answer."""
-        return self.start_produce(
-            leader,
-            topic,
-            *values,
-            partition=partition,
-            sequence=sequence,
-            epoch=epoch,
-            is_transactional=is_transactional,
-            version=version,
-        ).result()
+        """Send a batch and wait for the answer; see `start_produce`."""
+        return self.start_produce(leader, topic, *values, **options).result()
 
     def commit_offsets(
         self,

@@ -1,0 +1,177 @@
+"""The fetch session of one follower at its leader (KIP-227): only what is new goes over the link.
+
+A follower names a partition when its fetch of it changes, and the leader answers with the partitions
+that may have news. The leader holds them in two groups:
+
+* unread: read at every fetch
+* idle: the last fetch was from the log's end and found nothing, and the follower has been told the high
+  watermark and the log start, or will be with the next answer
+
+`LeaderReplicas.wake` makes an idle partition unread when an offset of its log, its ISR or its role
+changes. Kafka's leaders read all partitions of a session at each fetch; so only the cost differs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.replica.replica import IdleFetch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
+    from broker_sim.replica.leader_replicas import LeaderReplicas
+    from broker_sim.replica.partition import Partition
+    from broker_sim.replica.replica import Replica
+
+__all__ = ["INITIAL_EPOCH", "FollowerFetch", "FollowerSession", "IdlePartition"]
+
+INITIAL_EPOCH = 0
+"""The epoch of the fetch that begins a session."""
+
+
+class FollowerFetch:
+    """A follower's fetch; mirrors `FetchSessionHandler.FetchRequestData`. For reading only."""
+
+    __slots__ = ("epoch", "params", "to_forget", "to_send")
+
+    def __init__(
+        self,
+        params: FetchParams,
+        epoch: int,
+        to_send: Sequence[tuple[TopicPartition, FetchPartition]],
+        to_forget: Sequence[TopicPartition] = (),
+    ) -> None:
+        self.params = params
+        self.epoch = epoch
+        self.to_send = to_send
+        self.to_forget = to_forget
+
+
+class IdlePartition(IdleFetch):
+    """A partition of a session that has nothing new for its follower."""
+
+    __slots__ = ("fetch", "replica", "session", "states", "topic_partition")
+
+    def __init__(
+        self,
+        session: FollowerSession,
+        topic_partition: TopicPartition,
+        fetch: FetchPartition,
+        states: LeaderReplicas,
+        replica: Replica,
+    ) -> None:
+        self.session = session
+        self.topic_partition = topic_partition
+        self.fetch = fetch
+        self.states = states
+        self.replica = replica
+
+    @property
+    def time_ms(self) -> int:
+        """The time of the session's last fetch."""
+        return self.session.fetch_time_ms
+
+    def wake(self) -> None:
+        """Let the session read the partition again."""
+        self.session.wake(self)
+
+
+class FollowerSession:
+    """The partitions that a follower fetches from this broker. Thread rule: the broker's loop."""
+
+    __slots__ = ("_idle", "_news", "fetch_time_ms", "next_epoch", "unread")
+
+    def __init__(self) -> None:
+        self.next_epoch = INITIAL_EPOCH + 1
+        """The epoch of the follower's next fetch."""
+        self.fetch_time_ms = 0
+        """When the follower last fetched the idle partitions, among others."""
+        self.unread: dict[TopicPartition, FetchPartition] = {}
+        self._idle: dict[TopicPartition, IdlePartition] = {}
+        self._news: dict[TopicPartition, FetchPartitionData] = {}
+
+    def keys(self) -> list[TopicPartition]:
+        """Return all partitions."""
+        return [*self._idle, *self.unread]
+
+    def update(self, request: FollowerFetch) -> None:
+        """Take what the follower forgets and names; what it names is read last."""
+        for topic_partition in request.to_forget:
+            self._forget(topic_partition)
+        for topic_partition, fetch in request.to_send:
+            self._forget(topic_partition)
+            self.unread[topic_partition] = fetch
+
+    def admit(self, params: FetchParams) -> None:
+        """Count the idle partitions as fetched now.
+
+        They become unread where the broker epoch is old, so that each is answered with the error.
+        """
+        idle = next(iter(self._idle.values()), None)
+        if idle is None:
+            return
+        if idle.states.is_stale_epoch(params.replica_id, params.replica_epoch):
+            self._wake_all()
+        else:
+            self.fetch_time_ms = idle.states.now_ms()
+
+    def note_read(
+        self,
+        params: FetchParams,
+        results: Sequence[tuple[TopicPartition, FetchPartitionData]],
+        partitions: Mapping[TopicPartition, Partition],
+    ) -> None:
+        """Take what a fetch found in the unread partitions; those without news become idle."""
+        for topic_partition, data in results:
+            self._news[topic_partition] = data
+            if data.error_code or data.size_bytes or data.diverging_epoch is not None:
+                continue
+            fetch = self.unread[topic_partition]
+            partition = partitions[topic_partition]
+            log, states = partition.log, partition.replica_states
+            replica = states.followers.get(params.replica_id)
+            if (
+                replica is not None
+                and fetch.fetch_offset == log.log_end_offset
+                and data.high_watermark == log.high_watermark
+                and data.log_start_offset == log.log_start_offset
+                and states.may_be_idle(replica)
+            ):
+                del self.unread[topic_partition]
+                idle = IdlePartition(self, topic_partition, fetch, states, replica)
+                self._idle[topic_partition] = replica.idle = idle
+                self.fetch_time_ms = states.now_ms()
+
+    def answer(
+        self, results: Sequence[tuple[TopicPartition, FetchPartitionData]]
+    ) -> list[tuple[TopicPartition, FetchPartitionData]]:
+        """Return what the follower is told: these results, and what it was not told before."""
+        news = self._news
+        self._news = {}
+        news.update(results)
+        return list(news.items())
+
+    def wake(self, idle: IdlePartition) -> None:
+        """Read the partition again from now on."""
+        del self._idle[idle.topic_partition]
+        idle.replica.end_idle()
+        self.unread[idle.topic_partition] = idle.fetch
+
+    def close(self) -> None:
+        """Forget all partitions, because the follower has begun another session."""
+        self._wake_all()
+        self.unread.clear()
+
+    def _wake_all(self) -> None:
+        for idle in list(self._idle.values()):
+            self.wake(idle)
+
+    def _forget(self, topic_partition: TopicPartition) -> None:
+        idle = self._idle.get(topic_partition)
+        if idle is not None:
+            self.wake(idle)
+        self.unread.pop(topic_partition, None)
+        self._news.pop(topic_partition, None)
