@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run.clients import TOPIC
-from broker_sim.cluster.random_run.members import GROUP
+from broker_sim.cluster.random_run.coordinators import GROUPS
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
 from broker_sim.cluster.random_run.watch import batches_of
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.random_run.group_history import GroupHistory
+    from broker_sim.cluster.random_run.group_history import CommitHistory
     from broker_sim.cluster.random_run.history import Acknowledged, History
     from broker_sim.cluster.random_run.schedule import Schedule
     from broker_sim.cluster.virtual_cluster import VirtualCluster
@@ -57,15 +56,15 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
         _check_reads(history, number, records)
 
 
-def check_group(cluster: VirtualCluster, history: GroupHistory) -> None:
-    """Compare the group's offsets at its coordinator with what its members have committed."""
+def check_group(cluster: VirtualCluster, group: str, history: CommitHistory) -> None:
+    """Compare a group's offsets at its coordinator with what its members have committed."""
     if not history.committed:
         return
-    state = cluster.nodes.controller.image.partition(TopicPartition(GROUP_METADATA_TOPIC, 0))
+    state = cluster.nodes.controller.image.partition(GROUPS)
     assert state is not None
-    offsets = cluster.nodes.brokers[state.leader].groups.shard(GROUP).offsets
+    offsets = cluster.nodes.brokers[state.leader].groups.shard(group).offsets
     for number, committed in history.committed.items():
-        found = offsets.get(GROUP, TOPIC, number)
+        found = offsets.get(group, TOPIC, number)
         if found is None or found.offset < committed:
             raise InvariantViolationError(
                 "committed-offsets-stay",

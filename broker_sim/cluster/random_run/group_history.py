@@ -9,10 +9,29 @@ from broker_sim.cluster.invariants import InvariantViolationError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["GroupHistory"]
+__all__ = ["CommitHistory", "GroupHistory"]
 
 
-class GroupHistory:
+class CommitHistory:
+    """The commits that a group has acknowledged."""
+
+    def __init__(self) -> None:
+        self.commits = 0
+        """How many commits were acknowledged."""
+        self._committed: dict[int, int] = {}
+
+    @property
+    def committed(self) -> dict[int, int]:
+        """The highest acknowledged offset of each partition."""
+        return dict(self._committed)
+
+    def add_commit(self, partition: int, offset: int) -> None:
+        """Add a commit that was acknowledged."""
+        self.commits += 1
+        self._committed[partition] = max(self._committed.get(partition, -1), offset)
+
+
+class GroupHistory(CommitHistory):
     """Generations, owners and commits, in the order in which members were told of them.
 
     An assignment counts once the coordinator has answered with it: then it is committed in
@@ -20,17 +39,10 @@ class GroupHistory:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.generation = -1
         """The newest generation in which somebody was given an assignment."""
-        self.commits = 0
-        """How many commits were acknowledged."""
         self._owners: dict[tuple[int, int], str] = {}
-        self._committed: dict[int, int] = {}
-
-    @property
-    def committed(self) -> dict[int, int]:
-        """The highest acknowledged offset of each partition."""
-        return dict(self._committed)
 
     def add_owner(self, generation: int, member_id: str, partitions: Iterable[int]) -> None:
         """Add what a member was given; raise if another one has been given the same."""
@@ -44,20 +56,15 @@ class GroupHistory:
                     f"{generation}",
                 )
 
-    def add_commit(self, partition: int, offset: int) -> None:
-        """Add a commit that was acknowledged."""
-        self.commits += 1
-        self._committed[partition] = max(self._committed.get(partition, -1), offset)
-
-    def check_committed(self, generation: int, partition: int, offset: int) -> None:
+    def check_committed(self, member: str, generation: int, partition: int, offset: int) -> None:
         """Compare what an owner has read; raise if it is behind what was acknowledged.
 
-        An owner of an old generation may still ask a coordinator that does not know that it is none.
+        A member of an old generation may still ask a coordinator that does not know that it is none.
         """
         committed = self._committed.get(partition, -1)
         if generation == self.generation and offset < committed:
             raise InvariantViolationError(
                 "committed-offsets-stay",
-                f"offset {committed} of partition {partition} was committed, and its owner in "
+                f"offset {committed} of partition {partition} was committed, and its owner {member} in "
                 f"generation {generation} finds {offset}",
             )

@@ -15,14 +15,17 @@ from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run.actions import Actions
 from broker_sim.cluster.random_run.clients import TOPIC, ConsumerLoop, ProducerLoop, Surroundings
 from broker_sim.cluster.random_run.committed_reader import CommittedReader
+from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
+from broker_sim.cluster.random_run.consumer_member import CONSUMER_GROUP, ConsumerMember
 from broker_sim.cluster.random_run.end_checks import (
     check_end,
     check_group,
     replicas_are_equal,
 )
+from broker_sim.cluster.random_run.group_client import SESSION_TIMEOUT_MS
 from broker_sim.cluster.random_run.group_history import GroupHistory
 from broker_sim.cluster.random_run.history import History
-from broker_sim.cluster.random_run.members import SESSION_TIMEOUT_MS, GroupMember
+from broker_sim.cluster.random_run.members import GROUP, GroupMember
 from broker_sim.cluster.random_run.schedule import Schedule  # noqa: TC001 - a field's type
 from broker_sim.cluster.random_run.transaction_checks import (
     check_transactions,
@@ -55,6 +58,9 @@ CONFIGS: Final = {
     "log.initial.task.delay.ms": 1_000,
     "group.min.session.timeout.ms": SESSION_TIMEOUT_MS,
     "group.initial.rebalance.delay.ms": 300,
+    "group.consumer.session.timeout.ms": SESSION_TIMEOUT_MS,
+    "group.consumer.heartbeat.interval.ms": 200,
+    "group.consumer.assignment.interval.ms": 100,
     "offsets.topic.num.partitions": 1,
     "offsets.commit.timeout.ms": 1_000,
     "transaction.state.log.num.partitions": 1,
@@ -95,6 +101,7 @@ class RunSummary:
     abandoned: int
     actions: int
     generations: int
+    epochs: int
     commits: int
     transactions_committed: int
     transactions_aborted: int
@@ -128,6 +135,7 @@ class _Run:
         self._schedule = schedule
         self._history = History(reads_are_final=not schedule.unclean_elections)
         self._group_history = GroupHistory()
+        self._consumer_history = ConsumerHistory()
         self._transactions = TransactionHistory()
         self._actions = Actions(self.cluster, TOPIC)
         self._around = Surroundings(
@@ -148,6 +156,8 @@ class _Run:
             ConsumerLoop(self._around, number).start()
         for number in range(schedule.group_members):
             GroupMember(self._around, self._group_history, number).start()
+        for number in range(schedule.consumer_members):
+            ConsumerMember(self._around, self._consumer_history, number).start()
         transactional = self._start_transactions()
         self._actions.schedule(schedule.actions)
         cluster.advance(schedule.duration_ms)
@@ -160,14 +170,16 @@ class _Run:
             "replicas-agree", lambda: replicas_are_equal(cluster, schedule), RECOVERY_LIMIT_MS
         )
         check_end(cluster, schedule, self._history)
-        check_group(cluster, self._group_history)
+        check_group(cluster, GROUP, self._group_history)
+        check_group(cluster, CONSUMER_GROUP, self._consumer_history)
         return RunSummary(
             seed=schedule.seed,
             digest=cluster.trace.digest(),
             events=cluster.trace.event_count,
             actions=self._actions.done,
             generations=max(self._group_history.generation, 0),
-            commits=self._group_history.commits,
+            epochs=self._consumer_history.epoch,
+            commits=self._group_history.commits + self._consumer_history.commits,
             transactions_committed=self._transactions.count(Outcome.COMMITTED),
             transactions_aborted=self._transactions.count(Outcome.ABORTED),
             transactions_in_doubt=self._transactions.count(Outcome.IN_DOUBT),

@@ -34,6 +34,7 @@ _HOUR_MS: Final = 3_600_000
 _DURATIONS_MS: Final = (50, 300, 1_000, 2_000, 3_000)
 _DELAYS_MS: Final = (5, 40, 400)
 _TRANSACTIONAL: Final[tuple[tuple[int, ...], ...]] = ((), (), (0,), (0, 0), (0, 1), (0, 0, 1))
+_CONSUMER_MEMBERS: Final = (0, 0, 0, 2, 3, 4)
 _CLOCK_SHIFTS_MS: Final = (-2 * _HOUR_MS, -1_000, 1_000, 2 * _HOUR_MS)
 
 
@@ -84,6 +85,8 @@ class Schedule:
     consumers: int = 1
     group_members: int = 0
     """Members of one group, which share the partitions."""
+    consumer_members: int = 0
+    """Members of another group, which speak the consumer protocol (KIP-848)."""
     transactional: tuple[int, ...] = ()
     """For each transactional producer the number of its transactional id; those with the same id fence
     each other."""
@@ -124,7 +127,19 @@ def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS) -> Sched
         duration_ms=duration_ms,
         actions=tuple(sorted(actions)),
     )
+    schedule = _with_consumer_members(schedule)
     return schedule if schedule.unclean_elections else _with_transactions(schedule)
+
+
+def _with_consumer_members(schedule: Schedule) -> Schedule:
+    """Add members of a group of the consumer protocol, or none."""
+    rng = random.Random(f"{schedule.seed}/consumers")
+    members = rng.choice(_CONSUMER_MEMBERS)
+    if not members:
+        return schedule
+    moves = _draw_moves(rng, "move_group", schedule.brokers, schedule.duration_ms)
+    actions = tuple(sorted((*schedule.actions, *moves)))
+    return replace(schedule, consumer_members=members, actions=actions)
 
 
 def _with_transactions(schedule: Schedule) -> Schedule:

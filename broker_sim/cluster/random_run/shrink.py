@@ -130,6 +130,8 @@ def _fewer_clients(schedule: Schedule) -> Iterator[Schedule]:
         yield replace(schedule, transactional=_without(schedule.transactional, index))
     if schedule.group_members:
         yield replace(schedule, group_members=schedule.group_members - 1)
+    if schedule.consumer_members:
+        yield replace(schedule, consumer_members=schedule.consumer_members - 1)
 
 
 def _simpler_cluster(schedule: Schedule) -> Iterator[Schedule]:

@@ -87,10 +87,10 @@ def test_offset_that_went_back_is_told_to_the_newest_owner():
     history = GroupHistory()
     history.add_owner(2, "one", [0])
     history.add_commit(0, 7)
-    history.check_committed(1, 0, 3)  # it does not know that it is no member any more
-    history.check_committed(2, 0, 7)
+    history.check_committed("one", 1, 0, 3)  # it does not know that it is no member any more
+    history.check_committed("one", 2, 0, 7)
     with pytest.raises(InvariantViolationError, match="offset 7 of partition 0 was committed"):
-        history.check_committed(2, 0, 6)
+        history.check_committed("one", 2, 0, 6)
 
 
 def log_is_not_loaded(monkeypatch):

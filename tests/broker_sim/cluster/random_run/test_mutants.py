@@ -280,7 +280,12 @@ FOUND_BY = [
     (
         acks_all_does_not_wait,
         DRAWN,
-        {"acknowledged-records-stay", "sequence-goes-on", "one-owner-per-generation"},
+        {
+            "acknowledged-records-stay",
+            "sequence-goes-on",
+            "one-owner-per-generation",
+            "committed-offsets-stay",
+        },
     ),
     (acks_1_is_answered_for_records_that_are_dropped, [CALM], {"acknowledged-records-stay"}),
     (

@@ -1,0 +1,249 @@
+"""Members of a group of the consumer protocol (KIP-848) in a random run.
+
+Each does what Kafka's `ConsumerMembershipManager` does: it sends heartbeats, gives up what is not in its
+assignment and says so, and begins anew when it is fenced. Some take long to give up, some are static. What
+members learn is kept in `ConsumerHistory`, which says what may never happen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.random_run.clients import TOPIC
+from broker_sim.cluster.random_run.coordinators import newest_coordinator
+from broker_sim.cluster.random_run.group_client import (
+    LONGEST_ABSENCE_MS,
+    LONGEST_PARKED_MS,
+    REBALANCE_TIMEOUT_MS,
+    SESSION_TIMEOUT_MS,
+    WRONG_BROKER,
+    GroupClient,
+)
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker_sim.cluster.random_run.clients import Surroundings
+    from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
+
+__all__ = ["CONSUMER_GROUP", "ConsumerMember"]
+
+CONSUMER_GROUP: Final = "consumer-group"
+LEAVES_SHARE: Final = 0.02
+DIES_SHARE: Final = 0.02
+STALLS_SHARE: Final = 0.02
+COMMITS_SHARE: Final = 0.4
+IS_SLOW_SHARE: Final = 0.2
+"""How often a member does not give up at once what it has lost."""
+GIVES_UP_SHARE: Final = 0.1
+"""How often it then does before a heartbeat; others are fenced when the rebalance timeout is over."""
+STATIC_EVERY: Final = 3
+HEARTBEAT_VERSION: Final = 1
+JOINS: Final = 0
+LEAVES: Final = -1
+LEAVES_FOR_A_WHILE: Final = -2
+
+FENCED: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+)
+LATER: Final = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.STALE_MEMBER_EPOCH})
+"""Errors after which it goes on: another one has its instance id yet, or its next heartbeat helps."""
+
+
+class ConsumerMember(GroupClient):
+    """One member; every third one is static."""
+
+    def __init__(self, around: Surroundings, history: ConsumerHistory, number: int) -> None:
+        name = f"consumer-member-{number}"
+        super().__init__(around, name, CONSUMER_GROUP, f"consumers/{number}", history)
+        self._history = history
+        self._instance_id = f"instance-{number}" if number % STATIC_EVERY == 2 else None
+        self._lives = 0
+        self._assigned: tuple[int, ...] = ()
+        """What it owns as soon as it has given up the rest."""
+        self._tells_all = True
+        self._tells_owned = True
+        self._asked_ms: int | None = None
+        """When it sent the first heartbeat whose answer might have taken partitions that it owns yet."""
+        self._safe_until_ms: int | None = None
+        """Until when no coordinator may fence it; None if an answer was lost, and its epoch may be old."""
+        self._begin_anew()
+
+    @property
+    def _owner(self) -> str:
+        return self._instance_id or self._member_id
+
+    def _begin_anew(self) -> None:
+        """Go on as a new process would."""
+        self._lives += 1
+        self._member_id = f"{self._name}-{self._lives}"
+        self._lose_all()
+
+    def _lose_all(self) -> None:
+        self._positions = {}
+        self._epoch = JOINS
+        self._assigned = ()
+        self._tells_all = True
+        self._asked_ms = self._safe_until_ms = None
+        self._next = self._join
+
+    def _take_error(self, error_code: int) -> bool:
+        if not error_code:
+            return False
+        self._around.cluster.trace.record(self._name, error_code, self._epoch)
+        if error_code in WRONG_BROKER:
+            self._coordinator = None
+        elif error_code in FENCED:
+            self._history.give_up(self._owner)
+            self._lose_all()
+        elif error_code not in LATER:
+            raise InvariantViolationError(
+                "errors-are-expected", f"{self._name} got {ErrorCode(error_code).name}"
+            )
+        return True
+
+    def _join(self) -> None:
+        self._beat()
+
+    def _live(self) -> None:
+        """Beat, commit, leave, die, or be silent and go on as if nothing had been."""
+        chance = self._group_random.random()
+        if chance < LEAVES_SHARE:
+            self._leave()
+        elif chance < LEAVES_SHARE + DIES_SHARE:
+            self._die()
+        elif chance < LEAVES_SHARE + DIES_SHARE + STALLS_SHARE:
+            self._rest(LONGEST_ABSENCE_MS)
+        elif self._positions and chance < COMMITS_SHARE:
+            self._commit(self._group_random.choice(list(self._positions)))
+        else:
+            self._beat()
+
+    def _leave(self) -> None:
+        is_back_soon = self._instance_id is not None and self._group_random.random() < 0.5
+        request = messages.ConsumerGroupHeartbeatRequest(
+            group_id=self._group,
+            member_id=self._member_id,
+            instance_id=self._instance_id,
+            member_epoch=LEAVES_FOR_A_WHILE if is_back_soon else LEAVES,
+        )
+        self._history.give_up(self._owner)
+        self._begin_anew()
+
+        def take(response: messages.ConsumerGroupHeartbeatResponse) -> None:
+            if response.error_code in WRONG_BROKER:
+                self._coordinator = None
+
+        self._ask(request, HEARTBEAT_VERSION, LONGEST_PARKED_MS, take)
+
+    # -- heartbeats -------------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        cluster, coordinator = self._around.cluster, self._coordinator
+        assert coordinator is not None
+        if set(self._positions) - set(self._assigned) and self._chance(GIVES_UP_SHARE):
+            self._take_assigned()
+        request = self._heartbeat()
+        sent_ms, asked = cluster.now_ms, newest_coordinator(cluster, coordinator)
+        if self._asked_ms is None:
+            self._asked_ms = sent_ms
+
+        def take(response: messages.ConsumerGroupHeartbeatResponse) -> None:
+            is_newest = asked is not None and asked == newest_coordinator(cluster, coordinator)
+            if response.error_code:
+                if is_newest and response.error_code in FENCED:
+                    self._check_may_be_fenced(response.error_code)
+                self._be_unsure()
+                self._take_error(response.error_code)
+            else:
+                self._take_answer(response, sent_ms, is_newest=is_newest)
+
+        self._ask(request, HEARTBEAT_VERSION, LONGEST_PARKED_MS, take, self._be_unsure)
+
+    def _chance(self, share: float) -> bool:
+        return self._group_random.random() < share
+
+    def _heartbeat(self) -> messages.ConsumerGroupHeartbeatRequest:
+        """Return what it has to tell: all after a lost answer, else what has changed."""
+        request = messages.ConsumerGroupHeartbeatRequest(
+            group_id=self._group,
+            member_id=self._member_id,
+            instance_id=self._instance_id,
+            member_epoch=self._epoch,
+        )
+        if self._tells_all:
+            request.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
+            request.subscribed_topic_names = [TOPIC]
+        if self._tells_all or self._tells_owned:
+            topic = self._around.cluster.nodes.controller.image.topics[TOPIC]
+            owned = [request.TopicPartitions(topic.topic_id, sorted(self._positions))]
+            request.topic_partitions = owned if self._positions else []
+            self._history.give_up(self._owner, self._positions)
+        return request
+
+    def _be_unsure(self) -> None:
+        self._tells_all = True
+        self._safe_until_ms = None
+
+    def _check_may_be_fenced(self, error_code: int) -> None:
+        now_ms = self._around.cluster.now_ms
+        if self._safe_until_ms is not None and now_ms < self._safe_until_ms:
+            raise InvariantViolationError(
+                "live-members-stay",
+                f"{self._name} got {ErrorCode(error_code).name} in epoch {self._epoch}, "
+                f"{self._safe_until_ms - now_ms} ms before it may be fenced",
+            )
+
+    def _take_answer(
+        self, response: messages.ConsumerGroupHeartbeatResponse, sent_ms: int, *, is_newest: bool
+    ) -> None:
+        if is_newest and response.member_epoch < self._epoch:
+            raise InvariantViolationError(
+                "member-epochs-grow",
+                f"{self._name} was in epoch {self._epoch} and got {response.member_epoch}",
+            )
+        self._epoch = response.member_epoch
+        self._tells_all = self._tells_owned = False
+        self._next = self._live
+        if response.assignment is not None:
+            self._take_assignment(response.assignment.topic_partitions)
+        cluster = self._around.cluster
+        cluster.trace.record(self._name, self._epoch, *self._positions)
+        assert self._asked_ms is not None
+        until_ms = min(sent_ms + SESSION_TIMEOUT_MS, self._asked_ms + REBALANCE_TIMEOUT_MS)
+        if set(self._positions) <= set(self._assigned) and not self._tells_owned:
+            self._asked_ms = None
+        if is_newest:
+            self._safe_until_ms = until_ms
+            self._history.add_owner(
+                self._owner, self._epoch, self._positions, cluster.now_ms, until_ms
+            )
+        else:
+            self._safe_until_ms = None
+
+    def _take_assignment(
+        self, topics: Iterable[messages.ConsumerGroupHeartbeatResponse.TopicPartitions]
+    ) -> None:
+        self._assigned = tuple(number for topic in topics for number in topic.partitions)
+        loses = set(self._positions) - set(self._assigned)
+        if not (loses and self._chance(IS_SLOW_SHARE)):
+            self._take_assigned()
+
+    def _take_assigned(self) -> None:
+        """Own what is assigned, and nothing else; the next heartbeat says so."""
+        self._positions = {number: self._positions.get(number) for number in self._assigned}
+        self._tells_owned = True
+
+    def _offset_request(self, partition: int, is_stable: bool) -> messages.OffsetFetchRequest:
+        request = super()._offset_request(partition, is_stable)
+        request.groups[0].member_id = self._member_id
+        request.groups[0].member_epoch = self._epoch
+        return request

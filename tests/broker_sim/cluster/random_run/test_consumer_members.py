@@ -1,0 +1,211 @@
+"""Groups of the consumer protocol in random runs: what must hold holds, and defects are found."""
+
+from dataclasses import replace
+
+import pytest
+
+import broker_sim
+from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
+from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
+from broker_sim.cluster.random_run.shrink import failed_invariant
+from broker_sim.errors import ErrorCode
+from broker_sim.group.consumer import consumer_groups
+from broker_sim.group.consumer.consumer_group import ConsumerGroup
+from broker_sim.group.consumer.current_assignment import Reconciliation
+from broker_sim.group.consumer.settings import GroupSettings
+from broker_sim.group.coordinator import GroupCoordinator
+from broker_sim.group.shard import GroupShard
+
+
+def group_of(members, *actions, duration_ms=6_000, seed=1):
+    """Return a run of a group alone."""
+    return Schedule(
+        seed,
+        partitions=3,
+        producers=(),
+        consumers=0,
+        consumer_members=members,
+        duration_ms=duration_ms,
+        actions=tuple(sorted(actions)),
+    )
+
+
+MOVES = [Action(1_000 + 700 * n, "move_group", (n % 3 + 1,)) for n in range(6)]
+KILLS = [Action(1_000 + 2_500 * n, "kill", (n + 1,), 1_500) for n in range(3)]
+CALM = [group_of(4, seed=seed) for seed in range(4)]
+MOVED = [group_of(4, *MOVES, seed=seed) for seed in range(6)]
+KILLED = [group_of(4, *KILLS, duration_ms=9_000, seed=seed) for seed in range(4)]
+CUT_OFF = [
+    group_of(
+        4,
+        Action(1_000, "move_group", (1,)),
+        *[Action(at, "isolate", (1,), 1_800) for at in (1_500, 4_500)],
+        seed=seed,
+        duration_ms=8_000,
+    )
+    for seed in range(8)
+]
+
+
+def test_group_goes_through_epochs_and_commits():
+    summary = run_schedule(CALM[0])
+    assert summary.epochs > 5
+    assert summary.commits > 20
+
+
+@pytest.mark.parametrize("schedule", [*MOVED[:2], *KILLED[:2], *CUT_OFF[:2]])
+def test_group_survives_its_coordinators(schedule):
+    summary = run_schedule(schedule)
+    assert summary.actions > 0
+    assert summary.commits > 5
+
+
+def test_same_seed_gives_the_same_trace_with_a_group():
+    first, second = (run_schedule(MOVED[0]) for _ in range(2))
+    assert first.digest == second.digest
+
+
+def test_some_drawn_schedules_have_members_of_each_protocol():
+    drawn = [draw_schedule(seed) for seed in range(40)]
+    groups = {(each.group_members > 0, each.consumer_members > 0) for each in drawn}
+    assert groups == {(True, True), (True, False), (False, True), (False, False)}
+
+
+def test_partition_that_is_owned_twice_in_an_epoch_is_told():
+    history = ConsumerHistory()
+    history.add_owner("one", 3, [0, 1], 100, 1_100)
+    history.give_up("one", kept=[0])
+    with pytest.raises(InvariantViolationError, match="one and two own partition 1 in epoch 3"):
+        history.add_owner("two", 3, [1], 200, 1_200)
+
+
+def test_partition_counts_as_owned_until_it_is_given_up_or_its_owner_may_be_fenced():
+    history = ConsumerHistory()
+    history.add_owner("one", 3, [0, 1], 100, 1_100)
+    history.give_up("one", kept=[0])
+    history.add_owner("two", 4, [1], 1_099, 2_000)
+    with pytest.raises(InvariantViolationError, match="two got partition 0 in epoch 4, which one"):
+        history.add_owner("two", 4, [0], 1_099, 2_000)
+    history.add_owner("two", 5, [0], 1_100, 2_000)
+    history.add_owner("one", 3, [0], 1_101, 3_000)  # an answer that was late: two has it
+    with pytest.raises(InvariantViolationError, match="which two has owned since epoch 5"):
+        history.add_owner("three", 6, [0], 1_999, 3_000)
+
+
+def test_offset_that_went_back_is_told_to_the_owner():
+    history = ConsumerHistory()
+    history.add_owner("one", 3, [0], 100, 1_100)
+    history.add_commit(0, 7)
+    history.check_committed("two", 2, 0, 3)  # it does not know that it owns nothing any more
+    history.check_committed("one", 3, 0, 7)
+    with pytest.raises(InvariantViolationError, match="offset 7 of partition 0 was committed"):
+        history.check_committed("one", 3, 0, 6)
+
+
+def partitions_are_given_to_the_next_owner_at_once(monkeypatch):
+    """Nobody waits until the owner has given a partition up."""
+    monkeypatch.setattr(ConsumerGroup, "partition_epoch", lambda *_: -1)
+
+
+def revocations_are_not_waited_for(monkeypatch):
+    """A member counts as having given up what it was told to."""
+    monkeypatch.setattr(Reconciliation, "_still_owns", lambda *_: False)
+
+
+def member_epochs_are_forgotten_at_load(monkeypatch):
+    """A new coordinator begins with the first epoch of each member."""
+    original = GroupCoordinator.loaded
+
+    def loaded(self, shard):
+        for group in shard.groups.values():
+            for member_id in list(getattr(group, "targets", ())):
+                member = group.members[member_id]
+                group.update_member(replace(member, member_epoch=1, previous_member_epoch=0))
+        original(self, shard)
+
+    monkeypatch.setattr(GroupCoordinator, "loaded", loaded)
+
+
+def sessions_end_too_early(monkeypatch):
+    """Members are fenced after a quarter of their session."""
+    original = GroupSettings.session_timeout_ms
+    monkeypatch.setattr(
+        GroupSettings, "session_timeout_ms", lambda self, group_id: original(self, group_id) // 4
+    )
+
+
+def heartbeats_are_answered_before_the_replicas_have_them(monkeypatch):
+    """Epochs and assignments count as soon as the leader has them."""
+    original = GroupShard.write
+
+    def write(self, records, on_done, **options):
+        original(self, records, lambda error_code: None, **options)
+        on_done(ErrorCode.NONE)
+
+    monkeypatch.setattr(GroupShard, "write", write)
+
+
+def members_commit_in_any_epoch(monkeypatch):
+    """Nobody asks who commits."""
+    monkeypatch.setattr(ConsumerGroup, "validate_offset_commit", lambda *_: None)
+
+
+def heartbeats_are_answered_twice(monkeypatch):
+    """Each write answers, and so does what it does afterwards."""
+    original = consumer_groups._answering
+
+    def answering(response, respond):
+        answer = original(response, respond)
+        return lambda error_code: (answer(error_code), answer(error_code))
+
+    monkeypatch.setattr(consumer_groups, "_answering", answering)
+
+
+def first_heartbeats_are_not_answered(monkeypatch):
+    """Who gets the first epoch of a group hears nothing."""
+    original = consumer_groups._answering
+
+    def answering(response, respond):
+        return original(response, respond if response.member_epoch != 2 else lambda _: None)
+
+    monkeypatch.setattr(consumer_groups, "_answering", answering)
+
+
+FOUND_BY = [
+    (
+        partitions_are_given_to_the_next_owner_at_once,
+        CALM,
+        {"partitions-are-given-up-first", "one-owner-per-epoch"},
+    ),
+    (
+        revocations_are_not_waited_for,
+        CALM,
+        {"partitions-are-given-up-first", "one-owner-per-epoch"},
+    ),
+    (member_epochs_are_forgotten_at_load, MOVED, {"live-members-stay"}),
+    (sessions_end_too_early, CALM, {"live-members-stay", "partitions-are-given-up-first"}),
+    (
+        heartbeats_are_answered_before_the_replicas_have_them,
+        CUT_OFF,
+        {"live-members-stay", "member-epochs-grow", "one-owner-per-epoch"},
+    ),
+    (members_commit_in_any_epoch, [*CALM, *KILLED], {"committed-offsets-stay"}),
+    (heartbeats_are_answered_twice, CALM, {"AssertionError", "answered-once"}),
+    (first_heartbeats_are_not_answered, CALM, {"requests-are-answered"}),
+]
+
+
+@pytest.mark.skipif(broker_sim.compiled, reason="the methods of native classes cannot be replaced")
+@pytest.mark.parametrize(
+    ("mutant", "schedules", "invariants"), FOUND_BY, ids=lambda each: getattr(each, "__name__", "")
+)
+def test_defect_is_found_by_its_invariant(mutant, schedules, invariants, monkeypatch):
+    mutant(monkeypatch)
+    found = next(filter(None, map(failed_invariant, schedules)), None)
+    assert found in invariants
+
+
+def test_sound_coordinator_passes_where_the_mutants_are_found():
+    for schedule in (*CALM, *MOVED, *KILLED[2:], *CUT_OFF[2:]):
+        assert failed_invariant(schedule) is None
