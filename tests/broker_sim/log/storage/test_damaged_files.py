@@ -19,7 +19,7 @@ from purgatory import VirtualClock
 
 from .test_reopened_log import CONFIG, KEY, TOPIC_ID, batch, state_of, write_all_kinds
 
-ROUNDS = 40
+ROUNDS = 15
 UNCHECKED = (*range(8), *range(12, 16))
 """Base offset and leader epoch of a batch: no CRC is over them, in Kafka either."""
 
