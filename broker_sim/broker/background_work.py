@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.cleaner import LogCleaner
 from broker_sim.runtime.process import PeriodicTask
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
 __all__ = ["BackgroundWork"]
+
+LONGEST_PERIOD_MS: Final = 1 << 40
+"""What is due less often than every 34 years never runs; timers cannot wait for longer."""
 
 
 class BackgroundWork:
@@ -60,13 +63,18 @@ class BackgroundWork:
                 self._transactions.states.remove_expired_ids,
             ),
         )
-        # These two begin after `log.initial.task.delay.ms`, the others after one period.
+        # These begin after `log.initial.task.delay.ms`, the others after one period.
         log_work = (
             (config.log_retention_check_interval_ms, self._logs.delete_old_segments),
             (
                 config.log_flush_start_offset_checkpoint_interval_ms,
                 self._logs.checkpoint_log_start_offsets,
             ),
+            (
+                config.log_flush_offset_checkpoint_interval_ms,
+                self._logs.checkpoint_recovery_points,
+            ),
+            (config.log_flush_scheduler_interval_ms, self._logs.flush_dirty_logs),
         )
         self._tasks = [
             PeriodicTask(self._process, period_ms, work) for period_ms, work in periodic_work
@@ -74,6 +82,7 @@ class BackgroundWork:
         self._tasks += [
             PeriodicTask(self._process, period_ms, work, config.log_initial_task_delay_ms)
             for period_ms, work in log_work
+            if period_ms <= LONGEST_PERIOD_MS
         ]
         self.log_cleaner.startup()
 

@@ -12,24 +12,13 @@ from typing import Final
 __all__ = ["BROKER_WITHOUT_EFFECT", "CHANGE_WITHOUT_EFFECT", "TOPIC_WITHOUT_EFFECT"]
 
 _OWN_DIRECTORY: Final = "logs are kept in memory, or in the directory of --data-dir"
-_NO_FLUSH: Final = "logs on disk are synced when a segment is rolled or closed"
 _NO_PREPARED_FILES: Final = (
     "files are neither made before they are filled nor kept after a deletion"
 )
-_NO_INDEX_SIZE: Final = "indexes have no fixed size"
-_NO_JITTER: Final = "a segment is rolled exactly at its age"
 
 _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     _OWN_DIRECTORY: ("log.dir", "log.dirs"),
-    _NO_FLUSH: (
-        "log.flush.interval.messages",
-        "log.flush.interval.ms",
-        "log.flush.offset.checkpoint.interval.ms",
-        "log.flush.scheduler.interval.ms",
-    ),
     _NO_PREPARED_FILES: ("log.preallocate", "log.segment.delete.delay.ms"),
-    _NO_INDEX_SIZE: ("log.index.size.max.bytes",),
-    _NO_JITTER: ("log.roll.jitter.hours", "log.roll.jitter.ms"),
     "it limits only what is set on a group": (
         "group.consumer.max.heartbeat.interval.ms",
         "group.consumer.max.session.timeout.ms",
@@ -50,10 +39,7 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 _TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
-    _NO_FLUSH: ("flush.messages", "flush.ms"),
     _NO_PREPARED_FILES: ("file.delete.delay.ms", "preallocate"),
-    _NO_INDEX_SIZE: ("segment.index.bytes",),
-    _NO_JITTER: ("segment.jitter.ms",),
 }
 
 

@@ -237,7 +237,7 @@ class LogManager:
     def checkpoint_log_start_offsets(self) -> bool:
         """Checkpoint the log start of every log, so that deleted records stay deleted after a kill.
 
-        In a directory the recovery points are checkpointed too. Returns whether the files are written.
+        Returns whether the file is written.
         """
         for log in self.logs:
             log.checkpoint_log_start_offset()
@@ -245,9 +245,7 @@ class LogManager:
         if directory is None:
             return True
         log_starts = {key: storage.log_start_offset for key, storage in self._storages()}
-        return self.checkpoint_recovery_points() and self._write(
-            partial(directory.write_log_starts, log_starts)
-        )
+        return self._write(partial(directory.write_log_starts, log_starts))
 
     def checkpoint_high_watermarks(self) -> bool:
         """Checkpoint the high watermarks; a broker that was killed continues from there.
@@ -270,8 +268,20 @@ class LogManager:
 
     def checkpoint_offsets(self) -> bool:
         """Write all checkpoints; returns whether all are written."""
-        log_starts = self.checkpoint_log_start_offsets()
-        return self.checkpoint_high_watermarks() and log_starts
+        written = (
+            self.checkpoint_recovery_points(),
+            self.checkpoint_log_start_offsets(),
+            self.checkpoint_high_watermarks(),
+        )
+        return all(written)
+
+    def flush_dirty_logs(self) -> None:
+        """Bring the logs to the disk whose `flush.ms` is over since that was last done."""
+        now_ms = self._clock.now_ms()
+        for log in self.logs:
+            if now_ms - log.last_flush_ms >= log.config.flush_ms:
+                with suppress_storage_error():
+                    log.flush_batches()
 
     def _storages(self) -> Iterator[tuple[TopicPartition, LogStorage]]:
         """Yield every log's, offline ones' too: their last checkpoints must not be lost."""

@@ -13,8 +13,10 @@ Deliberate differences: all runs on one loop, so there is no lock; tiered storag
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.config.definition import MAX_LONG
 from broker_sim.log import range_errors
 from broker_sim.log.append_info import (
     EMPTY_APPEND,
@@ -32,7 +34,7 @@ from broker_sim.log.offset_lookup import fetch_offset_by_timestamp
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_manager import ProducerStateManager
 from broker_sim.log.retention import delete_old_segments
-from broker_sim.log.storage import LogStorage, MemoryStorage
+from broker_sim.log.storage import TIME_ENTRY_BYTES, LogStorage, MemoryStorage
 from broker_sim.log.validator import LogValidator, read_replicated_batches
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID, BatchHeader
 
@@ -82,6 +84,8 @@ class PartitionLog(LogOffsets):
             set() if changed is None else changed,
         )
         self.clock = clock
+        self.last_flush_ms = clock.now_ms()
+        """When the log was last brought to the disk."""
         self.on_truncated: Callable[[int], object] = lambda _offset: None
         self.update_config(config)
 
@@ -90,8 +94,25 @@ class PartitionLog(LogOffsets):
         self.config = config
         self._validator = LogValidator(self.topic_partition, config)
         self._segment_size_bytes = config.segment_size_bytes
-        self._segment_ms = config.max_segment_ms
         self._local_log.index_interval_bytes = config.index_interval_bytes
+        self._flush_messages = config.flush_messages if self.storage.is_persistent else MAX_LONG
+        entries = self._segment_size_bytes // max(config.index_interval_bytes, 1)
+        self._index_may_be_full = entries >= config.segment_index_bytes // TIME_ENTRY_BYTES - 1
+        self._set_segment_ms()
+
+    def _set_segment_ms(self) -> None:
+        """Take the age at which the active segment is rolled, less its share of the jitter.
+
+        As in Kafka each segment has a share of its own, so that not all partitions roll at once; here
+        it is the same in each run.
+        """
+        config = self.config
+        self._segment_ms = config.max_segment_ms
+        jitter_ms = min(config.segment_jitter_ms, config.max_segment_ms)
+        if jitter_ms > 0:
+            active = self._local_log.active_segment.base_offset
+            chance = random.Random(f"{self.topic_partition} {active}")
+            self._segment_ms -= chance.randrange(jitter_ms)
 
     # -- appending ------------------------------------------------------------------------------
 
@@ -175,6 +196,8 @@ class PartitionLog(LogOffsets):
         if header.producer_id != NO_PRODUCER_ID:
             self.producer_state.update(batch, header, base_offset, max_timestamp)
         self.producer_state.map_end_offset = end_offset
+        if end_offset - self.storage.recovery_point >= self._flush_messages:
+            self.flush_batches()
 
     def _maybe_roll(self, append: LogAppendInfo, now_ms: int) -> None:
         """Begin a new segment if the append, which is never divided, does not belong to this one.
@@ -184,7 +207,10 @@ class PartitionLog(LogOffsets):
         max_bytes = self._segment_size_bytes
         if append.valid_bytes > max_bytes:
             raise append.too_large_for_segment(self.topic_partition, max_bytes)
-        if self._local_log.active_segment.should_roll(append, now_ms, max_bytes, self._segment_ms):
+        active = self._local_log.active_segment
+        if active.should_roll(append, now_ms, max_bytes, self._segment_ms) or (
+            self._index_may_be_full and active.is_index_full(self.config.segment_index_bytes)
+        ):
             self.roll(append.first_offset)
             if self.memory.is_tight:
                 self.delete_old_segments()
@@ -195,6 +221,7 @@ class PartitionLog(LogOffsets):
             base_offset = self.log_end_offset
         self.flush()
         self._local_log.roll(base_offset, self.clock.wall_clock_ms())
+        self._set_segment_ms()
         self.producer_state.map_end_offset = base_offset
         self.producer_state.take_snapshot()
 
@@ -305,8 +332,15 @@ class PartitionLog(LogOffsets):
 
     # -- checkpoints and recovery ---------------------------------------------------------------
 
+    def flush_batches(self) -> None:
+        """Bring all batches to the disk, for `flush.messages` and `flush.ms`; nothing to do in memory."""
+        self.last_flush_ms = self.clock.now_ms()
+        active = self._local_log.active_segment
+        self.storage.flush(active.base_offset, self.log_end_offset)
+
     def flush(self) -> None:
         """Bring the active segment and its indexes to the disk; nothing to do in memory."""
+        self.last_flush_ms = self.clock.now_ms()
         if self.storage.is_persistent:
             start, end = self._local_log.active_segment.base_offset, self.log_end_offset
             self._local_log.seal_active(self.producer_state.transactions_aborted_in(start, end))

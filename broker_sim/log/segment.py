@@ -24,7 +24,13 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import EMPTY_FETCH, FetchDataInfo
 from broker_sim.log.memory import BATCH_OVERHEAD_BYTES
 from broker_sim.log.offset_index import OffsetIndex
-from broker_sim.log.storage import LogStorage, SegmentContent, SegmentIndexes
+from broker_sim.log.storage import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    LogStorage,
+    SegmentContent,
+    SegmentIndexes,
+)
 from broker_sim.protocol.record_batch import NO_TIMESTAMP, BatchHeader, parse_header
 
 if TYPE_CHECKING:
@@ -166,6 +172,24 @@ class LogSegment:
         first = self._rolling_based_timestamp
         age_ms = append.max_timestamp - first if first >= 0 else now_ms - self.created_ms
         return age_ms > max_age_ms
+
+    def is_index_full(self, max_index_bytes: int) -> bool:
+        """Whether one of the segment's indexes has no room for another entry.
+
+        As in Kafka the last entry of the time index is kept for the largest timestamp.
+        """
+        offsets = len(self._index.batches(self._positions))
+        most_times = max_index_bytes // TIME_ENTRY_BYTES - 1
+        if not self._batches or offsets < most_times:
+            return False
+        return (
+            offsets >= max_index_bytes // OFFSET_ENTRY_BYTES or self._time_entries() >= most_times
+        )
+
+    def _time_entries(self) -> int:
+        """Return how many batches with an entry of the offset index have one in the time index."""
+        timestamps = self._max_timestamps
+        return len({timestamps[batch] for batch in self._index.batches(self._positions)})
 
     def read(
         self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool

@@ -3,14 +3,20 @@
 from broker_sim.log.storage.batch_scan import SegmentContent
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.guard import suppress_storage_error
-from broker_sim.log.storage.index_files import SegmentIndexes
+from broker_sim.log.storage.index_files import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    SegmentIndexes,
+)
 from broker_sim.log.storage.interface import Batches, LogStorage
 from broker_sim.log.storage.log_directory import LogDirectory, LogDirectoryError, lock_directory
 from broker_sim.log.storage.memory import MemoryStorage
 from broker_sim.log.storage.partition_metadata import PARTITION_METADATA
 
 __all__ = [
+    "OFFSET_ENTRY_BYTES",
     "PARTITION_METADATA",
+    "TIME_ENTRY_BYTES",
     "Batches",
     "FileStorage",
     "LogDirectory",

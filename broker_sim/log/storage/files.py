@@ -270,6 +270,13 @@ class FileStorage(LogStorage):
             self._sealed = (base_offset, end_offset)
             self.recovery_point = max(self.recovery_point, end_offset)
 
+    def flush(self, base_offset: int, end_offset: int) -> None:
+        """Sync the segment's batches; the recovery point moves to `end_offset`."""
+        with self._guard.io("flush a segment"):
+            if end_offset > max(base_offset, self.recovery_point):
+                os.fsync(self._files.descriptor(self._path(base_offset, LOG_SUFFIX)))
+                self.recovery_point = end_offset
+
     def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:
         """Replace `leader-epoch-checkpoint`."""
         with self._guard.io("write the leader epochs"):

@@ -119,6 +119,10 @@ class LogStorage(ABC):
         """Write the segment's indexes and bring all of it to the disk, up to `end_offset`."""
 
     @abstractmethod
+    def flush(self, base_offset: int, end_offset: int) -> None:
+        """Bring the batches of the last segment to the disk, up to `end_offset`."""
+
+    @abstractmethod
     def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:
         """Keep the leader epochs."""
 

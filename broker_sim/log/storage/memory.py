@@ -71,6 +71,9 @@ class MemoryStorage(LogStorage):
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
         """Do nothing: a segment in memory has no index but its arrays."""
 
+    def flush(self, base_offset: int, end_offset: int) -> None:
+        """Do nothing: there is no disk."""
+
     def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:
         """Do nothing: the cache is what is kept."""
 

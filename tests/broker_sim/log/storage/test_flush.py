@@ -1,0 +1,82 @@
+"""When a log is brought to the disk: `flush.messages`, `flush.ms`, and the checkpoint of how far it is."""
+
+from dataclasses import replace
+
+import pytest
+
+from broker_sim.config import BrokerConfig, TopicConfig
+from broker_sim.log import LogDirectory, LogManager
+from broker_sim.log.storage.checkpoint_file import read_offsets
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.records import Record, build_batch
+from purgatory import VirtualClock
+
+KEY = TopicPartition("topic", 0)
+BATCH = build_batch([Record(b"value", timestamp=1_000_000)])
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+
+
+@pytest.fixture
+def clock():
+    return VirtualClock(wall_start_ms=1_000_000)
+
+
+@pytest.fixture
+def logs(tmp_path, clock):
+    directory = LogDirectory(tmp_path, "cluster", 1)
+    yield LogManager(clock, directory=directory)
+    directory.close()
+
+
+def new_log(logs, **config):
+    return logs.get_or_create(KEY, bytes(16), TopicConfig(**config))
+
+
+def test_log_is_flushed_after_so_many_messages(logs):
+    log = new_log(logs, flush_messages=3)
+    points = []
+    for _ in range(7):
+        log.append_as_leader(BATCH, 0)
+        points.append(log.storage.recovery_point)
+    assert points == [0, 0, 3, 3, 3, 6, 6]
+    log.update_config(replace(log.config, flush_messages=1))
+    log.append_as_leader(BATCH, 0)
+    assert log.storage.recovery_point == 8
+
+
+def test_follower_flushes_as_its_leader_does(logs):
+    log = new_log(logs, flush_messages=2)
+    log.append_as_follower([BATCH])
+    assert log.storage.recovery_point == 0
+    again = bytearray(BATCH)
+    again[7] = 1  # the base offset
+    log.append_as_follower([bytes(again)])
+    assert log.storage.recovery_point == 2
+
+
+def test_log_is_flushed_when_its_time_is_over(logs, clock):
+    log = new_log(logs, flush_ms=1_000)
+    log.append_as_leader(BATCH, 0)
+    clock.advance_to(clock.now_ms() + 999)
+    logs.flush_dirty_logs()
+    assert log.storage.recovery_point == 0
+    clock.advance_to(clock.now_ms() + 1)
+    logs.flush_dirty_logs()
+    assert log.storage.recovery_point == 1
+    log.append_as_leader(BATCH, 0)
+    logs.flush_dirty_logs()
+    assert log.storage.recovery_point == 1
+
+
+def test_recovery_points_have_a_checkpoint_of_their_own(logs, tmp_path):
+    log = new_log(logs, flush_messages=1)
+    log.append_as_leader(BATCH, 0)
+    logs.checkpoint_log_start_offsets()
+    assert not (tmp_path / RECOVERY_POINTS).exists()
+    logs.checkpoint_recovery_points()
+    assert read_offsets(tmp_path / RECOVERY_POINTS) == {KEY: 1}
+
+
+def test_nothing_is_flushed_by_default():
+    assert TopicConfig().flush_messages == TopicConfig().flush_ms == (1 << 63) - 1
+    assert BrokerConfig().log_flush_scheduler_interval_ms == (1 << 63) - 1
