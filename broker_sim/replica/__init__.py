@@ -18,10 +18,10 @@ from broker_sim.replica.fetch_params import (
     FetchPartition,
     FetchPartitionData,
 )
-from broker_sim.replica.fetcher import LeaderEndpoint
 from broker_sim.replica.fetcher_manager import FetcherManager
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch, FollowerSession
 from broker_sim.replica.isr_state import CommittedIsr, PendingIsr
+from broker_sim.replica.leader_endpoint import LeaderEndpoint
 from broker_sim.replica.metadata_applier import MetadataApplier, PartitionStore
 from broker_sim.replica.partition import Partition
 from broker_sim.replica.purgatories import Purgatories

@@ -1,18 +1,17 @@
 """Replication from one leader; mirrors `AbstractFetcherThread` and `ReplicaFetcherThread`.
 
-One fetch is in flight at a time, for all partitions that this broker follows on that leader. A
-partition that is added meanwhile is part of the next fetch. A fetch names the partitions that the
-leader's session does not have yet, or has otherwise (KIP-227), and a session ends with the first fetch
-that fails. A follower truncates its log to the diverging epoch in the leader's response (KIP-595), as
-brokers do since Kafka 2.7.
+One fetch is in flight at a time, for all partitions that this broker follows on that leader. It names
+those that the leader's session does not have yet, or has otherwise (KIP-227); a session ends with a fetch
+that fails. A follower truncates its log to the diverging epoch in the leader's response (KIP-595).
 
-Deliberate difference: callbacks instead of a thread.
+Deliberate differences: callbacks instead of a thread; a log start that retention has moved is named
+within `replica.fetch.wait.max.ms`, not in the next fetch.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import (
@@ -30,41 +29,15 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.fetch_params import FetchPartitionData
+    from broker_sim.replica.leader_endpoint import LeaderEndpoint
     from broker_sim.replica.partition import Partition
     from broker_sim.runtime.process import Handle, Process
 
-__all__ = ["LeaderEndpoint", "ReplicaFetcher"]
+__all__ = ["ReplicaFetcher"]
 
 log = get_logger(__name__)
 
 MIN_PAUSE_MS = 1
-
-
-class LeaderEndpoint(Protocol):
-    """The connection to a leader; mirrors `kafka.server.LeaderEndPoint`."""
-
-    def fetch(
-        self,
-        leader_id: int,
-        request: FollowerFetch,
-        on_response: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]] | None], None],
-        on_failure: Callable[[], None],
-    ) -> None:
-        """Send a fetch; exactly one callback is called, unless this broker is killed before.
-
-        The response has the partitions of the session with news; it is None if the leader does not
-        have the session.
-        """
-
-    def fetch_log_bounds(
-        self,
-        leader_id: int,
-        topic_partition: TopicPartition,
-        current_leader_epoch: int,
-        on_response: Callable[[ErrorCode, int, int], None],
-        on_failure: Callable[[], None],
-    ) -> None:
-        """Ask for the leader's log start and end offset."""
 
 
 class _FetchState:
@@ -110,7 +83,9 @@ class ReplicaFetcher:
         self._params: FetchParams | None = None
         self._states: dict[TopicPartition, _FetchState] = {}
         self._epoch = INITIAL_EPOCH
+        self._unsent: dict[TopicPartition, _FetchState] = {}
         self._to_forget: list[TopicPartition] = []
+        self._checked_ms = 0
         self._request: object | None = None
         self._backoff: Handle | None = None
         self._timeout: Handle | None = None
@@ -122,9 +97,8 @@ class ReplicaFetcher:
     def add(self, partition: Partition) -> None:
         """Start to fetch the partition in its current leader epoch."""
         self.remove(partition.topic_partition)
-        self._states[partition.topic_partition] = _FetchState(
-            partition, self._initial_fetch(partition)
-        )
+        state = _FetchState(partition, self._initial_fetch(partition))
+        self._states[partition.topic_partition] = self._unsent[partition.topic_partition] = state
         self._process.call_soon(self._end_backoff)
 
     def remove(self, topic_partition: TopicPartition) -> None:
@@ -132,9 +106,11 @@ class ReplicaFetcher:
         state = self._states.pop(topic_partition, None)
         if state is not None:
             self._take_back(topic_partition, state)
+            del self._unsent[topic_partition]
 
     def _take_back(self, topic_partition: TopicPartition, state: _FetchState) -> None:
         """Let the next fetch take the partition out of the leader's session."""
+        self._unsent[topic_partition] = state
         if state.sent is not None:
             state.sent = None
             self._to_forget.append(topic_partition)
@@ -142,6 +118,7 @@ class ReplicaFetcher:
     def shutdown(self) -> None:
         """Stop fetching from this leader."""
         self._states.clear()
+        self._unsent.clear()
         self._request = None
         for handle in (self._backoff, self._timeout):
             if handle is not None:
@@ -194,30 +171,35 @@ class ReplicaFetcher:
     def _next_request(self, now_ms: int) -> FollowerFetch | None:
         """Return what the leader's session has not got yet; None while all partitions are delayed."""
         params = self._fetch_params()
+        if now_ms - self._checked_ms >= self._config.replica_fetch_wait_max_ms:
+            self._check_log_starts(now_ms)
         to_send: list[tuple[TopicPartition, FetchPartition]] = []
-        is_any_ready = False
-        for topic_partition, state in self._states.items():
-            if state.delayed_until_ms > now_ms:
-                self._take_back(topic_partition, state)
-                continue
-            is_any_ready = True
-            log_start_offset = state.partition.log.log_start_offset
-            if state.fetch.log_start_offset != log_start_offset:
-                state.fetch = self._next_fetch(state.partition, state.fetch.fetch_offset)
-            if state.sent is not state.fetch:
+        for topic_partition, state in list(self._unsent.items()):
+            if state.delayed_until_ms <= now_ms:
+                del self._unsent[topic_partition]
                 state.sent = state.fetch
                 to_send.append((topic_partition, state.fetch))
-        if not is_any_ready:
+        if len(self._unsent) == len(self._states):
             return None
         to_forget, self._to_forget = self._to_forget, []
         epoch = self._epoch
         self._epoch += 1
         return FollowerFetch(params, epoch, to_send, to_forget)
 
+    def _check_log_starts(self, now_ms: int) -> None:
+        """Name the log starts that retention has moved here."""
+        self._checked_ms = now_ms
+        for topic_partition, state in self._states.items():
+            fetch = state.fetch
+            if fetch.log_start_offset != state.partition.log.log_start_offset:
+                state.fetch = self._next_fetch(state.partition, fetch.fetch_offset)
+                self._unsent[topic_partition] = state
+
     def _begin_session(self) -> None:
         """Let the next fetch begin a session, with all partitions."""
         self._epoch = INITIAL_EPOCH
         self._to_forget.clear()
+        self._unsent = dict(self._states)
         for state in self._states.values():
             state.sent = None
 
@@ -283,18 +265,32 @@ class ReplicaFetcher:
             # Meanwhile the partition may have been removed, or added again in a newer epoch.
             if state is None or state.fetch is not state.sent:
                 continue
-            if data.error_code:
-                self._handle_error(topic_partition, state, data.error_code, failed)
-            elif data.diverging_epoch is not None:
-                with suppress_storage_error():
-                    self._truncate(state, *data.diverging_epoch)
-            elif self._process_data(topic_partition, state, data, failed):
+            if self._take(topic_partition, state, data, failed):
                 advanced.append(topic_partition)
+            if state.fetch is not state.sent and topic_partition in self._states:
+                self._unsent[topic_partition] = state
         if failed:
             self._delay(failed)
         self._maybe_fetch()
         for topic_partition in advanced:
             self._complete_delayed_fetches(topic_partition)
+
+    def _take(
+        self,
+        topic_partition: TopicPartition,
+        state: _FetchState,
+        data: FetchPartitionData,
+        failed: list[TopicPartition],
+    ) -> bool:
+        """Do what the answer asks for; return whether the high watermark moved."""
+        if data.error_code:
+            self._handle_error(topic_partition, state, data.error_code, failed)
+        elif data.diverging_epoch is not None:
+            with suppress_storage_error():
+                self._truncate(state, *data.diverging_epoch)
+        else:
+            return self._process_data(topic_partition, state, data, failed)
+        return False
 
     def _process_data(
         self,
@@ -370,6 +366,7 @@ class ReplicaFetcher:
             state = self._states.get(topic_partition)
             if state is not None:
                 state.delayed_until_ms = until_ms
+                self._take_back(topic_partition, state)
 
     def _reset_offset(self, topic_partition: TopicPartition, state: _FetchState) -> None:
         """Move the log into the leader's range; mirrors `fetchOffsetAndTruncate`."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.replica.fetcher import LeaderEndpoint, ReplicaFetcher
+from broker_sim.replica.fetcher import ReplicaFetcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica.leader_endpoint import LeaderEndpoint
     from broker_sim.replica.partition import Partition
     from broker_sim.runtime.process import Process
 

@@ -154,6 +154,17 @@ def test_fetch_names_a_log_start_that_the_follower_moved_itself(bench, leader, f
     assert fetch.log_start_offset == 1
 
 
+def test_log_start_that_retention_moved_is_named_after_the_longest_wait(bench, leader, follower):
+    bench.partition(FOLLOWER).log.maybe_increment_log_start_offset(1)
+    bench.cluster.advance(499)
+    leader.fetches[-1][1]([])
+    assert not leader.fetches[-1][0].to_send
+    bench.cluster.advance(1)
+    leader.fetches[-1][1]([])
+    ((_, fetch),) = leader.fetches[-1][0].to_send
+    assert (fetch.fetch_offset, fetch.log_start_offset) == (2, 1)
+
+
 def test_records_that_cannot_be_appended_are_fetched_again_after_the_backoff(
     bench, leader, follower
 ):
