@@ -54,6 +54,10 @@ class _FetchState:
         self.sent: FetchPartition | None = None
         self.delayed_until_ms = 0
 
+    def is_sent(self) -> bool:
+        """Return whether the leader's session has it as it is."""
+        return self.fetch is self.sent
+
 
 class ReplicaFetcher:
     """Replicates the partitions of one leader."""
@@ -263,11 +267,11 @@ class ReplicaFetcher:
         for topic_partition, data in results:
             state = self._states.get(topic_partition)
             # Meanwhile the partition may have been removed, or added again in a newer epoch.
-            if state is None or state.fetch is not state.sent:
+            if state is None or not state.is_sent():
                 continue
             if self._take(topic_partition, state, data, failed):
                 advanced.append(topic_partition)
-            if state.fetch is not state.sent and topic_partition in self._states:
+            if not state.is_sent() and topic_partition in self._states:
                 self._unsent[topic_partition] = state
         if failed:
             self._delay(failed)
