@@ -20,7 +20,7 @@ def test_an_hour_of_sleep_takes_no_time(run):
 
     start = time.monotonic()
     assert run(main) == 3600
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 60
 
 
 def test_clock_of_the_loop_is_a_clock_of_the_purgatory(run):
