@@ -110,8 +110,7 @@ def _scan(
     verify: bool,
     upper_bound_offset: int,
 ) -> int:
-    position, file_bytes = 0, len(mapped)
-    last_epoch = history.epochs[-1].epoch if history.epochs else -1
+    position, file_bytes, last_epoch = 0, len(mapped), -1
     end_offset = content.end_offset
     while position + BATCH_OVERHEAD_BYTES <= file_bytes:
         base_offset, length, epoch, magic, crc, attributes, delta, timestamp, producer_id = (
@@ -138,7 +137,7 @@ def _scan(
             break
         if epoch != last_epoch:
             last_epoch = epoch
-            history.add_epoch(epoch, base_offset)
+            history.add_epoch(epoch, base_offset, is_recovered=verify)
         content.add(next_offset, end - position, timestamp)
         end_offset = next_offset
         position = end

@@ -303,3 +303,28 @@ def test_swapped_segment_takes_the_place_of_the_old_ones(machine):
     assert b"".join(state_of(machine.log)["bytes"]) == records
     assert not machine.files(".swap")
     assert not machine.files(".cleaned")
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("how", ["compacted", "deleted"])
+def test_epoch_whose_first_batches_are_gone_begins_where_it_began(machine, caplog, how, clean):
+    log = machine.log
+    log.update_config(replace(CONFIG, cleanup_policy=("compact",)))
+    for number in range(30):
+        key = b"%d" % number if number < 10 or number > 14 else b"same"
+        log.append_as_leader(keyed(key, number), int(number >= 10))
+    log.append_as_leader(keyed(b"same", 30), 1)
+    log.update_high_watermark(log.log_end_offset)
+    log.roll()
+    if how == "compacted":
+        list(Cleaner(LogToClean(log, 0, 2_000_000), OffsetMap(24 * 100, 1.0)).clean())
+        assert b"same" not in b"".join(log.read(10, 100).records)
+        expected = ((0, 0), (1, 10))
+    else:
+        log.maybe_increment_log_start_offset(5)
+        expected = ((0, 5), (1, 10))
+    assert log.leader_epoch_cache.entries == expected
+    machine.logs.checkpoint_offsets()
+    machine.restart(clean=clean)
+    assert machine.log.leader_epoch_cache.entries == expected
+    assert "leader_epochs_rebuilt" not in caplog.text
