@@ -255,7 +255,12 @@ class Broker:
         )
 
     def _take_offline(self, key: TopicPartition) -> None:
-        """Stop to serve a partition whose log has failed, and tell the controller at once."""
+        """Stop to serve a partition whose log has failed, and tell the controller at once.
+
+        A topic that was deleted meanwhile, and perhaps made again, is not concerned.
+        """
+        if key not in self._logs.offline:
+            return
         self._applier.take_offline(key)
         self._actions.try_complete_actions()
         self.lifecycle.propagate_failure()

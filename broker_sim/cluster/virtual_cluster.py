@@ -127,7 +127,7 @@ class VirtualCluster(Verbs, BlockingFace):
         def call(*args: Any, **kwargs: Any) -> Any:
             if method.__name__ not in QUERIES:
                 self.trace.record(method.__name__, *args, *kwargs.values())
-            result = method(self.inside, *args, **kwargs)
+            result = self.loop.run_now(method, self.inside, *args, **kwargs)
             return self.wait_for(result) if inspect.iscoroutine(result) else result
 
         return call

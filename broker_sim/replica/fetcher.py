@@ -389,6 +389,7 @@ class ReplicaFetcher:
                 elif leader_start_offset > local_log.log_end_offset:
                     local_log.truncate_fully_and_start_at(leader_start_offset)
             state.fetch = self._next_fetch(state.partition, local_log.log_end_offset)
+            self._unsent[topic_partition] = state
             state.delayed_until_ms = 0
             self._end_backoff()
 

@@ -342,6 +342,13 @@ class VirtualEventLoop(NetworkLoop):
                     return False
         return True
 
+    def run_now(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function as callbacks are called, at once and without time; return its result."""
+        if self.is_running():
+            return function(*args, **kwargs)
+        with self._entering:
+            return function(*args, **kwargs)
+
     def advance_to_ns(self, now_ns: int) -> None:
         """Let time pass until then, with everything that is due in it."""
         self.run_until(lambda: False, now_ns)

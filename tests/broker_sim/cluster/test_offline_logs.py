@@ -123,3 +123,20 @@ def test_topic_that_is_offline_can_be_deleted_and_made_again(tmp_path):
         cluster.create_topic("t")
         cluster.produce("t", "new")
         assert [record.value for record in cluster.records("t")] == [b"new"]
+
+
+def test_topic_that_is_made_again_is_not_taken_offline_for_its_predecessor(three, tmp_path, caplog):
+    three.produce("t", VALUE)
+    with ThreadPoolExecutor(1) as executor, three.paused(3):
+        (tmp_path / "broker-3" / "t-0").rename(tmp_path / "gone")
+        # The paused follower will append it to a new segment, and then hear of the topic's deletion.
+        produced = executor.submit(three.produce, "t", VALUE)
+        while not three.purgatory().of(1, "Produce").num_delayed:
+            assert not produced.done()
+        three.delete_topic("t")
+        three.create_topic("t", assignments={0: [1, 2, 3]})
+        assert isinstance(produced.exception(), ApiError)
+    three.wait_until_in_sync()
+    three.produce("t", "new")
+    assert set(three.isr("t")) == {1, 2, 3}
+    assert len(lines_of(caplog, "log_offline")) == 1

@@ -86,3 +86,22 @@ def test_same_seed_writes_the_same_trace_file(tmp_path):
     produced = [event for event in events if event["purgatory"] == "Produce"]
     assert [event["event"] for event in produced] == ["tried", "parked", "expired"]
     assert (produced[-1]["waited_ms"], produced[-1]["run_id"]) == (700, "seed-3")
+
+
+def test_broker_that_was_paused_before_it_heard_that_it_is_unfenced_accepts_clients_then():
+    def started():
+        cluster = VirtualCluster(3, seed=1, max_latency_ms=20)
+        cluster.kill(3)
+        cluster.start(3, wait=False, end_session=True)
+        return cluster
+
+    with started() as cluster:
+        cluster.run_until(lambda: cluster.nodes.brokers[3].is_serving)
+        heard_ms = cluster.now_ms
+    with started() as cluster:
+        cluster.advance(heard_ms - cluster.now_ms - 1)
+        cluster.pause(3)
+        cluster.advance(200)
+        assert not cluster.nodes.brokers[3].is_serving
+        cluster.resume(3)
+        cluster.run_until(lambda: cluster.inside.listeners.is_accepting(3))

@@ -224,6 +224,15 @@ def test_fetch_before_the_leaders_start_restarts_the_log_there(bench, leader, fo
     assert leader.fetch_offset == 7
 
 
+def test_bounds_that_come_after_the_backoff_are_sent_with_the_next_fetch(bench, leader, follower):
+    leader.answer(ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
+    bench.cluster.advance(BACKOFF_MS)
+    assert (len(leader.fetches), leader.fetch_offset) == (2, 2)
+    leader.bounds[0](ErrorCode.NONE, 0, 1)
+    leader.answer(ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
+    assert (len(leader.fetches), leader.fetch_offset) == (3, 1)
+
+
 def test_diverging_epoch_truncates_the_follower_to_its_end(bench, leader, follower):
     leader.answer(ErrorCode.NONE, 1, 1, 0, diverging_epoch=(0, 1))
     assert bench.partition(FOLLOWER).log.log_end_offset == 1
