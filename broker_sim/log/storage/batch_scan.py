@@ -128,8 +128,7 @@ def _scan(
             or (verify and crc32c(mapped[position + _CRC_END : end]) != crc)
         ):
             break
-        following = _following_offset(mapped, end)
-        if following is not None and end_offset <= following < next_offset:
+        if end_offset <= _offset_at(mapped, end) < next_offset and _is_sound(mapped, end):
             break  # this one's offset is wrong: the next batch fits to the one before
         if attributes & TRANSACTIONAL_FLAG and not _note_transaction(
             history, mapped[position:end], attributes, producer_id, base_offset
@@ -144,12 +143,23 @@ def _scan(
     return position
 
 
-def _following_offset(mapped: mmap.mmap, position: int) -> int | None:
-    """Return the base offset of the batch at a position, None if there is none."""
+def _offset_at(mapped: mmap.mmap, position: int) -> int:
+    """Return the base offset that a batch at this position says, -1 if there is no room for a batch."""
     if position + BATCH_OVERHEAD_BYTES > len(mapped):
-        return None
+        return -1
     (base_offset,) = _BASE_OFFSET.unpack_from(mapped, position)
     return int(base_offset)
+
+
+def _is_sound(mapped: mmap.mmap, position: int) -> bool:
+    """Return whether a whole batch is here, with the records that its CRC says."""
+    _, length, _, magic, crc, *_ = _FIELDS.unpack_from(mapped, position)
+    end = position + LOG_OVERHEAD_BYTES + length
+    return (
+        magic == MAGIC_V2
+        and position + BATCH_OVERHEAD_BYTES <= end <= len(mapped)
+        and crc32c(mapped[position + _CRC_END : end]) == crc
+    )
 
 
 def _note_transaction(

@@ -187,6 +187,36 @@ def test_torn_batch_at_the_end_is_cut(machine, cut_bytes):
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("what", ["zeros", "damaged batch"])
+def test_batch_is_not_cut_for_what_follows_it(machine, what, count):
+    for _ in range(count):
+        machine.log.append_as_leader(batch(2), 0)
+    path = machine.files(".log")[-1]
+    content = path.read_bytes()
+    machine.directory.close()
+    damaged = bytearray(content[: len(content) // count])
+    damaged[-1] ^= 1
+    path.write_bytes(content + (bytes(4096) if what == "zeros" else damaged))
+    machine.start()
+    assert machine.log.log_end_offset == 2 * count
+    assert path.read_bytes() == content
+
+
+def test_batch_of_a_wrong_offset_is_cut_if_a_sound_one_follows(machine):
+    for _ in range(3):
+        machine.log.append_as_leader(batch(2), 0)
+    path = machine.files(".log")[-1]
+    content = bytearray(path.read_bytes())
+    machine.directory.close()
+    size_bytes = len(content) // 3
+    content[size_bytes + 7] ^= 0x10  # the second one says that it begins at 18
+    path.write_bytes(content)
+    machine.start()
+    assert machine.log.log_end_offset == 2
+    assert path.stat().st_size == size_bytes
+
+
 def test_damaged_batch_above_the_recovery_point_ends_the_log(machine):
     for _ in range(9):
         machine.log.append_as_leader(batch(2), 0)
