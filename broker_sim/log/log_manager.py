@@ -201,15 +201,15 @@ class LogManager:
     def shutdown(self, broker_epoch: int) -> None:
         """Close every log, and keep the epoch as Kafka's file `.kafka_cleanshutdown` does.
 
-        With a log offline, or a full disk, the directory does not count as shut down cleanly.
+        With a log offline, or a full disk, neither directory nor broker counts as shut down cleanly.
         """
         for log in self.logs:
             with suppress_storage_error():
                 log.close()
-        self.clean_shutdown_epoch = broker_epoch
-        is_written = self.checkpoint_offsets()
-        if self.directory is not None and is_written and not self.offline:
-            self._write(partial(self.directory.write_clean_shutdown, broker_epoch))
+        is_clean = self.checkpoint_offsets() and not self.offline
+        if is_clean and self.directory is not None:
+            is_clean = self._write(partial(self.directory.write_clean_shutdown, broker_epoch))
+        self.clean_shutdown_epoch = broker_epoch if is_clean else -1
 
     def recover(self) -> None:
         """Open all logs again: what was only in memory is lost or rebuilt.

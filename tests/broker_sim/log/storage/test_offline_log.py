@@ -89,6 +89,7 @@ def test_directory_with_an_offline_log_was_not_shut_down_cleanly(disk, fails):
         disk.fail()
     disk.logs.shutdown(7)
     assert (disk.path / ".kafka_cleanshutdown").exists() != fails
+    assert disk.logs.clean_shutdown_epoch == (-1 if fails else 7)
     for name in ("log-start-offset-checkpoint", "replication-offset-checkpoint"):
         assert read_offsets(disk.path / name).keys() == {BAD, GOOD}
     disk.directory.close()
@@ -102,6 +103,16 @@ def test_log_that_fails_while_the_broker_shuts_down_is_not_closed_cleanly(disk):
     disk.take_away()
     disk.logs.shutdown(7)
     assert disk.offline == [BAD]
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("name", [".kafka_cleanshutdown", "replication-offset-checkpoint"])
+def test_shutdown_that_cannot_be_written_is_not_clean(disk, name):
+    disk.logs.shutdown(6)
+    disk.logs.recover()
+    (disk.path / f"{name}.tmp").mkdir()
+    disk.logs.shutdown(7)
+    assert disk.logs.clean_shutdown_epoch == -1
     assert not (disk.path / ".kafka_cleanshutdown").exists()
 
 
