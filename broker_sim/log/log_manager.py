@@ -91,8 +91,7 @@ class LogManager:
         try:
             log = self._open(topic_partition, config, storage, unlimited_memory(topic_partition))
         except ApiError as error:
-            if error.error_code is not ErrorCode.KAFKA_STORAGE_ERROR:
-                raise
+            storage.fail("open the log", error)
             return None
         self._logs[topic_partition] = (topic_id, log)
         return log
@@ -222,8 +221,10 @@ class LogManager:
                 self._open_offline_logs(self.directory)
         self._is_used = True
         for log in self.logs:
-            with suppress_storage_error():
+            try:
                 log.recover()
+            except ApiError as error:
+                log.storage.fail("recover the log", error)
 
     def _open_offline_logs(self, directory: LogDirectory) -> None:
         for topic_partition, (topic_id, failed) in list(self.offline.items()):

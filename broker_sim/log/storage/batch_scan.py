@@ -155,11 +155,8 @@ def _is_sound(mapped: mmap.mmap, position: int) -> bool:
     """Return whether a whole batch is here, with the records that its CRC says."""
     _, length, _, magic, crc, *_ = _FIELDS.unpack_from(mapped, position)
     end = position + LOG_OVERHEAD_BYTES + length
-    return (
-        magic == MAGIC_V2
-        and position + BATCH_OVERHEAD_BYTES <= end <= len(mapped)
-        and crc32c(mapped[position + _CRC_END : end]) == crc
-    )
+    is_whole = magic == MAGIC_V2 and position + BATCH_OVERHEAD_BYTES <= end <= len(mapped)
+    return is_whole and int(crc) == crc32c(mapped[position + _CRC_END : end])
 
 
 def _note_transaction(

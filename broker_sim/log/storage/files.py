@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from broker_sim.errors import ApiError
     from broker_sim.log.storage.index_files import SegmentIndexes
     from broker_sim.log.storage.open_files import OpenFiles
     from broker_sim.log.transaction_index import AbortedTxn
@@ -102,6 +103,10 @@ class FileStorage(LogStorage):
             on_failed()
 
         self._guard.on_failed = failed
+
+    def fail(self, action: str, error: ApiError) -> None:
+        """Take the log offline, unless it is offline already."""
+        self._guard.failed(action, OSError(errno.EIO, str(error)))
 
     def create(self, topic_id: bytes) -> None:
         """Create the directory with its `partition.metadata`."""
