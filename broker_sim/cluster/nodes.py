@@ -139,6 +139,8 @@ class Nodes:
 
     def _tick(self) -> None:
         self.controller.tick()
+        if self._data is not None:
+            self._data.metadata.write_pending()
         self._schedule_tick()
 
     def _schedule_tick(self) -> None:

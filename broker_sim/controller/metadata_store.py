@@ -7,19 +7,25 @@ One line of JSON for every new image, with what has changed since the line befor
 Before it stands the CRC-32C of the JSON. The first line has all there is. A line that a kill has cut is the last one, and is dropped: nobody had
 heard of its image. The file is written anew when it is opened, and when it has grown large.
 
-Deliberate difference: Kafka's file is a log of record batches in `__cluster_metadata-0`.
+When a line cannot be written (a full disk), the file is cut back to its last whole line. The line that is
+written next has what this one had: each has the difference to the image that the file has.
+
+Deliberate differences: Kafka's file is a log of record batches in `__cluster_metadata-0`. And Kafka's active
+controller resigns when it cannot write, so that another one leads; here is no other one, so it goes on.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from broker_sim.metadata import BrokerState, MetadataImage, PartitionState, TopicState
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +35,9 @@ __all__ = ["MetadataStore", "StoredMetadata"]
 
 SMALLEST_REWRITE_BYTES: Final = 4 * 1024 * 1024
 GROWTH_BEFORE_REWRITE: Final = 4
+_ADVICE: Final = "take another directory, or a copy of this one"
+
+log = get_logger(__name__)
 
 
 class StoredMetadata(NamedTuple):
@@ -46,9 +55,14 @@ class MetadataStore:
         self._path = path
         self._descriptor = -1
         self._image = MetadataImage(version=-1, cluster_id="")
+        """The newest image."""
+        self._written = self._image
+        """The image that the file has."""
         self._next_producer_id = 0
         self._size_bytes = 0
+        """The whole lines of the file."""
         self._rewrite_bytes = SMALLEST_REWRITE_BYTES
+        self._is_failing = False
 
     def load(self) -> StoredMetadata | None:
         """Return the last image and producer id, or None if there is no file.
@@ -59,6 +73,8 @@ class MetadataStore:
             return None
         image, next_producer_id = MetadataImage(version=-1, cluster_id=""), 0
         *whole, _cut = self._path.read_bytes().split(b"\n")
+        if not whole:
+            raise ConfigError(f"{self._path} has no whole line; {_ADVICE}")
         position = 0
         for number, line in enumerate(whole, 1):
             try:
@@ -66,49 +82,114 @@ class MetadataStore:
                 image = _changed(image, change)
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise ConfigError(
-                    f"{self._path} is damaged in line {number}, at byte {position}: {error!r}; take "
-                    "another directory, or a copy of this one"
+                    f"{self._path} is damaged in line {number}, at byte {position}: {error!r}; "
+                    f"{_ADVICE}"
                 ) from error
             next_producer_id = change.get("next_producer_id", next_producer_id)
             position += len(line) + 1
         return StoredMetadata(image, next_producer_id)
 
     def begin(self, image: MetadataImage, next_producer_id: int) -> None:
-        """Write the file anew, in one step even for a kill."""
-        self.close()
-        self._image, self._next_producer_id = image, next_producer_id
+        """Write the file anew, in one step even for a kill. Raises OSError; the old file is used on then."""
         change = _difference(MetadataImage(version=-1, cluster_id=""), image)
         change["next_producer_id"] = next_producer_id
-        temporary = self._path.with_suffix(".tmp")
-        temporary.write_bytes(_line(change))
-        temporary.rename(self._path)
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._size_bytes = self._path.stat().st_size
-        self._rewrite_bytes = max(SMALLEST_REWRITE_BYTES, GROWTH_BEFORE_REWRITE * self._size_bytes)
-
-    def write_image(self, image: MetadataImage) -> None:
-        """Add the changes of the newest image; it is kept when this returns."""
-        change = _difference(self._image, image)
-        self._image = image  # what a rewrite of the file begins with
-        self._write(change)
-
-    def write_next_producer_id(self, next_producer_id: int) -> None:
-        """Add that all smaller producer ids are given away."""
-        self._next_producer_id = next_producer_id
-        self._write({"version": self._image.version, "next_producer_id": next_producer_id})
-
-    def _write(self, change: dict[str, Any]) -> None:
         line = _line(change)
-        os.write(self._descriptor, line)
-        self._size_bytes += len(line)
-        if self._size_bytes > self._rewrite_bytes:
-            self.begin(self._image, self._next_producer_id)
-
-    def close(self) -> None:
-        """Close the file; does nothing the second time."""
+        temporary = self._path.with_suffix(".tmp")
+        temporary.unlink(missing_ok=True)
+        descriptor = os.open(
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+        )
+        try:
+            _write_all(descriptor, line)
+            temporary.rename(self._path)
+        except OSError:
+            os.close(descriptor)
+            temporary.unlink(missing_ok=True)
+            raise
         if self._descriptor >= 0:
             os.close(self._descriptor)
+        self._descriptor = descriptor
+        self._image = self._written = image
+        self._next_producer_id = next_producer_id
+        self._size_bytes = len(line)
+        self._rewrite_bytes = max(SMALLEST_REWRITE_BYTES, GROWTH_BEFORE_REWRITE * len(line))
+
+    def write_image(self, image: MetadataImage) -> None:
+        """Add the changes of the newest image; it is kept when this returns.
+
+        An image that cannot be written is logged, and is written with the next change or `write_pending`.
+        """
+        self._image = image
+        self._write()
+
+    def write_next_producer_id(self, next_producer_id: int) -> None:
+        """Add that all smaller producer ids are given away.
+
+        Raises ApiError UNKNOWN_SERVER_ERROR if that cannot be written: an id must never be given twice.
+        """
+        self._next_producer_id = next_producer_id
+        if not self._write():
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Cannot write {self._path}")
+
+    def write_pending(self) -> None:
+        """Try again to write what could not be written."""
+        if self._is_failing:
+            self._write()
+
+    def _write(self) -> bool:
+        """Write what the file does not have yet; return whether it has everything now."""
+        change = _difference(self._written, self._image)
+        change["next_producer_id"] = self._next_producer_id
+        try:
+            self._append(_line(change))
+        except OSError as error:
+            if not self._is_failing:
+                self._is_failing = True
+                self._log_error("add a line", error)
+            return False
+        self._written = self._image
+        if self._is_failing:
+            self._is_failing = False
+            log.info("metadata_written_again", file=str(self._path))
+        if self._size_bytes > self._rewrite_bytes:
+            try:
+                self.begin(self._image, self._next_producer_id)
+            except OSError as error:  # the old file has everything
+                self._rewrite_bytes = GROWTH_BEFORE_REWRITE * self._size_bytes
+                self._log_error("write the file anew", error)
+        return True
+
+    def _append(self, line: bytes) -> None:
+        """Add a whole line or nothing."""
+        if self._is_failing:  # what is left of another line, if the file could not even be cut
+            os.ftruncate(self._descriptor, self._size_bytes)
+        try:
+            _write_all(self._descriptor, line)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self._size_bytes)
+            raise
+        self._size_bytes += len(line)
+
+    def _log_error(self, action: str, error: OSError) -> None:
+        log.error(
+            "metadata_write_failed",
+            file=str(self._path),
+            action=action,
+            why=error.strerror or str(error),
+        )
+
+    def close(self) -> None:
+        """Write what is pending and close the file; does nothing the second time."""
+        if self._descriptor >= 0:
+            self.write_pending()
+            os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(descriptor, content) :]
 
 
 def _line(change: Mapping[str, Any]) -> bytes:

@@ -2,6 +2,11 @@
 
 Mirrors what `CoordinatorRuntime` and `TransactionStateManager` have in common: a new leader loads a
 partition from its log before it answers for it, and the old one drops it.
+
+A partition that cannot be loaded (its log is offline, or damaged) is logged and failed: this broker is not its
+coordinator until it leads it in a new epoch.
+
+Deliberate difference: `TransactionStateManager` logs such an error and serves the ids that it has read so far.
 """
 
 from __future__ import annotations
@@ -10,12 +15,16 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from broker_sim.coordinator.hashing import java_hash_code, partition_of_hash
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from broker_sim.metadata import ImageChanges, MetadataImage
     from broker_sim.runtime.process import CallLater
 
 __all__ = ["LedPartition", "LedPartitions", "PartitionOwner"]
+
+
+log = get_logger(__name__)
 
 
 class LedPartition(Protocol):
@@ -56,6 +65,8 @@ class LedPartitions(Generic[Part]):
         self._parts: dict[int, Part] = {}
         self._loading: dict[int, int] = {}
         """The leader epochs of the partitions that are being loaded."""
+        self._failed: dict[int, int] = {}
+        """The leader epochs in which partitions could not be loaded."""
         self._count: int | None = None
         """How many partitions there are, as far as keys are in them."""
 
@@ -95,20 +106,38 @@ class LedPartitions(Generic[Part]):
             if part.leader_epoch >= leader_epoch or self._owner.reelected(part, leader_epoch):
                 return
             self.resigned(partition)
+        elif self._failed.get(partition, -1) >= leader_epoch:
+            return
         self._loading[partition] = leader_epoch
         self._call_later(0, self._load, partition, leader_epoch)
 
     def _load(self, partition: int, leader_epoch: int) -> None:
         if self._loading.get(partition) != leader_epoch:
             return  # resigned or elected again meanwhile
-        part = self._owner.load(partition, leader_epoch)
         del self._loading[partition]
+        try:
+            part = self._owner.load(partition, leader_epoch)
+        except Exception as error:  # noqa: BLE001 - the other partitions must be loaded
+            self._load_failed(partition, leader_epoch, error)
+            return
         self._parts[partition] = part
         self._owner.loaded(part)
+
+    def _load_failed(self, partition: int, leader_epoch: int, error: Exception) -> None:
+        self._failed[partition] = leader_epoch
+        log.error(
+            "coordinator_load_failed",
+            node=f"broker-{self._broker_id}",
+            topic=self._topic,
+            partition=partition,
+            leader_epoch=leader_epoch,
+            why=repr(error),
+        )
 
     def resigned(self, partition: int) -> None:
         """Drop the partition, which this broker does not lead any more."""
         self._loading.pop(partition, None)
+        self._failed.pop(partition, None)
         part = self._parts.pop(partition, None)
         if part is not None:
             self._owner.unloaded(part)
@@ -141,6 +170,7 @@ class LedPartitions(Generic[Part]):
     def drop_all(self) -> list[Part]:
         """Forget everything without a word, as a broker that dies; returns what was loaded."""
         self._loading.clear()
+        self._failed.clear()
         parts = self.loaded()
         self._parts.clear()
         return parts

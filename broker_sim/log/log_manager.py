@@ -91,8 +91,7 @@ class LogManager:
         try:
             log = self._open(topic_partition, config, storage, unlimited_memory(topic_partition))
         except ApiError as error:
-            if error.error_code is not ErrorCode.KAFKA_STORAGE_ERROR:
-                raise
+            storage.fail("open the log", error)
             return None
         self._logs[topic_partition] = (topic_id, log)
         return log
@@ -201,15 +200,15 @@ class LogManager:
     def shutdown(self, broker_epoch: int) -> None:
         """Close every log, and keep the epoch as Kafka's file `.kafka_cleanshutdown` does.
 
-        With a log offline, or a full disk, the directory does not count as shut down cleanly.
+        With a log offline, or a full disk, neither directory nor broker counts as shut down cleanly.
         """
         for log in self.logs:
             with suppress_storage_error():
                 log.close()
-        self.clean_shutdown_epoch = broker_epoch
-        is_written = self.checkpoint_offsets()
-        if self.directory is not None and is_written and not self.offline:
-            self._write(partial(self.directory.write_clean_shutdown, broker_epoch))
+        is_clean = self.checkpoint_offsets() and not self.offline
+        if is_clean and self.directory is not None:
+            is_clean = self._write(partial(self.directory.write_clean_shutdown, broker_epoch))
+        self.clean_shutdown_epoch = broker_epoch if is_clean else -1
 
     def recover(self) -> None:
         """Open all logs again: what was only in memory is lost or rebuilt.
@@ -222,8 +221,10 @@ class LogManager:
                 self._open_offline_logs(self.directory)
         self._is_used = True
         for log in self.logs:
-            with suppress_storage_error():
+            try:
                 log.recover()
+            except ApiError as error:
+                log.storage.fail("recover the log", error)
 
     def _open_offline_logs(self, directory: LogDirectory) -> None:
         for topic_partition, (topic_id, failed) in list(self.offline.items()):

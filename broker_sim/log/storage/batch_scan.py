@@ -110,8 +110,7 @@ def _scan(
     verify: bool,
     upper_bound_offset: int,
 ) -> int:
-    position, file_bytes = 0, len(mapped)
-    last_epoch = history.epochs[-1].epoch if history.epochs else -1
+    position, file_bytes, last_epoch = 0, len(mapped), -1
     end_offset = content.end_offset
     while position + BATCH_OVERHEAD_BYTES <= file_bytes:
         base_offset, length, epoch, magic, crc, attributes, delta, timestamp, producer_id = (
@@ -129,8 +128,7 @@ def _scan(
             or (verify and crc32c(mapped[position + _CRC_END : end]) != crc)
         ):
             break
-        following = _following_offset(mapped, end)
-        if following is not None and end_offset <= following < next_offset:
+        if end_offset <= _offset_at(mapped, end) < next_offset and _is_sound(mapped, end):
             break  # this one's offset is wrong: the next batch fits to the one before
         if attributes & TRANSACTIONAL_FLAG and not _note_transaction(
             history, mapped[position:end], attributes, producer_id, base_offset
@@ -138,19 +136,27 @@ def _scan(
             break
         if epoch != last_epoch:
             last_epoch = epoch
-            history.add_epoch(epoch, base_offset)
+            history.add_epoch(epoch, base_offset, is_recovered=verify)
         content.add(next_offset, end - position, timestamp)
         end_offset = next_offset
         position = end
     return position
 
 
-def _following_offset(mapped: mmap.mmap, position: int) -> int | None:
-    """Return the base offset of the batch at a position, None if there is none."""
+def _offset_at(mapped: mmap.mmap, position: int) -> int:
+    """Return the base offset that a batch at this position says, -1 if there is no room for a batch."""
     if position + BATCH_OVERHEAD_BYTES > len(mapped):
-        return None
+        return -1
     (base_offset,) = _BASE_OFFSET.unpack_from(mapped, position)
     return int(base_offset)
+
+
+def _is_sound(mapped: mmap.mmap, position: int) -> bool:
+    """Return whether a whole batch is here, with the records that its CRC says."""
+    _, length, _, magic, crc, *_ = _FIELDS.unpack_from(mapped, position)
+    end = position + LOG_OVERHEAD_BYTES + length
+    is_whole = magic == MAGIC_V2 and position + BATCH_OVERHEAD_BYTES <= end <= len(mapped)
+    return is_whole and int(crc) == crc32c(mapped[position + _CRC_END : end])
 
 
 def _note_transaction(

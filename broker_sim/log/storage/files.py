@@ -19,7 +19,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.log.leader_epoch_cache import EpochEntry
+from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
 from broker_sim.log.storage.checkpoint_file import read_lines, replace_file, write_lines
 from broker_sim.log.storage.file_batches import FileBatches
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from broker_sim.errors import ApiError
     from broker_sim.log.storage.index_files import SegmentIndexes
     from broker_sim.log.storage.open_files import OpenFiles
     from broker_sim.log.transaction_index import AbortedTxn
@@ -102,6 +103,10 @@ class FileStorage(LogStorage):
             on_failed()
 
         self._guard.on_failed = failed
+
+    def fail(self, action: str, error: ApiError) -> None:
+        """Take the log offline, unless it is offline already."""
+        self._guard.failed(action, OSError(errno.EIO, str(error)))
 
     def create(self, topic_id: bytes) -> None:
         """Create the directory with its `partition.metadata`."""
@@ -178,18 +183,25 @@ class FileStorage(LogStorage):
             path.unlink()
 
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return what `leader-epoch-checkpoint` has; what the batches say if it is damaged."""
+        """Return what `leader-epoch-checkpoint` has, and newer epochs of batches that were recovered.
+
+        A file that is lost or damaged is made from all batches.
+        """
         path = self.directory / LEADER_EPOCHS
         with self._guard.io("read the leader epochs"):
-            try:
-                entries = [EpochEntry(*map(int, line.split())) for line in read_lines(path)]
-            except (ValueError, TypeError) as error:
-                why: str | None = str(error)
-            else:
-                why = self._history.contradiction(entries)
-            if why is None:
-                return entries
-            log.warning("leader_epochs_rebuilt", file=str(path), why=why)
+            why = "there is no such file"
+            if path.exists():
+                try:
+                    cache = LeaderEpochCache(_read_leader_epochs(path))
+                except (ValueError, TypeError) as error:
+                    why = str(error)
+                else:
+                    for entry in self._history.recovered_epochs:
+                        if cache.latest_epoch is None or entry.epoch > cache.latest_epoch:
+                            cache.assign(*entry)
+                    return list(cache.entries)
+            if self._history.epochs:
+                log.warning("leader_epochs_rebuilt", file=str(path), why=why)
             return list(self._history.epochs)
 
     def load_aborted_transactions(self) -> list[AbortedTxn]:
@@ -309,3 +321,14 @@ class FileStorage(LogStorage):
 
     def _path(self, base_offset: int, suffix: str) -> Path:
         return self.directory / f"{base_offset:020d}{suffix}"
+
+
+def _read_leader_epochs(path: Path) -> list[EpochEntry]:
+    """Return the entries of the file. Raises ValueError or TypeError if they cannot be such entries."""
+    entries = [EpochEntry(*map(int, line.split())) for line in read_lines(path)]
+    before = EpochEntry(-1, -1)
+    for entry in entries:
+        if entry.epoch <= before.epoch or entry.start_offset <= before.start_offset:
+            raise ValueError(f"{entry} follows {before}")
+        before = entry
+    return entries

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, MutableMapping, Sequence
 
+    from broker_sim.errors import ApiError
     from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.producer_state_entry import ProducerStateEntry
     from broker_sim.log.storage.batch_scan import SegmentContent
@@ -72,6 +73,10 @@ class LogStorage(ABC):
     @abstractmethod
     def watch(self, on_failed: Callable[[], object]) -> None:
         """Call `on_failed()` once, when the log goes offline."""
+
+    @abstractmethod
+    def fail(self, action: str, error: ApiError) -> None:
+        """Take the log offline: what is kept cannot be the data of a log, as `error` says."""
 
     @abstractmethod
     def load_segments(self) -> list[SegmentContent]:

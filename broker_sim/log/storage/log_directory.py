@@ -119,17 +119,22 @@ class LogDirectory:
     def logs(self) -> Iterator[tuple[TopicPartition, bytes | None, FileStorage]]:
         """Yield partition, topic id and files of each log in the directory.
 
-        The id is None where `partition.metadata` is damaged.
+        The id is None where `partition.metadata` is damaged or cannot be read.
         """
         for directory in sorted(self.path.iterdir()):
             if directory.name.endswith("-delete"):
                 FileStorage(directory, self.files).delete()
                 continue
             metadata = directory / PARTITION_METADATA
-            if metadata.exists():
-                topic, _, number = directory.name.rpartition("-")
-                topic_partition = TopicPartition(topic, int(number))
-                yield topic_partition, read_topic_id(metadata), self.open_log(topic_partition)
+            try:
+                if not metadata.exists():
+                    continue
+                topic_id = read_topic_id(metadata)
+            except OSError:
+                topic_id = None
+            topic, _, number = directory.name.rpartition("-")
+            topic_partition = TopicPartition(topic, int(number))
+            yield topic_partition, topic_id, self.open_log(topic_partition)
 
     def new_log(self, topic_partition: TopicPartition) -> FileStorage:
         """Return the files of a log that is to be created: call its `create`."""

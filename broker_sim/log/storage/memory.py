@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Sequence
 
+    from broker_sim.errors import ApiError
     from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.producer_state_entry import ProducerStateEntry
     from broker_sim.log.storage.batch_scan import SegmentContent
@@ -33,6 +34,10 @@ class MemoryStorage(LogStorage):
 
     def watch(self, on_failed: Callable[[], object]) -> None:
         """Do nothing: memory does not fail."""
+
+    def fail(self, action: str, error: ApiError) -> None:  # noqa: ARG002
+        """Raise the error: in memory only a defect can be its cause."""
+        raise error
 
     def load_segments(self) -> list[SegmentContent]:
         """Return nothing: a log in memory begins empty."""

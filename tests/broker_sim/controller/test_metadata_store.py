@@ -1,3 +1,5 @@
+import errno
+import os
 import random
 
 import pytest
@@ -15,7 +17,7 @@ from broker_sim.controller import (
     ProducerIdControlManager,
 )
 from broker_sim.controller import metadata_store as module
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from purgatory import VirtualClock
 
 
@@ -195,3 +197,106 @@ def test_file_is_written_anew_when_it_has_grown(machine, monkeypatch):
     image = machine.controller.image
     machine.restart()
     assert machine.controller.image == image
+
+
+class FullDisk:
+    """Writes so many bytes, as a disk that becomes full; None is a disk with room."""
+
+    def __init__(self):
+        self.room_bytes = None
+        self.write_to_disk = os.write
+
+    def write(self, descriptor, content):
+        if self.room_bytes is None:
+            return self.write_to_disk(descriptor, content)
+        if not self.room_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = self.write_to_disk(descriptor, content[: self.room_bytes])
+        self.room_bytes -= written
+        return written
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    disk = FullDisk()
+    monkeypatch.setattr(module.os, "write", disk.write)
+    return disk
+
+
+def create(machine, name):
+    machine.controller.create_topics([CreatableTopic(name, num_partitions=1, replication_factor=1)])
+
+
+@pytest.mark.parametrize("room_bytes", [0, 40])
+@pytest.mark.parametrize("how", ["next change", "tick", "close"])
+def test_change_that_cannot_be_written_is_written_later(machine, disk, caplog, room_bytes, how):
+    machine.register(1)
+    whole = machine.path.read_bytes()
+    disk.room_bytes = room_bytes
+    create(machine, "lost")
+    disk.room_bytes = room_bytes
+    create(machine, "lost-too")
+    assert machine.path.read_bytes() == whole
+    assert caplog.text.count("metadata_write_failed") == 1
+    assert "why='No space left on device'" in caplog.text
+    disk.room_bytes = None
+    if how == "next change":
+        create(machine, "next")
+    elif how == "tick":
+        machine.store.write_pending()
+        size_bytes = machine.path.stat().st_size
+        machine.store.write_pending()
+        assert machine.path.stat().st_size == size_bytes
+    else:
+        machine.store.close()
+    image = machine.controller.image
+    assert {"lost", "lost-too"} <= image.topics.keys()
+    assert MetadataStore(machine.path).load().image == image
+
+
+def test_half_a_line_that_could_not_be_cut_is_cut_before_the_next(machine, disk, monkeypatch):
+    machine.register(1)
+    disk.room_bytes = 40
+    with monkeypatch.context() as patched:
+        patched.setattr(module.os, "ftruncate", disk.write)  # it has no room: an OSError
+        create(machine, "one")
+    assert not machine.path.read_bytes().endswith(b"\n")
+    disk.room_bytes = None
+    create(machine, "two")
+    machine.restart()
+    assert list(machine.controller.image.topics) == ["one", "two"]
+
+
+def test_producer_ids_that_cannot_be_written_are_not_given(machine, disk):
+    epoch = machine.register(1)
+    disk.room_bytes = 0
+    with pytest.raises(ApiError, match="Cannot write") as refused:
+        machine.controller.allocate_producer_ids(1, epoch)
+    assert refused.value.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+    disk.room_bytes = None
+    block = machine.controller.allocate_producer_ids(1, epoch)
+    machine.restart()
+    again = machine.controller.allocate_producer_ids(1, epoch)
+    assert again.first_producer_id == block.first_producer_id + block.size
+
+
+def test_file_that_cannot_be_written_anew_is_used_on(machine, disk, monkeypatch, caplog):
+    machine.change_everything()
+    monkeypatch.setattr(module, "SMALLEST_REWRITE_BYTES", 1_000)
+    machine.restart()
+    in_the_way = machine.path.with_suffix(".tmp")
+    in_the_way.mkdir()
+    while "action='write the file anew' why='Is a directory'" not in caplog.text:
+        create(machine, f"topic-{machine.path.stat().st_size}")
+    in_the_way.rmdir()
+    create(machine, "last")
+    image = machine.controller.image
+    machine.restart()
+    assert machine.controller.image == image
+
+
+def test_file_without_a_whole_line_is_refused(machine):
+    content = machine.path.read_bytes()
+    machine.path.write_bytes(content[:-1])
+    with pytest.raises(ConfigError, match="has no whole line"):
+        MetadataStore(machine.path).load()

@@ -24,6 +24,7 @@ class Owner:
         self.told = []
         self.due = []
         self.keeps = keeps
+        self.error = None
         self.partitions = LedPartitions(TOPIC, ME, self.call_later, self)
 
     def call_later(self, delay_ms, callback, *args):
@@ -37,6 +38,8 @@ class Owner:
 
     def load(self, partition, leader_epoch):
         self.told.append(f"load {partition} in {leader_epoch}")
+        if self.error is not None:
+            raise self.error
         return Part(partition, leader_epoch)
 
     def loaded(self, part):
@@ -118,6 +121,38 @@ def test_partition_is_loaded_again_on_demand():
     owner.partitions.reload(4)
     owner.run()
     assert owner.told == ["load 3 in 7", "loaded 3", "unloaded 3", "load 3 in 7", "loaded 3"]
+
+
+@pytest.mark.parametrize(
+    "error", [ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "offline"), ValueError("no record")]
+)
+def test_partition_that_cannot_be_loaded_is_failed_until_a_new_epoch(caplog, error):
+    owner = Owner()
+    owner.error = error
+    owner.partitions.elected(3, 7)
+    owner.run()
+    assert not owner.partitions.is_loading
+    assert error_of(owner.partitions, 3) is ErrorCode.NOT_COORDINATOR
+    assert "coordinator_load_failed" in caplog.text
+    assert str(error) in caplog.text
+    owner.error = None
+    owner.partitions.elected(3, 7)
+    assert owner.due == []
+    owner.partitions.elected(3, 8)
+    owner.run()
+    assert owner.told == ["load 3 in 7", "load 3 in 8", "loaded 3"]
+
+
+def test_failed_partition_that_was_led_by_another_is_loaded_again():
+    owner = Owner()
+    owner.error = ValueError("no record")
+    owner.partitions.elected(3, 7)
+    owner.run()
+    owner.error = None
+    owner.partitions.resigned(3)
+    owner.partitions.elected(3, 7)
+    owner.run()
+    assert owner.partitions.get(3).leader_epoch == 7
 
 
 def image(version, leaders, name=TOPIC):

@@ -13,6 +13,7 @@ import pytest
 
 from broker_sim.errors import ApiError
 from broker_sim.log import LogDirectory, LogDirectoryError, LogManager, ProducerStateManagerConfig
+from broker_sim.log.storage.checkpoint_file import write_lines
 from broker_sim.log.validator import split_batches
 from broker_sim.protocol.record_batch import parse_header, verify_crc
 from purgatory import VirtualClock
@@ -181,18 +182,59 @@ def check_served(logs, state, caplog, path, pattern):
         assert found == state
 
 
-def test_epochs_that_contradict_the_batches_are_made_from_them(written, tmp_path, caplog):
+def write_epochs(path, entries):
+    file = path / "topic-0" / "leader-epoch-checkpoint"
+    write_lines(file, (f"{epoch} {start}" for epoch, start in entries))
+    return file
+
+
+@pytest.mark.parametrize("damage", ["epoch", "offset", "no number", "lost"])
+def test_epochs_that_cannot_be_are_made_from_the_batches(written, tmp_path, caplog, damage):
     directories, state = written
     path = tmp_path / "copy"
     shutil.copytree(directories["closed"], path)
-    file = path / "topic-0" / "leader-epoch-checkpoint"
-    first, second, *rest = file.read_text().splitlines()[2:]
-    epoch, start = second.split()
-    wrong = [first, f"{epoch} {int(start) + 2}", *rest]
-    file.write_text("\n".join(["0", str(len(wrong)), *wrong, ""]))
+    first, (epoch, start), *rest = state["epochs"]
+    wrong = {"epoch": (0, start), "offset": (epoch, 0), "no number": ("x", start), "lost": (0, 0)}
+    file = write_epochs(path, [first, wrong[damage], *rest])
+    if damage == "lost":
+        file.unlink()
     directory, logs = open_logs(path)
     assert logs.get(KEY, TOPIC_ID).leader_epoch_cache.entries == state["epochs"]
     assert f"leader_epochs_rebuilt file='{file}'" in caplog.text
+    directory.close()
+
+
+@pytest.mark.parametrize("how", ["killed", "closed"])
+def test_epochs_of_recovered_batches_are_added_to_the_file(written, tmp_path, how):
+    directories, state = written
+    path = tmp_path / "copy"
+    shutil.copytree(directories[how], path)
+    write_epochs(path, state["epochs"][:-1])
+    directory, logs = open_logs(path)
+    log = logs.get(KEY, TOPIC_ID)
+    recovered = how == "killed"
+    assert log.leader_epoch_cache.entries[:-1] == state["epochs"][: -1 if recovered else -2]
+    assert log.leader_epoch_cache.latest_epoch == state["epochs"][-1 if recovered else -2].epoch
+    directory.close()
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_flipped_epoch_of_a_batch_counts_only_where_it_must(written, tmp_path, is_lost):
+    directories, state = written
+    path = tmp_path / "copy"
+    shutil.copytree(directories["closed"], path)
+    file = path / "topic-0" / f"{0:020d}.log"
+    content = bytearray(file.read_bytes())
+    flipped = min(batch_ends(content) - {0})
+    content[flipped + 15] ^= 0x02
+    file.write_bytes(content)
+    if is_lost:
+        (path / "topic-0" / "leader-epoch-checkpoint").unlink()
+    directory, logs = open_logs(path)
+    found = logs.get(KEY, TOPIC_ID).leader_epoch_cache.entries
+    assert (found == state["epochs"]) != is_lost
+    assert list(found) == sorted(set(found))
+    assert len({entry.epoch for entry in found}) == len(found)
     directory.close()
 
 

@@ -89,6 +89,7 @@ def test_directory_with_an_offline_log_was_not_shut_down_cleanly(disk, fails):
         disk.fail()
     disk.logs.shutdown(7)
     assert (disk.path / ".kafka_cleanshutdown").exists() != fails
+    assert disk.logs.clean_shutdown_epoch == (-1 if fails else 7)
     for name in ("log-start-offset-checkpoint", "replication-offset-checkpoint"):
         assert read_offsets(disk.path / name).keys() == {BAD, GOOD}
     disk.directory.close()
@@ -105,6 +106,16 @@ def test_log_that_fails_while_the_broker_shuts_down_is_not_closed_cleanly(disk):
     assert not (disk.path / ".kafka_cleanshutdown").exists()
 
 
+@pytest.mark.parametrize("name", [".kafka_cleanshutdown", "replication-offset-checkpoint"])
+def test_shutdown_that_cannot_be_written_is_not_clean(disk, name):
+    disk.logs.shutdown(6)
+    disk.logs.recover()
+    (disk.path / f"{name}.tmp").mkdir()
+    disk.logs.shutdown(7)
+    assert disk.logs.clean_shutdown_epoch == -1
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
 def test_log_that_cannot_be_opened_is_offline_and_others_are_served(disk, caplog):
     disk.logs.shutdown(7)
     disk.directory.close()
@@ -115,6 +126,39 @@ def test_log_that_cannot_be_opened_is_offline_and_others_are_served(disk, caplog
     assert disk.logs.offline.keys() == {BAD}
     assert offsets(disk.log(GOOD)) == (1, 2, 2)
     assert caplog.text.count("action='open the log' why='Is a directory'") == 1
+
+
+def test_partition_metadata_that_cannot_be_read_takes_one_log_offline(disk, caplog):
+    disk.logs.shutdown(7)
+    disk.directory.close()
+    path = disk.path / "bad-0" / "partition.metadata"
+    path.unlink()
+    path.mkdir()
+    disk.start()
+    assert disk.logs.offline.keys() == {BAD}
+    assert f"partition_metadata_damaged file='{path}'" in caplog.text
+    assert offsets(disk.log(GOOD)) == (1, 2, 2)
+
+
+def test_log_whose_batches_make_no_sense_is_offline_and_others_are_served(disk, caplog):
+    log = disk.log(BAD)
+    for sequence in range(2):
+        header = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
+        log.append_as_leader(build_batch([Record(b"value", timestamp=1_000_000)], **header), 0)
+    position = log.position(3)
+    disk.logs.shutdown(7)
+    disk.directory.close()
+    for snapshot in (disk.path / "bad-0").glob("*.snapshot"):
+        snapshot.unlink()
+    path = disk.path / "bad-0" / f"{0:020d}.log"
+    content = bytearray(path.read_bytes())
+    content[position + 22] ^= 0x20  # a control batch now, whose record is no marker
+    path.write_bytes(content)
+    disk.start()
+    assert disk.logs.offline.keys() == {BAD}
+    assert "log_offline" in caplog.text
+    assert "action='recover the log'" in caplog.text
+    assert offsets(disk.log(GOOD)) == (1, 2, 2)
 
 
 def test_log_that_cannot_be_created_is_offline(disk):

@@ -187,6 +187,36 @@ def test_torn_batch_at_the_end_is_cut(machine, cut_bytes):
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("what", ["zeros", "damaged batch"])
+def test_batch_is_not_cut_for_what_follows_it(machine, what, count):
+    for _ in range(count):
+        machine.log.append_as_leader(batch(2), 0)
+    path = machine.files(".log")[-1]
+    content = path.read_bytes()
+    machine.directory.close()
+    damaged = bytearray(content[: len(content) // count])
+    damaged[-1] ^= 1
+    path.write_bytes(content + (bytes(4096) if what == "zeros" else damaged))
+    machine.start()
+    assert machine.log.log_end_offset == 2 * count
+    assert path.read_bytes() == content
+
+
+def test_batch_of_a_wrong_offset_is_cut_if_a_sound_one_follows(machine):
+    for _ in range(3):
+        machine.log.append_as_leader(batch(2), 0)
+    path = machine.files(".log")[-1]
+    content = bytearray(path.read_bytes())
+    machine.directory.close()
+    size_bytes = len(content) // 3
+    content[size_bytes + 7] ^= 0x10  # the second one says that it begins at 18
+    path.write_bytes(content)
+    machine.start()
+    assert machine.log.log_end_offset == 2
+    assert path.stat().st_size == size_bytes
+
+
 def test_damaged_batch_above_the_recovery_point_ends_the_log(machine):
     for _ in range(9):
         machine.log.append_as_leader(batch(2), 0)
@@ -303,3 +333,28 @@ def test_swapped_segment_takes_the_place_of_the_old_ones(machine):
     assert b"".join(state_of(machine.log)["bytes"]) == records
     assert not machine.files(".swap")
     assert not machine.files(".cleaned")
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("how", ["compacted", "deleted"])
+def test_epoch_whose_first_batches_are_gone_begins_where_it_began(machine, caplog, how, clean):
+    log = machine.log
+    log.update_config(replace(CONFIG, cleanup_policy=("compact",)))
+    for number in range(30):
+        key = b"%d" % number if number < 10 or number > 14 else b"same"
+        log.append_as_leader(keyed(key, number), int(number >= 10))
+    log.append_as_leader(keyed(b"same", 30), 1)
+    log.update_high_watermark(log.log_end_offset)
+    log.roll()
+    if how == "compacted":
+        list(Cleaner(LogToClean(log, 0, 2_000_000), OffsetMap(24 * 100, 1.0)).clean())
+        assert b"same" not in b"".join(log.read(10, 100).records)
+        expected = ((0, 0), (1, 10))
+    else:
+        log.maybe_increment_log_start_offset(5)
+        expected = ((0, 5), (1, 10))
+    assert log.leader_epoch_cache.entries == expected
+    machine.logs.checkpoint_offsets()
+    machine.restart(clean=clean)
+    assert machine.log.leader_epoch_cache.entries == expected
+    assert "leader_epochs_rebuilt" not in caplog.text
