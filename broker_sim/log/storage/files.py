@@ -36,6 +36,7 @@ from broker_sim.log.storage.log_history import LogHistory
 from broker_sim.log.storage.partition_metadata import (
     PARTITION_METADATA,
     encode_partition_metadata,
+    read_topic_id,
 )
 from broker_sim.log.storage.snapshot_files import SnapshotFiles
 from broker_sim.runtime.event_log import get_logger
@@ -81,12 +82,15 @@ class FileStorage(LogStorage):
         log_start_offset: int = 0,
         recovery_point: int = 0,
         was_closed: bool = False,
+        is_created: bool = False,
     ) -> None:
         """Open an existing directory; without `was_closed` what is above the recovery point is verified."""
         self.directory = directory
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
         self.recovery_point = recovery_point
+        self.is_created = is_created
+        """Whether the directory has had its `partition.metadata`."""
         self._was_closed = was_closed
         self._history = LogHistory()
         self._files = files
@@ -109,10 +113,23 @@ class FileStorage(LogStorage):
         self._guard.failed(action, OSError(errno.EIO, str(error)))
 
     def create(self, topic_id: bytes) -> None:
-        """Create the directory with its `partition.metadata`."""
+        """Create the directory with its `partition.metadata`, unless it is that of this topic already.
+
+        A directory with segments of another topic, which could not be deleted, takes the log offline.
+        """
         with self._guard.io("create the log"):
             self.directory.mkdir(exist_ok=True)
-            replace_file(self.directory / PARTITION_METADATA, encode_partition_metadata(topic_id))
+            if self.topic_id != topic_id:
+                if self._base_offsets():
+                    raise OSError(errno.EEXIST, "the directory has segments of another topic")
+                content = encode_partition_metadata(topic_id)
+                replace_file(self.directory / PARTITION_METADATA, content)
+            self.is_created = True
+
+    @property
+    def topic_id(self) -> bytes | None:
+        """The id in `partition.metadata`, None if the file is lost or damaged."""
+        return read_topic_id(self.directory / PARTITION_METADATA)
 
     def load_segments(self) -> list[SegmentContent]:
         """Return the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
