@@ -7,6 +7,7 @@
             00000000000000000017.snapshot    the producers at an offset
             leader-epoch-checkpoint          where each leader epoch begins
             partition.metadata               the topic id
+            closed-and-damaged               not Kafka's: the log is refused until it is sound again
 
 Deliberate differences: indexes are not preallocated and are written when a segment is sealed; a deleted
 segment's files go at once, not after `file.delete.delay.ms`.
@@ -63,6 +64,7 @@ CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 DELETED_SUFFIX: Final = ".deleted"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
 _INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _NS_PER_MS: Final = 1_000_000
@@ -141,6 +143,8 @@ class FileStorage(LogStorage):
     def _load_segments(self) -> list[SegmentContent]:
         loaded: list[SegmentContent] = []
         bases = self._base_offsets()
+        refused = self.directory / CLOSED_AND_DAMAGED
+        self._was_closed = self._was_closed or refused.exists()
         for number, base_offset in enumerate(bases):
             content = SegmentContent(base_offset, loaded[-1].positions[-1] if loaded else 0)
             path = self._path(base_offset, LOG_SUFFIX)
@@ -157,7 +161,9 @@ class FileStorage(LogStorage):
             loaded.append(content)
             if valid_bytes < status.st_size:
                 if not recovers:
-                    # Once it was all on the disk: to cut it here would lose what is behind.
+                    # Once it was all on the disk: to cut it, now or later, would lose what is behind.
+                    if self._was_closed:
+                        refused.touch()
                     text = (
                         f"{path.name} is damaged at byte {valid_bytes}, offset {content.end_offset}"
                     )
@@ -174,6 +180,7 @@ class FileStorage(LogStorage):
                 for later in bases[number + 1 :]:
                     self.delete_segment(later)
                 break
+        refused.unlink(missing_ok=True)
         if self._was_closed and loaded and self._path(bases[-1], INDEX_SUFFIX).exists():
             self._sealed = (loaded[-1].base_offset, loaded[-1].end_offset)
         return loaded

@@ -162,6 +162,39 @@ def test_log_whose_batches_make_no_sense_is_offline_and_others_are_served(disk, 
     assert offsets(disk.log(GOOD)) == (1, 2, 2)
 
 
+@pytest.mark.parametrize("how", ["same process", "killed", "closed"])
+def test_closed_log_that_was_refused_is_refused_until_it_is_sound(disk, how):
+    disk.logs.shutdown(7)
+    disk.directory.close()
+    path = disk.path / "bad-0" / f"{0:020d}.log"
+    content = path.read_bytes()
+    damaged = bytearray(content)
+    damaged[len(content) // 2 + 11] ^= 1  # the length of the second batch
+    path.write_bytes(damaged)
+    disk.start()
+    assert disk.logs.offline.keys() == {BAD}
+
+    def start_again():
+        if how == "same process":
+            disk.logs.recover()
+            return
+        if how == "closed":
+            disk.logs.shutdown(8)
+        disk.directory.close()
+        disk.start()
+
+    start_again()
+    assert disk.logs.offline.keys() == {BAD}
+    assert path.read_bytes() == damaged
+    path.write_bytes(content)
+    start_again()
+    assert disk.log(BAD).log_end_offset == 2
+    path.write_bytes(damaged)  # in the middle of a run, of which nothing was closed
+    disk.directory.close()
+    disk.start()
+    assert disk.log(BAD).log_end_offset == 1
+
+
 def test_log_that_cannot_be_created_is_offline(disk):
     (disk.path / "new-0").write_text("a file is where its directory should be")
     key = TopicPartition("new", 0)
