@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.log.log_offsets import LogOffsets
     from broker_sim.log.memory import ReplicaMemory
-    from broker_sim.log.storage import LogDirectory, LogStorage
+    from broker_sim.log.storage import FileStorage, LogDirectory, LogStorage
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
@@ -57,7 +57,7 @@ class LogManager:
         """The logs whose offsets have moved since this was cleared."""
         self.cleaner = LogCleanerManager(clock)
         """Which compacted logs are to be cleaned, and from where on."""
-        self.offline: dict[TopicPartition, tuple[bytes, LogStorage]] = {}
+        self.offline: dict[TopicPartition, tuple[bytes, FileStorage]] = {}
         """The logs whose files have failed, with topic id and storage; for reading only."""
         self.on_offline: Callable[[TopicPartition], object] = lambda _key: None
         """Hears of each log that goes offline."""
@@ -73,18 +73,24 @@ class LogManager:
             self.clean_shutdown_epoch = directory.clean_shutdown_epoch
         for topic_partition, topic_id, storage in directory.logs():
             if topic_id is None:
-                self._failure_of(topic_partition, UNKNOWN_TOPIC_ID, storage)()
-                path = str(storage.directory / PARTITION_METADATA)
-                event_log.bind(self._clock).error("partition_metadata_damaged", file=path)
+                self._metadata_damaged(topic_partition, UNKNOWN_TOPIC_ID, storage)
             else:
                 self._open_files(topic_partition, topic_id, TopicConfig(), storage)
+
+    def _metadata_damaged(
+        self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage
+    ) -> None:
+        """Take a log offline of which nobody knows whose it is."""
+        self._failure_of(topic_partition, topic_id, storage)()
+        path = str(storage.directory / PARTITION_METADATA)
+        event_log.bind(self._clock).error("partition_metadata_damaged", file=path)
 
     def _open_files(
         self,
         topic_partition: TopicPartition,
         topic_id: bytes,
         config: TopicConfig,
-        storage: LogStorage,
+        storage: FileStorage,
     ) -> PartitionLog | None:
         """Open a log in files; None if they cannot be read: it is offline then."""
         storage.watch(self._failure_of(topic_partition, topic_id, storage))
@@ -116,7 +122,7 @@ class LogManager:
         return log
 
     def _failure_of(
-        self, topic_partition: TopicPartition, topic_id: bytes, storage: LogStorage
+        self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage
     ) -> Callable[[], None]:
         """Return what is to be done when the files of that log fail."""
 
@@ -227,13 +233,18 @@ class LogManager:
                 log.storage.fail("recover the log", error)
 
     def _open_offline_logs(self, directory: LogDirectory) -> None:
-        for topic_partition, (topic_id, failed) in list(self.offline.items()):
+        for topic_partition, (known_id, failed) in list(self.offline.items()):
             del self.offline[topic_partition]
-            storage = directory.new_log(topic_partition)
-            storage.high_watermark = failed.high_watermark
-            storage.log_start_offset = failed.log_start_offset
-            storage.recovery_point = failed.recovery_point
-            self._open_files(topic_partition, topic_id, TopicConfig(), storage)
+            storage = directory.reopen_log(failed)
+            kept_id = storage.topic_id
+            if kept_id is None and storage.is_created:
+                self._metadata_damaged(topic_partition, known_id, storage)
+                continue
+            topic_id = kept_id or known_id
+            storage.watch(self._failure_of(topic_partition, topic_id, storage))
+            with suppress_storage_error():
+                storage.create(topic_id)
+                self._open_files(topic_partition, topic_id, TopicConfig(), storage)
 
     def checkpoint_log_start_offsets(self) -> bool:
         """Checkpoint the log start of every log, so that deleted records stay deleted after a kill.

@@ -7,6 +7,7 @@
             00000000000000000017.snapshot    the producers at an offset
             leader-epoch-checkpoint          where each leader epoch begins
             partition.metadata               the topic id
+            closed-and-damaged               not Kafka's: the log is refused until it is sound again
 
 Deliberate differences: indexes are not preallocated and are written when a segment is sealed; a deleted
 segment's files go at once, not after `file.delete.delay.ms`.
@@ -36,6 +37,7 @@ from broker_sim.log.storage.log_history import LogHistory
 from broker_sim.log.storage.partition_metadata import (
     PARTITION_METADATA,
     encode_partition_metadata,
+    read_topic_id,
 )
 from broker_sim.log.storage.snapshot_files import SnapshotFiles
 from broker_sim.runtime.event_log import get_logger
@@ -62,6 +64,7 @@ CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 DELETED_SUFFIX: Final = ".deleted"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
 _INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _NS_PER_MS: Final = 1_000_000
@@ -81,12 +84,15 @@ class FileStorage(LogStorage):
         log_start_offset: int = 0,
         recovery_point: int = 0,
         was_closed: bool = False,
+        is_created: bool = False,
     ) -> None:
         """Open an existing directory; without `was_closed` what is above the recovery point is verified."""
         self.directory = directory
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
         self.recovery_point = recovery_point
+        self.is_created = is_created
+        """Whether the directory has had its `partition.metadata`."""
         self._was_closed = was_closed
         self._history = LogHistory()
         self._files = files
@@ -109,10 +115,23 @@ class FileStorage(LogStorage):
         self._guard.failed(action, OSError(errno.EIO, str(error)))
 
     def create(self, topic_id: bytes) -> None:
-        """Create the directory with its `partition.metadata`."""
+        """Create the directory with its `partition.metadata`, unless it is that of this topic already.
+
+        A directory with segments of another topic, which could not be deleted, takes the log offline.
+        """
         with self._guard.io("create the log"):
             self.directory.mkdir(exist_ok=True)
-            replace_file(self.directory / PARTITION_METADATA, encode_partition_metadata(topic_id))
+            if self.topic_id != topic_id:
+                if self._base_offsets():
+                    raise OSError(errno.EEXIST, "the directory has segments of another topic")
+                content = encode_partition_metadata(topic_id)
+                replace_file(self.directory / PARTITION_METADATA, content)
+            self.is_created = True
+
+    @property
+    def topic_id(self) -> bytes | None:
+        """The id in `partition.metadata`, None if the file is lost or damaged."""
+        return read_topic_id(self.directory / PARTITION_METADATA)
 
     def load_segments(self) -> list[SegmentContent]:
         """Return the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
@@ -124,6 +143,8 @@ class FileStorage(LogStorage):
     def _load_segments(self) -> list[SegmentContent]:
         loaded: list[SegmentContent] = []
         bases = self._base_offsets()
+        refused = self.directory / CLOSED_AND_DAMAGED
+        self._was_closed = self._was_closed or refused.exists()
         for number, base_offset in enumerate(bases):
             content = SegmentContent(base_offset, loaded[-1].positions[-1] if loaded else 0)
             path = self._path(base_offset, LOG_SUFFIX)
@@ -140,7 +161,9 @@ class FileStorage(LogStorage):
             loaded.append(content)
             if valid_bytes < status.st_size:
                 if not recovers:
-                    # Once it was all on the disk: to cut it here would lose what is behind.
+                    # Once it was all on the disk: to cut it, now or later, would lose what is behind.
+                    if self._was_closed:
+                        refused.touch()
                     text = (
                         f"{path.name} is damaged at byte {valid_bytes}, offset {content.end_offset}"
                     )
@@ -157,6 +180,7 @@ class FileStorage(LogStorage):
                 for later in bases[number + 1 :]:
                     self.delete_segment(later)
                 break
+        refused.unlink(missing_ok=True)
         if self._was_closed and loaded and self._path(bases[-1], INDEX_SUFFIX).exists():
             self._sealed = (loaded[-1].base_offset, loaded[-1].end_offset)
         return loaded

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ConfigError
@@ -23,7 +24,6 @@ from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.log.storage.partition_metadata import (
     PARTITION_METADATA,
     encode_id,
-    read_topic_id,
 )
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.event_log import get_logger
@@ -126,15 +126,13 @@ class LogDirectory:
                 FileStorage(directory, self.files).delete()
                 continue
             metadata = directory / PARTITION_METADATA
-            try:
+            with suppress(OSError):  # it is there, but cannot even be looked at
                 if not metadata.exists():
                     continue
-                topic_id = read_topic_id(metadata)
-            except OSError:
-                topic_id = None
             topic, _, number = directory.name.rpartition("-")
             topic_partition = TopicPartition(topic, int(number))
-            yield topic_partition, topic_id, self.open_log(topic_partition)
+            storage = self.open_log(topic_partition)
+            yield topic_partition, storage.topic_id, storage
 
     def new_log(self, topic_partition: TopicPartition) -> FileStorage:
         """Return the files of a log that is to be created: call its `create`."""
@@ -152,6 +150,18 @@ class LogDirectory:
             log_start_offset=self._log_starts.get(topic_partition, 0),
             recovery_point=self._recovery_points.get(topic_partition, 0),
             was_closed=self.clean_shutdown_epoch is not None,
+            is_created=True,
+        )
+
+    def reopen_log(self, failed: FileStorage) -> FileStorage:
+        """Return the files of a log that was offline; what is above its recovery point is verified."""
+        return FileStorage(
+            failed.directory,
+            self.files,
+            high_watermark=failed.high_watermark,
+            log_start_offset=failed.log_start_offset,
+            recovery_point=failed.recovery_point,
+            is_created=failed.is_created,
         )
 
     # -- checkpoints ----------------------------------------------------------------------------

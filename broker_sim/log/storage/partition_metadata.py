@@ -32,6 +32,9 @@ def encode_partition_metadata(topic_id: bytes) -> bytes:
 
 
 def read_topic_id(path: Path) -> bytes | None:
-    """Return the id that the file has, None if the file is damaged. Raises OSError."""
-    found = _CONTENT.fullmatch(path.read_bytes())
+    """Return the id that the file has, None if there is no file that can be read, or it is damaged."""
+    try:
+        found = _CONTENT.fullmatch(path.read_bytes())
+    except OSError:
+        return None
     return None if found is None else base64.urlsafe_b64decode(found[1] + b"==")

@@ -14,6 +14,7 @@ from purgatory import VirtualClock
 
 BAD, GOOD = TopicPartition("bad", 0), TopicPartition("good", 0)
 TOPIC_ID = bytes(range(16))
+OTHER_ID = b"other id of 16 b"
 BATCH = build_batch([Record(b"value", timestamp=1_000_000)])
 
 
@@ -161,6 +162,39 @@ def test_log_whose_batches_make_no_sense_is_offline_and_others_are_served(disk, 
     assert offsets(disk.log(GOOD)) == (1, 2, 2)
 
 
+@pytest.mark.parametrize("how", ["same process", "killed", "closed"])
+def test_closed_log_that_was_refused_is_refused_until_it_is_sound(disk, how):
+    disk.logs.shutdown(7)
+    disk.directory.close()
+    path = disk.path / "bad-0" / f"{0:020d}.log"
+    content = path.read_bytes()
+    damaged = bytearray(content)
+    damaged[len(content) // 2 + 11] ^= 1  # the length of the second batch
+    path.write_bytes(damaged)
+    disk.start()
+    assert disk.logs.offline.keys() == {BAD}
+
+    def start_again():
+        if how == "same process":
+            disk.logs.recover()
+            return
+        if how == "closed":
+            disk.logs.shutdown(8)
+        disk.directory.close()
+        disk.start()
+
+    start_again()
+    assert disk.logs.offline.keys() == {BAD}
+    assert path.read_bytes() == damaged
+    path.write_bytes(content)
+    start_again()
+    assert disk.log(BAD).log_end_offset == 2
+    path.write_bytes(damaged)  # in the middle of a run, of which nothing was closed
+    disk.directory.close()
+    disk.start()
+    assert disk.log(BAD).log_end_offset == 1
+
+
 def test_log_that_cannot_be_created_is_offline(disk):
     (disk.path / "new-0").write_text("a file is where its directory should be")
     key = TopicPartition("new", 0)
@@ -168,6 +202,61 @@ def test_log_that_cannot_be_created_is_offline(disk):
         disk.logs.get_or_create(key, TOPIC_ID, TopicConfig())
     assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
     assert disk.offline == [key]
+
+
+def test_log_that_could_not_be_deleted_is_not_that_of_the_next_topic(disk, caplog):
+    in_the_way = disk.path / "bad-0-delete"
+    in_the_way.write_text("a file, to which the directory cannot be renamed")
+    with pytest.raises(ApiError, match="has segments of another topic") as caught:
+        disk.logs.get_or_create(BAD, OTHER_ID, TopicConfig())
+    assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert disk.logs.offline_logs() == {(OTHER_ID, 0)}
+    assert "action='delete the log'" in caplog.text
+    in_the_way.unlink()
+    disk.logs.shutdown(7)
+    disk.logs.recover()
+    log = disk.logs.get_or_create(BAD, OTHER_ID, TopicConfig())
+    assert offsets(log) == (0, 0, 0)
+    assert not disk.logs.offline
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_log_that_could_not_be_created_is_created_at_the_next_start(disk, is_made):
+    key = TopicPartition("new", 0)
+    in_the_way = disk.path / "new-0"
+    if is_made:
+        in_the_way.mkdir()
+        in_the_way /= "partition.metadata.tmp"
+        in_the_way.mkdir()
+    else:
+        in_the_way.write_text("a file is where its directory should be")
+    with pytest.raises(ApiError, match="Cannot create the log"):
+        disk.logs.get_or_create(key, TOPIC_ID, TopicConfig())
+    disk.logs.recover()
+    assert disk.logs.offline_logs() == {(TOPIC_ID, 0)}
+    in_the_way.rmdir() if is_made else in_the_way.unlink()
+    disk.logs.recover()
+    disk.log(key).append_as_leader(BATCH, 0)
+    disk.directory.close()
+    disk.start()
+    assert disk.log(key).log_end_offset == 1
+
+
+def test_log_without_a_known_topic_stays_offline(disk, caplog):
+    disk.logs.shutdown(7)
+    disk.directory.close()
+    path = disk.path / "bad-0" / "partition.metadata"
+    content = path.read_bytes()
+    path.write_bytes(b"damaged")
+    disk.start()
+    with pytest.raises(ApiError, match="The log of bad-0 is offline"):
+        disk.logs.get_or_create(BAD, OTHER_ID, TopicConfig())
+    disk.logs.recover()
+    assert disk.logs.offline_logs() == {(OTHER_ID, 0)}
+    assert caplog.text.count("partition_metadata_damaged") == 2
+    path.write_bytes(content)
+    disk.logs.recover()
+    assert offsets(disk.log(BAD)) == (1, 2, 2)
 
 
 def test_checkpoint_that_cannot_be_written_is_logged_and_written_the_next_time(disk, caplog):
