@@ -96,6 +96,7 @@ class Nodes:
             for broker_id, config in _numbered(configs).items()
         }
         self._log_configs_without_effect(configs.values())
+        self._log_long_heartbeat_intervals(configs.values())
         self._controller_process = Process("controller", scheduler)
         self.links.attach(CONTROLLER_ID, self._controller_process)
         self.links.listen(CONTROLLER_ID)
@@ -341,6 +342,21 @@ class Nodes:
         has_effect = BROKER_CONFIGS.keys() - BROKER_WITHOUT_EFFECT.keys()
         if without_effect := sorted(names - has_effect):
             self._log.warning("configuration_without_effect", names=without_effect)
+
+    def _log_long_heartbeat_intervals(self, configs: Iterable[BrokerConfig]) -> None:
+        """Log, as Kafka does, that brokers would be fenced by chance."""
+        for config in configs:
+            heartbeat_ms = config.broker_heartbeat_interval_ms
+            session_ms = config.broker_session_timeout_ms
+            if heartbeat_ms * 2 > session_ms:
+                self._log.error(
+                    "heartbeat_interval_too_long",
+                    interval_ms=heartbeat_ms,
+                    session_timeout_ms=session_ms,
+                    remedy="set broker.heartbeat.interval.ms to at most half of"
+                    " broker.session.timeout.ms, or a live broker may be fenced",
+                )
+                return
 
     def shutdown(self) -> None:
         """Kill all brokers and the controller; logs on disk are closed as after a shutdown."""

@@ -371,8 +371,8 @@ class Controller:
 
     def _periodic_tasks(self, config: BrokerConfig) -> PeriodicTasks:
         tasks, now_ms = PeriodicTasks(), self._clock.now_ms()
-        fence_period_ms = max(1, config.broker_session_timeout_ms // _FENCE_CHECKS_PER_SESSION)
-        tasks.register(self._maybe_fence_one_stale_broker, fence_period_ms, now_ms)
+        period_ms = max(1, config.broker_session_timeout_ms // _FENCE_CHECKS_PER_SESSION)
+        tasks.register(self._maybe_fence_one_stale_broker, period_ms, now_ms, waits_when_late=True)
         if config.auto_leader_rebalance_enable:
             period_ms = config.leader_imbalance_check_interval_seconds * 1_000
             tasks.register(self._replication.maybe_balance_leaders, period_ms, now_ms)

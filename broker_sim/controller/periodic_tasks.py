@@ -1,8 +1,12 @@
 """The periodic tasks of the controller.
 
 Mirrors `PeriodicTaskControlManager`: a task runs every period, and again after 10 ms while it
-returns that there is more to do. Deliberate difference: nothing is scheduled here; the owner calls
-`run_due` at `next_run_ms`.
+returns that there is more to do. Deliberate differences:
+
+- nothing is scheduled here; the owner calls `run_due` at `next_run_ms`
+- a task that judges the silence of brokers waits for one more period when it is late by a period or more:
+  the whole process was held up then, and what the brokers sent meanwhile is still to be read. Kafka's
+  controller, a process of its own, writes down heartbeats as they arrive
 """
 
 from collections.abc import Callable
@@ -22,6 +26,13 @@ class _PeriodicTask:
     work: Work
     period_ms: int
     next_run_ms: int
+    waits_when_late: bool
+    has_waited: bool = False
+
+    def is_held_up(self, now_ms: int) -> bool:
+        """Whether the task is to wait; never twice in a row, or nothing would run on a slow machine."""
+        late_ms = now_ms - self.next_run_ms
+        return self.waits_when_late and not self.has_waited and late_ms >= self.period_ms
 
 
 class PeriodicTasks:
@@ -30,10 +41,12 @@ class PeriodicTasks:
     def __init__(self) -> None:
         self._tasks: list[_PeriodicTask] = []
 
-    def register(self, work: Work, period_ms: int, now_ms: int) -> None:
+    def register(
+        self, work: Work, period_ms: int, now_ms: int, *, waits_when_late: bool = False
+    ) -> None:
         """Run `work` every `period_ms`, the first time after one period."""
         assert period_ms > 0
-        self._tasks.append(_PeriodicTask(work, period_ms, now_ms + period_ms))
+        self._tasks.append(_PeriodicTask(work, period_ms, now_ms + period_ms, waits_when_late))
 
     def next_run_ms(self) -> int:
         """Return the time at which the next task is due."""
@@ -43,5 +56,6 @@ class PeriodicTasks:
         """Run each task that is due, once."""
         for task in self._tasks:
             if task.next_run_ms <= now_ms:
-                more = task.work(delta)
+                task.has_waited = task.is_held_up(now_ms)
+                more = not task.has_waited and task.work(delta)
                 task.next_run_ms = now_ms + (_AGAIN_AFTER_MS if more else task.period_ms)

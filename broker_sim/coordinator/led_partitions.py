@@ -117,7 +117,7 @@ class LedPartitions(Generic[Part]):
         del self._loading[partition]
         try:
             part = self._owner.load(partition, leader_epoch)
-        except (ApiError, ValueError) as error:  # its log cannot be read, or a record not understood
+        except (ApiError, ValueError) as error:  # an unreadable log, a record not understood
             self._load_failed(partition, leader_epoch, error)
             return
         self._parts[partition] = part

@@ -1,6 +1,7 @@
 """A cluster on an event loop: its arguments, open and close."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -72,3 +73,19 @@ def test_second_open_is_refused_and_the_cluster_still_serves():
             writer.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.threads
+def test_program_that_holds_up_the_loop_for_longer_than_a_session_has_no_broker_fenced(caplog):
+    caplog.set_level("INFO", "broker_sim.controller")
+    sessions = {"broker.session.timeout.ms": 600, "broker.heartbeat.interval.ms": 200}
+
+    async def main():
+        async with AsyncCluster(3, topics=["orders:1:3"], configs=sessions) as cluster:
+            await cluster.wait_until_in_sync()
+            time.sleep(1)  # noqa: ASYNC251 - this is what the program does wrong
+            await cluster.produce("orders", b"an order")
+
+    asyncio.run(main())
+    assert "broker_unfenced" in caplog.text
+    assert "broker_fenced" not in caplog.text

@@ -31,6 +31,19 @@ def test_configurations_with_an_effect_are_not_logged(told):
     assert told() == []
 
 
+@pytest.mark.parametrize(("interval_ms", "is_told"), [(1_000, False), (1_001, True)])
+def test_heartbeats_that_are_rarer_than_two_in_a_session_are_logged_once(
+    caplog, interval_ms, is_told
+):
+    intervals = {
+        "broker.session.timeout.ms": "2000",
+        "broker.heartbeat.interval.ms": str(interval_ms),
+    }
+    VirtualCluster(3, configs=intervals)
+    told = [record for record in caplog.records if "heartbeat_interval" in record.getMessage()]
+    assert [record.levelname for record in told] == ["ERROR"] * is_told
+
+
 def test_topic_configuration_without_effect_is_logged_the_first_time_that_it_is_set(told):
     cluster = VirtualCluster(1)
     for name in ("first", "second"):

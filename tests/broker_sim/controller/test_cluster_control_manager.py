@@ -81,6 +81,7 @@ def test_new_incarnation_may_change_its_rack(cluster):
 class TestSession:
     def test_silent_broker_is_fenced_at_the_first_check_after_its_session(self, cluster):
         # Checks run every 9000 // 8 = 1125 ms from the start of the controller on.
+        cluster.pass_time(8_500)
         cluster.clock.advance_to(9_000)
         cluster.controller.tick()
         assert len(cluster.image.alive_brokers()) == 3
@@ -95,6 +96,7 @@ class TestSession:
         assert [b.broker_id for b in cluster.image.alive_brokers()] == [2, 3]
 
     def test_several_silent_brokers_are_fenced_ten_milliseconds_apart(self, cluster):
+        cluster.pass_time(10_000)
         cluster.clock.advance_to(10_125)
         alive = []
         for _ in range(4):
@@ -103,6 +105,25 @@ class TestSession:
             cluster.clock.advance_to(cluster.controller.next_deadline_ms())
         assert alive == [2, 1, 0, 0]
         assert cluster.clock.now_ms() == 10_125 + 30 + 1_125
+
+    def test_process_that_was_held_up_fences_nobody_whose_heartbeat_is_still_to_be_read(
+        self, cluster
+    ):
+        cluster.clock.advance_to(1_125 + 9_001)
+        cluster.controller.tick()
+        assert len(cluster.image.alive_brokers()) == 3
+        cluster.heartbeat(1)
+        cluster.heartbeat(2)
+        cluster.clock.advance_to(cluster.controller.next_deadline_ms())
+        cluster.controller.tick()
+        assert [b.broker_id for b in cluster.image.alive_brokers()] == [1, 2]
+
+    def test_silent_broker_is_fenced_although_each_check_is_late(self, cluster):
+        cluster.clock.advance_to(10_126)
+        for _ in range(2):
+            cluster.controller.tick()
+            cluster.clock.advance_to(cluster.controller.next_deadline_ms() + 1_125)
+        assert len(cluster.image.alive_brokers()) == 2
 
     def test_heartbeats_renew_the_session(self, cluster):
         cluster.pass_time(60_000, alive=(1, 2, 3))
