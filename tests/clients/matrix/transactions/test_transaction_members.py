@@ -17,7 +17,7 @@ from integration.cluster_under_test.polling import poll_until
 PARTITIONS = 4
 HALF = PARTITIONS // 2
 RECORDS = 5
-AT_A_TIME = 6
+AT_A_TIME = 3
 """So many groups live at the same time: most of the time each waits for the killed one's session."""
 SESSION_MS = 6000
 """Of a member that is to die, and of all members of the consumer protocol."""
