@@ -50,10 +50,12 @@ def pytest_configure() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Keep the exit status beside the tests that failed: `tools.second_try` reads both."""
+    """Keep the exit status beside the tests that failed, for `tools.second_try`."""
     cache = getattr(session.config, "cache", None)  # -p no:cacheprovider
     if cache is not None:
         cache.set("broker_sim/exit_status", int(exitstatus))
+        in_real_time = [item.nodeid for item in session.items if item.get_closest_marker("threads")]
+        cache.set("broker_sim/in_real_time", in_real_time)
 
 
 def _fail_or_skip(reason: str, *, needs_containers: bool = False) -> NoReturn:

@@ -1,11 +1,11 @@
 """Says whether a run passed, and whether what failed may be run once more, by itself.
 
 `python -m tools.second_try PATH` reads what a run left: the folder of pytest's cache, or the report.json
-of a comparison. It ends with 0 when all passed. With 75, and their names, when a few failed that other
-people's programs may have made fail by chance: tests with clients, a real Kafka, Spark or pip in them,
-and scenarios that were only late, on either side. The caller runs these alone. Anything else ends
-with 1: more failures than that, a test of the simulator alone, a scenario with another value, or a run
-that did not come to its end.
+of a comparison. It ends with 0 when all passed. With 75, and their names, when a few failed that the
+machine or other people's programs may have made fail by chance: tests with clients, a real Kafka, Spark
+or pip in them, tests in real time, and scenarios that were only late, on either side. The caller runs
+these alone. Anything else ends with 1: more failures than that, any other test of the simulator alone, a
+scenario with another value, or a run that did not come to its end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 MOST: Final = 3
 WITH_OTHER_PROGRAMS: Final = (
@@ -54,11 +54,19 @@ def refusal(run: Run) -> str | None:
 
 def read_tests(cache: Path) -> Run:
     """Return how the tests ended whose cache that is."""
-    values = cache / "v"
-    status, last = values / "broker_sim" / "exit_status", values / "cache" / "lastfailed"
-    exit_code = json.loads(status.read_text()) if status.exists() else None
-    failed = list(json.loads(last.read_text())) if last.exists() else []
-    own = [test for test in failed if not test.startswith(WITH_OTHER_PROGRAMS)]
+
+    def kept(name: str, otherwise: Any) -> Any:
+        path = cache / "v" / name
+        return json.loads(path.read_text()) if path.exists() else otherwise
+
+    exit_code = kept("broker_sim/exit_status", None)
+    failed = list(kept("cache/lastfailed", {}))
+    in_real_time = kept("broker_sim/in_real_time", [])
+    own = [
+        test
+        for test in failed
+        if not test.startswith(WITH_OTHER_PROGRAMS) and test not in in_real_time
+    ]
     return Run(exit_code if exit_code in {0, FAILED} else None, failed, own)
 
 

@@ -38,6 +38,7 @@ def test_few_failures_with_other_programs_are_tried_again():
     [
         ("clients", "assert False", TRY_AGAIN),
         ("purgatory", "assert False", FAILED),
+        ("purgatory/real_time", "assert False", TRY_AGAIN),
         ("clients", "raise KeyboardInterrupt", FAILED),
         ("clients", "pass", PASSED),
     ],
@@ -46,7 +47,9 @@ def test_the_tool_reads_what_tests_have_left(tmp_path, folder, body, code):
     test = tmp_path / "tests" / folder / "test_x.py"
     test.parent.mkdir(parents=True)
     first = "pass" if code == PASSED else "assert False"
-    test.write_text(f"def test_a():\n    {first}\n\ndef test_b():\n    {body}\n")
+    mark = "@pytest.mark.threads\n" if folder.endswith("real_time") else ""
+    tests = f"{mark}def test_a():\n    {first}\n\n{mark}def test_b():\n    {body}\n"
+    test.write_text(f"import pytest\n\n{tests}")
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-c", "pytest.ini"]
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
