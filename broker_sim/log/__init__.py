@@ -18,8 +18,10 @@ from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.producer_state_manager import ProducerStateManager
 from broker_sim.log.storage import (
+    DiskOptions,
     LogDirectory,
     LogDirectoryError,
+    SimulatedDisk,
     lock_directory,
     suppress_storage_error,
 )
@@ -30,6 +32,7 @@ __all__ = [
     "AbortedTxn",
     "AppendOrigin",
     "BatchMetadata",
+    "DiskOptions",
     "EpochEntry",
     "FetchDataInfo",
     "LeaderEpochCache",
@@ -45,6 +48,7 @@ __all__ = [
     "ProducerStateManagerConfig",
     "RecordError",
     "RecordValidationError",
+    "SimulatedDisk",
     "TimestampAndOffset",
     "UnexpectedAppendOffsetError",
     "VerificationGuard",

@@ -12,12 +12,14 @@ from broker_sim.log.storage.interface import Batches, LogStorage
 from broker_sim.log.storage.log_directory import LogDirectory, LogDirectoryError, lock_directory
 from broker_sim.log.storage.memory import MemoryStorage
 from broker_sim.log.storage.partition_metadata import PARTITION_METADATA
+from broker_sim.log.storage.simulated import DiskOptions, SimulatedDisk
 
 __all__ = [
     "OFFSET_ENTRY_BYTES",
     "PARTITION_METADATA",
     "TIME_ENTRY_BYTES",
     "Batches",
+    "DiskOptions",
     "FileStorage",
     "LogDirectory",
     "LogDirectoryError",
@@ -25,6 +27,7 @@ __all__ = [
     "MemoryStorage",
     "SegmentContent",
     "SegmentIndexes",
+    "SimulatedDisk",
     "lock_directory",
     "suppress_storage_error",
 ]

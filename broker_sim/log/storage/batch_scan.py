@@ -7,7 +7,6 @@ does not have the records that its CRC says.
 
 from __future__ import annotations
 
-import mmap
 from array import array
 from struct import Struct
 from typing import TYPE_CHECKING, Final
@@ -27,8 +26,9 @@ from broker_sim.protocol.record_batch import (
 from broker_sim.protocol.records import read_end_txn_marker
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import mmap
 
+    from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.interface import Batches
     from broker_sim.log.storage.log_history import LogHistory
 
@@ -83,7 +83,8 @@ class SegmentContent:
 
 
 def scan_segment(
-    path: Path,
+    path: StoragePath,
+    files: FileSystem,
     content: SegmentContent,
     history: LogHistory,
     *,
@@ -99,12 +100,12 @@ def scan_segment(
         return 0
     if upper_bound_offset is None:
         upper_bound_offset = content.base_offset + _MAX_RELATIVE_OFFSET
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+    with files.mapped(path) as mapped:
         return _scan(mapped, content, history, verify, upper_bound_offset)
 
 
 def _scan(
-    mapped: mmap.mmap,
+    mapped: mmap.mmap | bytes,
     content: SegmentContent,
     history: LogHistory,
     verify: bool,
@@ -143,7 +144,7 @@ def _scan(
     return position
 
 
-def _offset_at(mapped: mmap.mmap, position: int) -> int:
+def _offset_at(mapped: mmap.mmap | bytes, position: int) -> int:
     """Return the base offset that a batch at this position says, -1 if there is no room for a batch."""
     if position + BATCH_OVERHEAD_BYTES > len(mapped):
         return -1
@@ -151,7 +152,7 @@ def _offset_at(mapped: mmap.mmap, position: int) -> int:
     return int(base_offset)
 
 
-def _is_sound(mapped: mmap.mmap, position: int) -> bool:
+def _is_sound(mapped: mmap.mmap | bytes, position: int) -> bool:
     """Return whether a whole batch is here, with the records that its CRC says."""
     _, length, _, magic, crc, *_ = _FIELDS.unpack_from(mapped, position)
     end = position + LOG_OVERHEAD_BYTES + length

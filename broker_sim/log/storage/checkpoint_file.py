@@ -8,52 +8,52 @@ topic 1 4             leader epochs: epoch, start offset
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
+
+    from broker_sim.log.storage.file_system import StoragePath
 
 __all__ = ["read_lines", "read_offsets", "replace_file", "write_lines", "write_offsets"]
 
 _VERSION: Final = "0"
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: StoragePath, content: bytes) -> None:
     """Replace the file in one step: a kill leaves the old content or the new one."""
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.write_bytes(content)
-    os.replace(temporary, path)  # noqa: PTH105 - half the time of Path.replace
+    temporary.replace(path)
 
 
-def write_lines(path: Path, lines: Iterable[str]) -> None:
+def write_lines(path: StoragePath, lines: Iterable[str]) -> None:
     """Write a checkpoint of these lines."""
     body = list(lines)
     replace_file(path, "\n".join([_VERSION, str(len(body)), *body, ""]).encode())
 
 
-def read_lines(path: Path) -> list[str]:
+def read_lines(path: StoragePath) -> list[str]:
     """Return the lines of a checkpoint, none if there is no such file.
 
     Raises ValueError for a file that is no whole checkpoint of version 0.
     """
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_text("utf-8").splitlines()
     if lines[:2] != [_VERSION, str(len(lines) - 2)]:
         raise ValueError(f"{path} is no whole checkpoint of version {_VERSION}")
     return lines[2:]
 
 
-def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+def write_offsets(path: StoragePath, offsets: Mapping[TopicPartition, int]) -> None:
     """Write a checkpoint of one offset for each partition."""
     write_lines(path, (f"{key.topic} {key.partition} {value}" for key, value in offsets.items()))
 
 
-def read_offsets(path: Path) -> dict[TopicPartition, int]:
+def read_offsets(path: StoragePath) -> dict[TopicPartition, int]:
     """Return the offsets of a checkpoint by partition. Raises ValueError as `read_lines`."""
     offsets = {}
     for line in read_lines(path):

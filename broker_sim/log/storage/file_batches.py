@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import errno
-import os
 from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
     from array import array
-    from pathlib import Path
 
+    from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.guard import StorageGuard
-    from broker_sim.log.storage.open_files import OpenFiles
 
 __all__ = ["FileBatches"]
 
@@ -26,7 +24,7 @@ class FileBatches:
     __slots__ = ("_files", "_guard", "_positions", "path")
 
     def __init__(
-        self, path: Path, positions: array[int], files: OpenFiles, guard: StorageGuard
+        self, path: StoragePath, positions: array[int], files: FileSystem, guard: StorageGuard
     ) -> None:
         """`guard` is the log's: what it raises for a failed file is raised here."""
         self.path = path
@@ -47,10 +45,10 @@ class FileBatches:
         positions = self._positions
         start = positions[-1] - positions[0]
         try:
-            descriptor = self._files.descriptor(self.path)
-            written = os.pwrite(descriptor, batch, start)
+            written = self._files.write(self.path, batch, start)
             while written < len(batch):
-                written += os.pwrite(descriptor, memoryview(batch)[written:], start + written)
+                rest = memoryview(batch)[written:]
+                written += self._files.write(self.path, rest, start + written)
         except OSError as error:
             self._cut(start)
             raise self._guard.failed(f"append to {self.path.name}", error) from error
@@ -58,7 +56,7 @@ class FileBatches:
     def _cut(self, size_bytes: int) -> None:
         """Shorten the file; a part that stays would be cut by the next start."""
         try:
-            os.ftruncate(self._files.descriptor(self.path), size_bytes)
+            self._files.truncate(self.path, size_bytes)
         except OSError:
             self._files.close(self.path)
 
@@ -83,7 +81,7 @@ class FileBatches:
         size_bytes = positions[last] - positions[first]
         position = positions[first] - positions[0]
         try:
-            found = os.pread(self._files.descriptor(self.path), size_bytes, position)
+            found = self._files.read(self.path, size_bytes, position)
         except OSError as error:
             raise self._guard.failed(f"read {self.path.name}", error) from error
         if len(found) < size_bytes:
@@ -100,4 +98,4 @@ class FileBatches:
             raise ValueError("only a tail of the batches can be deleted")
         positions = self._positions
         with self._guard.io(f"truncate {self.path.name}"):
-            os.ftruncate(self._files.descriptor(self.path), positions[first] - positions[0])
+            self._files.truncate(self.path, positions[first] - positions[0])

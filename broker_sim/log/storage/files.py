@@ -16,8 +16,6 @@ segment's files go at once, not after `file.delete.delay.ms`.
 from __future__ import annotations
 
 import errno
-import os
-import shutil
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
@@ -45,11 +43,10 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from broker_sim.errors import ApiError
+    from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.index_files import SegmentIndexes
-    from broker_sim.log.storage.open_files import OpenFiles
     from broker_sim.log.transaction_index import AbortedTxn
 
 __all__ = ["FileStorage"]
@@ -77,8 +74,8 @@ class FileStorage(LogStorage):
 
     def __init__(
         self,
-        directory: Path,
-        files: OpenFiles,
+        directory: StoragePath,
+        files: FileSystem,
         *,
         high_watermark: int = 0,
         log_start_offset: int = 0,
@@ -94,6 +91,7 @@ class FileStorage(LogStorage):
         self.is_created = is_created
         """Whether the directory has had its `partition.metadata`."""
         self._was_closed = was_closed
+        self._is_metadata_synced = False
         self._history = LogHistory()
         self._files = files
         self._sealed: tuple[int, int] | None = None
@@ -155,7 +153,12 @@ class FileStorage(LogStorage):
                 next_base is None or next_base > self.recovery_point
             )
             valid_bytes = scan_segment(
-                path, content, self._history, verify=recovers, upper_bound_offset=next_base
+                path,
+                self._files,
+                content,
+                self._history,
+                verify=recovers,
+                upper_bound_offset=next_base,
             )
             content.batches = FileBatches(path, content.positions, self._files, self._guard)
             loaded.append(content)
@@ -175,7 +178,7 @@ class FileStorage(LogStorage):
                     file_bytes=status.st_size,
                     end_offset=content.end_offset,
                 )
-                os.truncate(path, valid_bytes)
+                self._files.truncate(path, valid_bytes)
                 self._delete_indexes(base_offset)
                 for later in bases[number + 1 :]:
                     self.delete_segment(later)
@@ -198,7 +201,7 @@ class FileStorage(LogStorage):
         for swapped in self.directory.glob(f"*{LOG_SUFFIX}{SWAP_SUFFIX}"):
             base_offset = int(swapped.name.partition(".")[0])
             content = SegmentContent(base_offset, 0)
-            scan_segment(swapped, content, LogHistory(), verify=False)
+            scan_segment(swapped, self._files, content, LogHistory(), verify=False)
             for old in self._base_offsets():
                 if base_offset <= old < max(content.end_offset, base_offset + 1):
                     self.delete_segment(old)
@@ -248,7 +251,7 @@ class FileStorage(LogStorage):
         with self._guard.io("create a segment"):
             self._delete_indexes(base_offset)
             path = self._path(base_offset, LOG_SUFFIX)
-            os.ftruncate(self._files.descriptor(path), 0)
+            self._files.truncate(path, 0)
             return FileBatches(path, positions, self._files, self._guard)
 
     def delete_segment(self, base_offset: int) -> None:
@@ -270,11 +273,7 @@ class FileStorage(LogStorage):
         with self._guard.io("replace segments"):
             base_offset = old_base_offsets[0]
             beside = self._path(base_offset, f"{LOG_SUFFIX}{CLEANED_SUFFIX}")
-            with beside.open("wb") as file:
-                file.writelines(cleaned)
-                file.flush()
-                os.fsync(file.fileno())
-            os.utime(beside, ns=(modified_ms * _NS_PER_MS, modified_ms * _NS_PER_MS))
+            self._write_synced(beside, cleaned, modified_ms)
             swapped = beside.with_suffix(SWAP_SUFFIX)
             beside.rename(swapped)
             for old in old_base_offsets:
@@ -283,13 +282,26 @@ class FileStorage(LogStorage):
             swapped.rename(path)
             return FileBatches(path, positions, self._files, self._guard)
 
+    def _write_synced(self, path: StoragePath, batches: Sequence[bytes], modified_ms: int) -> None:
+        """Write a new file and bring it to the disk."""
+        files, position = self._files, 0
+        files.truncate(path, 0)
+        for batch in batches:
+            written = 0
+            while written < len(batch):
+                written += files.write(path, memoryview(batch)[written:], position + written)
+            position += written
+        files.sync(path)
+        files.set_modified(path, modified_ms * _NS_PER_MS)
+        files.close(path)
+
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
         """Write the index files and sync the batches; the recovery point moves to `end_offset`."""
         with self._guard.io("flush a segment"):
             if self._sealed == (base_offset, end_offset):
                 return
             if end_offset > base_offset:
-                os.fsync(self._files.descriptor(self._path(base_offset, LOG_SUFFIX)))
+                self._sync(base_offset)
             replace_file(
                 self._path(base_offset, INDEX_SUFFIX),
                 encode_offset_index(base_offset, indexes.offsets),
@@ -310,7 +322,7 @@ class FileStorage(LogStorage):
         """Sync the segment's batches; the recovery point moves to `end_offset`."""
         with self._guard.io("flush a segment"):
             if end_offset > max(base_offset, self.recovery_point):
-                os.fsync(self._files.descriptor(self._path(base_offset, LOG_SUFFIX)))
+                self._sync(base_offset)
                 self.recovery_point = end_offset
 
     def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:
@@ -325,14 +337,21 @@ class FileStorage(LogStorage):
         """Delete the directory. Its new name keeps a kill in between from leaving half a log."""
         self.close()
         doomed = self.directory.with_name(f"{self.directory.name}-delete")
-        shutil.rmtree(doomed, ignore_errors=True)
+        self._files.remove_tree(doomed)
         try:
             self.directory.rename(doomed)
         except FileNotFoundError:
             pass
         except OSError as error:
             self._guard.failed("delete the log", error)
-        shutil.rmtree(doomed, ignore_errors=True)
+        self._files.remove_tree(doomed)
+
+    def _sync(self, base_offset: int) -> None:
+        """Sync a segment's batches, and before the first ones whose log it is."""
+        if not self._is_metadata_synced:
+            self._files.sync(self.directory / PARTITION_METADATA)
+            self._is_metadata_synced = True
+        self._files.sync(self._path(base_offset, LOG_SUFFIX))
 
     def close(self) -> None:
         """Close the files of the log."""
@@ -343,11 +362,11 @@ class FileStorage(LogStorage):
         for suffix in _INDEX_SUFFIXES:
             self._path(base_offset, suffix).unlink(missing_ok=True)
 
-    def _path(self, base_offset: int, suffix: str) -> Path:
+    def _path(self, base_offset: int, suffix: str) -> StoragePath:
         return self.directory / f"{base_offset:020d}{suffix}"
 
 
-def _read_leader_epochs(path: Path) -> list[EpochEntry]:
+def _read_leader_epochs(path: StoragePath) -> list[EpochEntry]:
     """Return the entries of the file. Raises ValueError or TypeError if they cannot be such entries."""
     entries = [EpochEntry(*map(int, line.split())) for line in read_lines(path)]
     before = EpochEntry(-1, -1)

@@ -20,7 +20,8 @@ from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+
+    from broker_sim.log.storage.file_system import StoragePath
 
 __all__ = ["StorageGuard", "suppress_storage_error"]
 
@@ -32,7 +33,7 @@ class StorageGuard:
 
     __slots__ = ("_directory", "is_failed", "on_failed")
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: StoragePath) -> None:
         self._directory = directory
         self.is_failed = False
         self.on_failed: Callable[[], object] = lambda: None

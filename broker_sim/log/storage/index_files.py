@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.transaction_index import AbortedTxn
 
 __all__ = [
@@ -68,17 +68,17 @@ def encode_aborted_transactions(entries: Sequence[AbortedTxn]) -> bytes:
     return b"".join([_ABORTED_TXN.pack(_ABORTED_TXN_VERSION, *entry) for entry in entries])
 
 
-def is_sound_offset_index(path: Path) -> bool:
+def is_sound_offset_index(path: StoragePath) -> bool:
     """Whether a `.index` file is there and has whole entries that end with the largest one."""
     return _is_sound(path, _OFFSET_ENTRY)
 
 
-def is_sound_time_index(path: Path) -> bool:
+def is_sound_time_index(path: StoragePath) -> bool:
     """Whether a `.timeindex` file is there and has whole entries that end with the largest one."""
     return _is_sound(path, _TIME_ENTRY)
 
 
-def _is_sound(path: Path, entry: Struct) -> bool:
+def _is_sound(path: StoragePath, entry: Struct) -> bool:
     content = path.read_bytes() if path.exists() else None
     if content is None or len(content) % entry.size:
         return False

@@ -30,7 +30,8 @@ from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
+
+    from broker_sim.log.storage.file_system import FileSystem, StoragePath
 
 __all__ = ["LogDirectory", "LogDirectoryError", "lock_directory"]
 
@@ -52,15 +53,18 @@ class LogDirectoryError(ConfigError):
 class LogDirectory:
     """One broker's directory, locked until `close`."""
 
-    def __init__(self, path: Path, cluster_id: str, broker_id: int) -> None:
+    def __init__(
+        self, path: StoragePath, cluster_id: str, broker_id: int, files: FileSystem | None = None
+    ) -> None:
         """Open or create the directory.
 
+        `files` are those of a disk of its own, which is not locked; else it is the machine's.
         Raises `LogDirectoryError` for one that is in use or another broker's, and OSError.
         """
         self.path = path
-        self.files = OpenFiles()
+        self.files = OpenFiles() if files is None else files
         path.mkdir(parents=True, exist_ok=True)
-        self._lock = lock_directory(path)
+        self._lock = lock_directory(path) if files is None else None
         try:
             self._check_identity(cluster_id, broker_id)
             self.clean_shutdown_epoch = self._take_clean_shutdown()
@@ -79,7 +83,11 @@ class LogDirectory:
                 f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\n"
                 f"node.id={broker_id}\nversion=1\n"
             )
-            replace_file(path, text.encode())
+            temporary = path.with_name(f"{path.name}.tmp")
+            temporary.write_bytes(text.encode())
+            self.files.sync(temporary)
+            self.files.close(temporary)
+            temporary.replace(path)
             return
         found = _read_properties(path)
         for name, wanted in (
@@ -98,7 +106,7 @@ class LogDirectory:
         path = self.path / CLEAN_SHUTDOWN
         if not path.exists():
             return None
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_text("utf-8", "replace")
         path.unlink()
         try:
             return int(json.loads(text)["brokerEpoch"])
@@ -121,13 +129,18 @@ class LogDirectory:
 
         The id is None where `partition.metadata` is damaged or cannot be read.
         """
-        for directory in sorted(self.path.iterdir()):
+        for directory in sorted(self.path.iterdir(), key=str):
             if directory.name.endswith("-delete"):
                 FileStorage(directory, self.files).delete()
                 continue
             metadata = directory / PARTITION_METADATA
             with suppress(OSError):  # it is there, but cannot even be looked at
                 if not metadata.exists():
+                    continue
+                if self.clean_shutdown_epoch is None and metadata.stat().st_size == 0:
+                    # Its power was lost before its first flush, which begins with this file.
+                    log.warning("log_never_flushed", directory=str(directory))
+                    FileStorage(directory, self.files).delete()
                     continue
             topic, _, number = directory.name.rpartition("-")
             topic_partition = TopicPartition(topic, int(number))
@@ -138,7 +151,7 @@ class LogDirectory:
         """Return the files of a log that is to be created: call its `create`."""
         return FileStorage(self._log_path(topic_partition), self.files)
 
-    def _log_path(self, topic_partition: TopicPartition) -> Path:
+    def _log_path(self, topic_partition: TopicPartition) -> StoragePath:
         return self.path / f"{topic_partition.topic}-{topic_partition.partition}"
 
     def open_log(self, topic_partition: TopicPartition) -> FileStorage:
@@ -181,10 +194,11 @@ class LogDirectory:
     def close(self) -> None:
         """Close all files and give the lock back."""
         self.files.close_all()
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
 
 
-def lock_directory(directory: Path) -> int:
+def lock_directory(directory: StoragePath) -> int:
     """Lock the directory and return the descriptor that holds the lock.
 
     A Java broker's lock is seen too, and ours by it. Raises `LogDirectoryError` when it is locked.
@@ -192,7 +206,7 @@ def lock_directory(directory: Path) -> int:
     import fcntl  # noqa: PLC0415 - only for data on disk: Windows does not have it
 
     path = directory / LOCK_FILE
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -205,7 +219,7 @@ def lock_directory(directory: Path) -> int:
     return descriptor
 
 
-def _offsets_or_none(path: Path) -> dict[TopicPartition, int]:
+def _offsets_or_none(path: StoragePath) -> dict[TopicPartition, int]:
     """Return the offsets of a checkpoint; none of a damaged one, as if there were no such file."""
     try:
         return read_offsets(path)
@@ -214,7 +228,7 @@ def _offsets_or_none(path: Path) -> dict[TopicPartition, int]:
         return {}
 
 
-def _read_properties(path: Path) -> dict[str, str]:
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+def _read_properties(path: StoragePath) -> dict[str, str]:
+    lines = path.read_text("utf-8", "replace").splitlines()
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+    from broker_sim.log.storage.file_system import StoragePath
 
 __all__ = ["OpenFiles"]
 
@@ -27,9 +33,9 @@ class OpenFiles:
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             most = MOST_FILES if soft < 0 else max(8, min(MOST_FILES, soft // SHARE_OF_LIMIT))
         self._most = most
-        self._descriptors: dict[Path, int] = {}
+        self._descriptors: dict[StoragePath, int] = {}
 
-    def descriptor(self, path: Path) -> int:
+    def descriptor(self, path: StoragePath) -> int:
         """Return a descriptor to read and write the file, which is created if there is none.
 
         It holds until the next call. Raises OSError.
@@ -39,17 +45,50 @@ class OpenFiles:
             return found
         while len(self._descriptors) >= self._most:
             self.close(next(iter(self._descriptors)))
-        opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        opened = os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._descriptors[path] = opened
         return opened
 
-    def close(self, path: Path) -> None:
+    def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
+        """Return so many bytes from there on, fewer where the file ends. Raises OSError."""
+        return os.pread(self.descriptor(path), size_bytes, position)
+
+    def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
+        """Write as much as there is room for, and return how much. Raises OSError."""
+        return os.pwrite(self.descriptor(path), data, position)
+
+    def truncate(self, path: StoragePath, size_bytes: int) -> None:
+        """Cut the file. Raises OSError."""
+        os.ftruncate(self.descriptor(path), size_bytes)
+
+    def sync(self, path: StoragePath) -> None:
+        """Bring the file to the disk (fsync). Raises OSError."""
+        os.fsync(self.descriptor(path))
+
+    def set_modified(self, path: StoragePath, modified_ns: int) -> None:
+        """Set the time of the file's last change. Raises OSError."""
+        os.utime(self.descriptor(path), ns=(modified_ns, modified_ns))
+
+    @contextmanager
+    def mapped(self, path: StoragePath) -> Iterator[mmap.mmap]:
+        """Map a file that is not empty into memory. Raises OSError."""
+        with (
+            Path(str(path)).open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
+            yield content
+
+    def remove_tree(self, directory: StoragePath) -> None:
+        """Remove the directory with all that is in it; ignores what cannot be removed."""
+        shutil.rmtree(str(directory), ignore_errors=True)
+
+    def close(self, path: StoragePath) -> None:
         """Close the file if it is open."""
         opened = self._descriptors.pop(path, None)
         if opened is not None:
             os.close(opened)
 
-    def close_in(self, directory: Path) -> None:
+    def close_in(self, directory: StoragePath) -> None:
         """Close every file in the directory."""
         for path in list(self._descriptors):
             if path.parent == directory:

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from broker_sim.log.storage.file_system import StoragePath
 
 __all__ = ["PARTITION_METADATA", "encode_id", "encode_partition_metadata", "read_topic_id"]
 
@@ -31,7 +31,7 @@ def encode_partition_metadata(topic_id: bytes) -> bytes:
     return f"version: 0\ntopic_id: {encode_id(topic_id)}\n".encode()
 
 
-def read_topic_id(path: Path) -> bytes | None:
+def read_topic_id(path: StoragePath) -> bytes | None:
     """Return the id that the file has, None if there is no file that can be read, or it is damaged."""
     try:
         found = _CONTENT.fullmatch(path.read_bytes())

@@ -19,8 +19,8 @@ from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.storage.guard import StorageGuard
 
 __all__ = ["SNAPSHOT_SUFFIX", "SnapshotFiles", "decode_snapshot", "encode_snapshot"]
@@ -95,7 +95,7 @@ def _entry(
 class SnapshotFiles(dict[int, list[ProducerStateEntry]]):
     """Snapshots by offset; setting one writes its file, deleting one deletes it."""
 
-    def __init__(self, directory: Path, guard: StorageGuard) -> None:
+    def __init__(self, directory: StoragePath, guard: StorageGuard) -> None:
         """Begin without any; `guard` is the log's."""
         super().__init__()
         self._directory = directory
@@ -120,5 +120,5 @@ class SnapshotFiles(dict[int, list[ProducerStateEntry]]):
             self._path(offset).unlink(missing_ok=True)
         super().__delitem__(offset)
 
-    def _path(self, offset: int) -> Path:
+    def _path(self, offset: int) -> StoragePath:
         return self._directory / f"{offset:020d}{SNAPSHOT_SUFFIX}"

@@ -1,11 +1,16 @@
-"""A log on a virtual clock, in memory and in files, and batches to put into it."""
+"""A log on a virtual clock, in memory, in files and on a simulated disk, and batches to put into it."""
 
 from itertools import count
 
 import pytest
 
 from broker_sim.config import TopicConfig
-from broker_sim.log import LogDirectory, PartitionLog, ProducerStateManagerConfig
+from broker_sim.log import (
+    LogDirectory,
+    PartitionLog,
+    ProducerStateManagerConfig,
+    SimulatedDisk,
+)
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 from purgatory import VirtualClock
@@ -18,11 +23,15 @@ def clock():
     return VirtualClock(wall_start_ms=WALL_START_MS)
 
 
-@pytest.fixture(params=["memory", "files"])
+@pytest.fixture(params=["memory", "files", "simulated"])
 def log_directory(request, tmp_path):
     """The directory of the logs, None in memory: every test of a log runs over both."""
     if request.param == "memory":
         yield None
+        return
+    if request.param == "simulated":
+        disk = SimulatedDisk("seed")
+        yield LogDirectory(disk.root / "broker-1", "cluster", 1, disk)
         return
     directory = LogDirectory(tmp_path / "broker-1", "cluster", 1)
     yield directory

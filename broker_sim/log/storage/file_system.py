@@ -1,0 +1,124 @@
+"""What the files of logs ask of a file system: that of the machine, or a simulated disk.
+
+    StoragePath    names a file, and does what `pathlib.Path` does      Path         SimulatedPath
+    FileSystem     what is done to the bytes of a file                  OpenFiles    SimulatedFiles
+
+Everything above them is the same: formats, recovery, checkpoints.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    import mmap
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+__all__ = ["FileStatus", "FileSystem", "StoragePath"]
+
+
+class FileStatus(Protocol):
+    """Size and time of a file."""
+
+    @property
+    def st_size(self) -> int:
+        """Its bytes."""
+
+    @property
+    def st_mtime_ns(self) -> int:
+        """When it was last changed, in nanoseconds since 1970."""
+
+
+class StoragePath(Protocol):
+    """The part of `pathlib.Path` that the files of logs use. Raises OSError as that does."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+
+    @property
+    def stem(self) -> str:
+        """The name without its last suffix."""
+
+    @property
+    def parent(self) -> Self:
+        """The directory."""
+
+    def with_name(self, name: str, /) -> Self:
+        """Return the path of another file of the directory."""
+
+    def with_suffix(self, suffix: str, /) -> Self:
+        """Return the path with another last suffix."""
+
+    def __truediv__(self, name: str, /) -> Self: ...
+
+    def exists(self) -> bool:
+        """Return whether there is such a file or directory."""
+
+    def stat(self) -> FileStatus:
+        """Return size and time."""
+
+    def read_bytes(self) -> bytes:
+        """Return the whole content."""
+
+    def read_text(self, encoding: str, errors: str = ...) -> str:
+        """Return the whole content as text."""
+
+    def write_bytes(self, data: bytes, /) -> int:
+        """Replace the whole content."""
+
+    def touch(self) -> None:
+        """Create an empty file if there is none."""
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Remove the file."""
+
+    def rename(self, target: Self, /) -> Self:
+        """Rename the file or directory."""
+
+    def replace(self, target: Self, /) -> Self:
+        """Rename the file, in the place of another one in one step."""
+
+    def mkdir(self, *, parents: bool = ..., exist_ok: bool = ...) -> None:
+        """Create the directory."""
+
+    def iterdir(self) -> Iterator[Self]:
+        """Yield what is in the directory."""
+
+    def glob(self, pattern: str, /) -> Iterator[Self]:
+        """Yield what is in the directory and fits the pattern."""
+
+
+class FileSystem(Protocol):
+    """Reads and writes parts of files. Raises OSError."""
+
+    def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
+        """Return so many bytes from there on, fewer where the file ends."""
+
+    def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
+        """Write as much of the data as there is room for, and return how much; creates the file."""
+
+    def truncate(self, path: StoragePath, size_bytes: int) -> None:
+        """Cut the file; creates it."""
+
+    def sync(self, path: StoragePath) -> None:
+        """Bring the file to the disk, and its name (fsync)."""
+
+    def set_modified(self, path: StoragePath, modified_ns: int) -> None:
+        """Set the time of the file's last change."""
+
+    def mapped(self, path: StoragePath) -> AbstractContextManager[mmap.mmap | bytes]:
+        """Return the content of a file that is not empty, for a `with` block."""
+
+    def remove_tree(self, directory: StoragePath) -> None:
+        """Remove the directory with all that is in it; ignores what cannot be removed."""
+
+    def close(self, path: StoragePath) -> None:
+        """Close the file if it is open."""
+
+    def close_in(self, directory: StoragePath) -> None:
+        """Close every file of the directory."""
+
+    def close_all(self) -> None:
+        """Close every file."""

@@ -1,0 +1,260 @@
+"""A disk in memory, with a page cache that a power loss empties.
+
+    write, truncate, rename, unlink    change what processes see at once: the page cache
+    sync                               brings a file to the disk, and the journal up to here
+    lose_power                         leaves what is on the disk, and by chance some of the rest
+
+It follows ext4 with its defaults (ordered data, delayed allocation). Names and sizes are changed through
+a journal, in order: of what was not synced a first part survives a power loss. Bytes need not survive with
+them, so a file that was renamed without a sync may be empty. Bytes do not survive before the changes of
+the journal that came before them.
+
+A disk whose sync lies (`fsync_lies`) says yes and does nothing. A process that is killed loses nothing: the page cache is
+the machine's.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.log.storage.simulated.file import SimulatedFile
+from broker_sim.log.storage.simulated.path import SimulatedPath
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from broker_sim.log.storage.file_system import StoragePath
+
+__all__ = ["DiskOptions", "SimulatedDisk"]
+
+ROOT: Final = "/"
+_Names = dict[str, "SimulatedFile | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskOptions:
+    """What a simulated disk is like.
+
+    `capacity_bytes` is its size, None for no bound. `sync_ms` is how long a sync takes, from the lowest to
+    the highest. With `fsync_lies` a sync brings nothing to the disk.
+    """
+
+    capacity_bytes: int | None = None
+    sync_ms: tuple[int, int] = (0, 0)
+    fsync_lies: bool = False
+
+
+class _NameChange(NamedTuple):
+    """An entry of the journal: a name gets a file (None: a directory), a new name, or is gone."""
+
+    name: str
+    file: SimulatedFile | None = None
+    new_name: str | None = None
+    is_gone: bool = False
+
+    def apply(self, names: _Names) -> None:
+        """Change the names."""
+        if self.new_name is not None:
+            inside = f"{self.name}/"
+            moved = [each for each in names if each == self.name or each.startswith(inside)]
+            for each in moved:
+                names[self.new_name + each[len(self.name) :]] = names.pop(each)
+        elif self.is_gone:
+            names.pop(self.name, None)
+        else:
+            names[self.name] = self.file
+
+
+class SimulatedDisk:
+    """The disk of one broker; a `FileSystem`. Raises OSError as the machine's does.
+
+    Single-threaded. `capacity_bytes` and `fsync_lies` may be changed at any time. All chance follows
+    from the seed.
+    """
+
+    def __init__(
+        self,
+        seed: str,
+        options: DiskOptions | None = None,
+        *,
+        now_ms: Callable[[], int] = lambda: 0,
+        on_wait: Callable[[int], object] = lambda _duration_ms: None,
+    ) -> None:
+        """`now_ms` gives the times of files; `on_wait(ms)` hears how long each sync takes."""
+        options = options or DiskOptions()
+        self.capacity_bytes = options.capacity_bytes
+        self.fsync_lies = options.fsync_lies
+        self._sync_ms = options.sync_ms
+        self._random = random.Random(seed)
+        self._now_ms = now_ms
+        self._on_wait = on_wait
+        self._names: _Names = {ROOT: None}
+        self._stored_names: _Names = dict(self._names)
+        self._journal: list[_NameChange | None] = []
+        """Changes since the last commit; None for the size of a file."""
+        self._committed = 0
+        """How many changes were committed before."""
+
+    @property
+    def root(self) -> SimulatedPath:
+        """The directory that holds all others."""
+        return SimulatedPath(self, PurePosixPath(ROOT))
+
+    @property
+    def used_bytes(self) -> int:
+        """The bytes of all files."""
+        return sum(len(file.content) for file in self._names.values() if file is not None)
+
+    def lose_power(self) -> None:
+        """Leave what the disk has; a first part of the journal survives, of any length."""
+        survivors = self._random.randint(0, len(self._journal))
+        for change in self._journal[:survivors]:
+            if change is not None:
+                change.apply(self._stored_names)
+        for file in self._stored_names.values():
+            if file is not None:
+                file.lose_power(self._committed + survivors, self._random)
+        self._names = dict(self._stored_names)
+        self._committed += len(self._journal)
+        self._journal.clear()
+
+    # -- bytes: a FileSystem --------------------------------------------------------------------
+
+    def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
+        """Return so many bytes from there on, fewer where the file ends."""
+        return bytes(self._opened(str(path)).content[position : position + size_bytes])
+
+    def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
+        """Write as much as there is room for; raises ENOSPC where there is none."""
+        file = self._opened(str(path))
+        if self.capacity_bytes is not None:
+            room = self.capacity_bytes - self.used_bytes + max(0, len(file.content) - position)
+            if room <= 0 < len(data):
+                raise _error(errno.ENOSPC, str(path))
+            data = data[:room]
+        file.write(position, bytes(data), self._metadata_changes)
+        file.modified_ns = self._now_ns()
+        return len(data)
+
+    def truncate(self, path: StoragePath, size_bytes: int) -> None:
+        """Cut the file; creates it."""
+        file = self._opened(str(path))
+        if len(file.content) != size_bytes:
+            self._journal.append(None)
+            file.truncate(size_bytes, self._metadata_changes)
+            file.modified_ns = self._now_ns()
+
+    def sync(self, path: StoragePath) -> None:
+        """Bring the file and the whole journal to the disk, unless the disk lies."""
+        file = self._opened(str(path))
+        if not self.fsync_lies:
+            for change in self._journal:
+                if change is not None:
+                    change.apply(self._stored_names)
+            self._committed = self._metadata_changes
+            self._journal.clear()
+            file.flush()
+        duration_ms = self._random.randint(*self._sync_ms)
+        if duration_ms:
+            self._on_wait(duration_ms)
+
+    def set_modified(self, path: StoragePath, modified_ns: int) -> None:
+        """Set the time of the file's last change."""
+        self._opened(str(path)).modified_ns = modified_ns
+
+    @contextmanager
+    def mapped(self, path: StoragePath) -> Iterator[bytes]:
+        """Return the content of the file as it is now."""
+        yield bytes(self._opened(str(path)).content)
+
+    def remove_tree(self, directory: StoragePath) -> None:
+        """Remove the directory with all that is in it."""
+        inside = f"{directory}/"
+        for name in [each for each in self._names if each.startswith(inside)]:
+            self._change(_NameChange(name, is_gone=True))
+        if str(directory) in self._names:
+            self._change(_NameChange(str(directory), is_gone=True))
+
+    def close(self, path: StoragePath) -> None:
+        """Do nothing: no file is held open."""
+
+    def close_in(self, directory: StoragePath) -> None:
+        """Do nothing, as `close`."""
+
+    def close_all(self) -> None:
+        """Do nothing, as `close`."""
+
+    # -- names: for SimulatedPath ---------------------------------------------------------------
+
+    def exists(self, name: str) -> bool:
+        """Return whether there is such a file or directory."""
+        return name in self._names
+
+    def file(self, name: str) -> SimulatedFile:
+        """Return the file of that name; raises ENOENT or EISDIR."""
+        file = self._names.get(name)
+        if file is None:
+            raise _error(errno.EISDIR if name in self._names else errno.ENOENT, name)
+        return file
+
+    def unlink(self, name: str) -> None:
+        """Remove a file; raises ENOENT or EISDIR."""
+        self.file(name)
+        self._change(_NameChange(name, is_gone=True))
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Rename a file or directory; a file of the new name is replaced."""
+        if name not in self._names:
+            raise _error(errno.ENOENT, name)
+        if self._names[name] is None and any(self.names_in(new_name)):
+            raise _error(errno.ENOTEMPTY, new_name)
+        self._change(_NameChange(name, new_name=new_name))
+
+    def mkdir(self, name: str) -> None:
+        """Create a directory; raises EEXIST, and ENOENT without its parent."""
+        if name in self._names:
+            raise _error(errno.EEXIST, name)
+        self._create(name, None)
+
+    def names_in(self, directory: str) -> list[str]:
+        """Return the names of what is in the directory, in order."""
+        inside = directory.rstrip("/") + "/"
+        rests = (each[len(inside) :] for each in self._names if each.startswith(inside))
+        return sorted(rest for rest in rests if rest and "/" not in rest)
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    @property
+    def _metadata_changes(self) -> int:
+        return self._committed + len(self._journal)
+
+    def _now_ns(self) -> int:
+        return self._now_ms() * 1_000_000
+
+    def _opened(self, name: str) -> SimulatedFile:
+        """Return the file of that name, which is created if there is none."""
+        if name not in self._names:
+            self._create(name, SimulatedFile(self._now_ns()))
+        return self.file(name)
+
+    def _create(self, name: str, file: SimulatedFile | None) -> None:
+        parent = str(PurePosixPath(name).parent)
+        if parent not in self._names:
+            raise _error(errno.ENOENT, name)
+        if self._names[parent] is not None:
+            raise _error(errno.ENOTDIR, name)
+        self._change(_NameChange(name, file))
+
+    def _change(self, change: _NameChange) -> None:
+        change.apply(self._names)
+        self._journal.append(change)
+
+
+def _error(number: int, name: str) -> OSError:
+    return OSError(number, os.strerror(number), name)
