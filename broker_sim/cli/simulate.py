@@ -21,6 +21,7 @@ from rich.progress import (
 from broker_sim.cluster.random_run import RunSummary, draw_schedule
 from broker_sim.cluster.random_run.as_test import as_test
 from broker_sim.cluster.random_run.many import SeedResult, quiet_logs, run_seeds
+from broker_sim.cluster.random_run.power_checks import lost_text
 from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
 from broker_sim.cluster.random_run.shrink import shrink
 
@@ -46,9 +47,20 @@ LARGEST_SEED = 1 << 32
     show_default=True,
     help="Virtual milliseconds of faults in each run.",
 )
+@click.option(
+    "--power-loss",
+    is_flag=True,
+    help="On simulated disks, with power losses of one, some and all brokers.",
+)
 @click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make the first failure small.")
 def command(
-    *, runs: int, seed: int | None, jobs: int | None, duration_ms: int, shrinks: bool
+    *,
+    runs: int,
+    seed: int | None,
+    jobs: int | None,
+    duration_ms: int,
+    power_loss: bool,
+    shrinks: bool,
 ) -> None:
     """Run clusters with random faults in virtual time and check what must hold.
 
@@ -63,15 +75,18 @@ def command(
     passed: list[RunSummary] = []
     with _progress(console) as progress:
         task = progress.add_task(_transactions(passed), total=runs)
-        for result in run_seeds(first, runs, duration_ms=duration_ms, jobs=processes):
+        for result in run_seeds(
+            first, runs, duration_ms=duration_ms, jobs=processes, power_loss=power_loss
+        ):
             if result.summary is None:
                 failed.append(result)
-                _print_failure(result, duration_ms)
+                _print_failure(result, duration_ms, power_loss)
             else:
                 passed.append(result.summary)
+                _print_lost(result.summary)
             progress.update(task, advance=1, description=_transactions(passed))
     if failed and shrinks:
-        _print_shrunk(min(failed), duration_ms, console)
+        _print_shrunk(min(failed), duration_ms, power_loss, console)
     acknowledged = sum(each.acknowledged for each in passed)
     click.echo(f"{len(passed)} of {runs} runs passed, {acknowledged} batches acknowledged")
     click.echo(_transactions(passed))
@@ -102,16 +117,26 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _print_failure(result: SeedResult, duration_ms: int) -> None:
+def _print_lost(summary: RunSummary) -> None:
+    if summary.lost:
+        click.echo(
+            f"seed {summary.seed}: {len(summary.lost)} records lost with the power, unflushed: "
+            f"{lost_text(summary.lost)}"
+        )
+
+
+def _print_failure(result: SeedResult, duration_ms: int, power_loss: bool) -> None:
     what = result.text.partition("; last events")[0]
     repeat = f"broker-sim simulate --runs 1 --seed {result.seed}"
     if duration_ms != DEFAULT_DURATION_MS:
         repeat += f" --duration {duration_ms}"
+    if power_loss:
+        repeat += " --power-loss"
     click.echo(f"seed {result.seed}: {what}; repeat: {repeat}")
 
 
-def _print_shrunk(result: SeedResult, duration_ms: int, console: Console) -> None:
-    schedule = draw_schedule(result.seed, duration_ms=duration_ms)
+def _print_shrunk(result: SeedResult, duration_ms: int, power_loss: bool, console: Console) -> None:
+    schedule = draw_schedule(result.seed, duration_ms=duration_ms, power_loss=power_loss)
     with quiet_logs(), console.status(f"shrinking the schedule of seed {result.seed}"):
         shrunk = shrink(schedule, result.invariant)
     click.echo(

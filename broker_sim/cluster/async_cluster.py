@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from broker_sim.config import GivenValue
     from broker_sim.control.server import ControlServer
+    from broker_sim.log import SimulatedDisk
     from broker_sim.runtime.purgatories import ObserverFactory
     from broker_sim.trace import Trace
 
@@ -125,6 +126,8 @@ class AsyncCluster(Verbs, AsyncFace):
         """What observes the purgatories; add to it before `open`."""
         self.latency_ms: Callable[[int, int], int] | None = None
         """How long a message takes from one node to another; set it before `open`."""
+        self.disks: dict[int, SimulatedDisk] = {}
+        """The simulated disks of brokers, by id; set them before `open`."""
 
     def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """Return the method, bound to this cluster."""
@@ -172,6 +175,7 @@ class AsyncCluster(Verbs, AsyncFace):
             as_version=self._as_version,
             memory_limit_bytes=self._memory_limit_bytes,
             data=self._data,
+            disks=self.disks,
         )
         for broker_id in self._configs:
             self.listeners.serve(self._nodes.start(broker_id))

@@ -29,7 +29,8 @@ class InvariantChecker:
 
     * the high watermark never exceeds the log end of any member of the leader's maximal ISR; a deposed
       leader that has not heard of its successor is excepted where elections may be unclean, since
-      members of its ISR may have truncated their logs to that of the successor
+      members of its ISR may have truncated their logs to that of the successor; and so is a member that
+      has lost records with its power, which stays in the ISR until it registers again
     * high watermark and last stable offset never go back on a leader, within one leader epoch
     * log start <= last stable offset <= high watermark <= log end
     * two leaders of the same epoch do not exist
@@ -118,6 +119,7 @@ class InvariantChecker:
                 follower is not None
                 and follower.log_end_offset < high_watermark
                 and not self._may_be_replaced_uncleanly(broker, partition)
+                and not self._nodes.nodes[member].has_lost_records(partition.topic_partition)
             ):
                 raise InvariantViolationError(
                     "high-watermark-within-isr",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.log import LogManager, ProducerStateManagerConfig
+from broker_sim.cluster.lost_records import kept_batches, lost_records
+from broker_sim.log import LogDirectory, LogManager, ProducerStateManagerConfig
 from broker_sim.runtime.process import Process, ProcessState
 from broker_sim.runtime.wall_clock import MachineClock
 
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.broker.broker import Broker
+    from broker_sim.cluster.lost_records import KeptBatches, LostRecords
     from broker_sim.config import BrokerConfig
-    from broker_sim.log import LogDirectory, MemoryAccount
+    from broker_sim.log import MemoryAccount, SimulatedDisk
+    from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
 
 __all__ = ["Node"]
@@ -23,13 +26,18 @@ class Node:
     """What stays of a broker when its process ends: address, configuration, clock and logs."""
 
     __slots__ = (
+        "_before_power_loss",
+        "_memory",
+        "_producers",
         "address",
         "broker",
         "broker_id",
         "clients_cut_off",
         "clock",
         "config",
+        "disk",
         "logs",
+        "lost",
         "on_stopped",
         "process",
     )
@@ -42,21 +50,48 @@ class Node:
         address: tuple[str, int],
         memory: MemoryAccount,
         directory: LogDirectory | None = None,
+        disk: SimulatedDisk | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.config = config
         self.clock = MachineClock(clock)
         """Its wall clock gives the times of the logs; everything else goes by the monotonic time."""
-        producers = ProducerStateManagerConfig(
+        self._producers = ProducerStateManagerConfig(
             config.producer_id_expiration_ms, config.transaction_partition_verification_enable
         )
-        self.logs = LogManager(self.clock, producers, memory, directory)
+        self._memory = memory
+        self.logs = LogManager(self.clock, self._producers, memory, directory)
+        self.disk = disk
+        self.lost: list[LostRecords] = []
+        """What power losses have taken, found when the logs were opened again."""
+        self._before_power_loss: KeptBatches = {}
         self.address = address
         self.process: Process | None = None
         self.broker: Broker | None = None
         self.clients_cut_off = False
         self.on_stopped: Callable[[], object] | None = None
         """What `Nodes.stop` was asked to call; None unless the broker is shutting down."""
+
+    def recover_logs(self, cluster_id: str) -> None:
+        """Make the logs ready for a new process, which reads them from the simulated disk if there is one."""
+        if self.disk is not None:
+            path = self.disk.root / f"broker-{self.broker_id}"
+            directory = LogDirectory(path, cluster_id, self.broker_id, self.disk)
+            self.logs = LogManager(self.clock, self._producers, self._memory, directory)
+        self.logs.recover()
+        before, self._before_power_loss = self._before_power_loss, {}
+        self.lost += lost_records(self.broker_id, before, self.logs)
+
+    def lose_power(self) -> None:
+        """Leave of the logs what is on the simulated disk; the process must have ended."""
+        assert self.disk is not None
+        self._before_power_loss = {**self._before_power_loss, **kept_batches(self.logs)}
+        self.disk.lose_power()
+        self.logs = LogManager(self.clock, self._producers, self._memory)
+
+    def has_lost_records(self, topic_partition: TopicPartition) -> bool:
+        """Whether a power loss has ever taken records of that log."""
+        return any(each.topic_partition == topic_partition for each in self.lost)
 
     @property
     def state(self) -> ProcessState:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.data_directory import DataDirectory
     from broker_sim.config import BrokerConfig
     from broker_sim.controller import CreatableTopic
+    from broker_sim.log import SimulatedDisk
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import Scheduler
     from broker_sim.runtime.purgatories import PurgatoryFactory
@@ -65,8 +66,12 @@ class Nodes:
         as_version: str | None = None,
         memory_limit_bytes: int | None = None,
         data: DataDirectory | None = None,
+        disks: Mapping[int, SimulatedDisk] | None = None,
     ) -> None:
-        """Make the nodes, from what `data` has if it is given: an open directory, closed by its owner."""
+        """Make the nodes, from what `data` has if it is given: an open directory, closed by its owner.
+
+        With simulated `disks` the logs are kept there instead.
+        """
         restored = None if data is None else data.restored
         cluster_id = cluster_id if restored is None else restored.image.cluster_id
         self._data = data
@@ -92,6 +97,7 @@ class Nodes:
                 addresses[broker_id],
                 self.memory,
                 directories.get(broker_id),
+                (disks or {}).get(broker_id),
             )
             for broker_id, config in _numbered(configs).items()
         }
@@ -196,7 +202,7 @@ class Nodes:
         node = self.dead(broker_id)
         if self._tick_handle is None:
             self._schedule_tick()
-        node.logs.recover()
+        node.recover_logs(self.cluster_id)
         node.clients_cut_off = False
         node.process = Process(f"broker-{broker_id}", self.scheduler, node.clock)
         self.links.attach(broker_id, node.process)

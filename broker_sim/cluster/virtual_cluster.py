@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from broker_sim.cluster.lost_records import LostRecords
     from broker_sim.cluster.nodes import Nodes
     from broker_sim.config import GivenValue
+    from broker_sim.log import DiskOptions, SimulatedDisk
     from broker_sim.trace import Trace
 
 __all__ = ["SimulationError", "VirtualCluster"]
@@ -55,8 +57,8 @@ class VirtualCluster(Verbs, BlockingFace):
 
     It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0
     gives every message, between nodes and between clients and brokers, a random delay up to it;
-    instead, `latency_ms(source, target)` returns the delay of each message between nodes. The
-    other arguments are those of `AsyncCluster`. As a context manager, or by `close`, it ends with all
+    instead, `latency_ms(source, target)` returns the delay of each message between nodes. With
+    `disk` each broker keeps its logs on a simulated disk, which can lose its power. The other arguments are those of `AsyncCluster`. As a context manager, or by `close`, it ends with all
     brokers stopped and its trace written.
     """
 
@@ -75,6 +77,7 @@ class VirtualCluster(Verbs, BlockingFace):
         trace: Trace | str | Path | None = None,
         as_version: str | None = None,
         memory_limit: int | str | None = None,
+        disk: DiskOptions | None = None,
     ) -> None:
         self.seed = seed
         self.random = random.Random(f"{seed}/run")
@@ -98,6 +101,7 @@ class VirtualCluster(Verbs, BlockingFace):
             topics=topics,
             as_version=as_version,
             memory_limit=memory_limit,
+            disk=disk,
         )
         """The same cluster for code that runs on its loop, in callbacks and coroutines."""
         self.wait_for(self.inside.open())
@@ -131,6 +135,32 @@ class VirtualCluster(Verbs, BlockingFace):
             return self.wait_for(result) if inspect.iscoroutine(result) else result
 
         return call
+
+    # -- power ----------------------------------------------------------------------------------
+
+    @property
+    def disks(self) -> Mapping[int, SimulatedDisk]:
+        """The simulated disks by broker: their bound, and whether their sync lies, may be changed."""
+        return self.inside.disks
+
+    def lose_power(self, *broker_ids: int) -> None:
+        """Turn the power of brokers off, of all without ids: what was not flushed is lost.
+
+        A process that is killed loses nothing that it has written; see `kill`. Raises WrongStateError
+        without simulated disks.
+        """
+        self.trace.record("lose_power", *broker_ids)
+        self.loop.run_now(self.inside.lose_power, *broker_ids)
+
+    def restore_power(self, *broker_ids: int) -> None:
+        """Start dead brokers, all of them without ids; returns when clients can connect to them."""
+        self.trace.record("restore_power", *broker_ids)
+        self.wait_for(self.inside.restore_power(*broker_ids))
+
+    @property
+    def lost_records(self) -> list[LostRecords]:
+        """What brokers have lost with their power, each as it was found when the broker was started."""
+        return [lost for node in self.nodes.nodes.values() for lost in node.lost]
 
     # -- time -----------------------------------------------------------------------------------
 

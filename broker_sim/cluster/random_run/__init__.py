@@ -7,6 +7,9 @@ from broker_sim.cluster.random_run.run import RunFailedError, RunSummary, run_sc
 from broker_sim.cluster.random_run.schedule import (
     ACKS_ALL,
     CONTROLLER,
+    FLUSHED,
+    LYING,
+    UNFLUSHED,
     Action,
     Producer,
     Schedule,
@@ -16,6 +19,9 @@ from broker_sim.cluster.random_run.schedule import (
 __all__ = [
     "ACKS_ALL",
     "CONTROLLER",
+    "FLUSHED",
+    "LYING",
+    "UNFLUSHED",
     "Action",
     "Producer",
     "RunFailedError",

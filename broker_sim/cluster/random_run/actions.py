@@ -30,8 +30,12 @@ class Actions:
     as the slowest one makes it.
     """
 
-    def __init__(self, cluster: VirtualCluster, topic: str) -> None:
+    def __init__(
+        self, cluster: VirtualCluster, topic: str, check_recovered: Callable[[int], object]
+    ) -> None:
+        """`check_recovered(broker_id)` is called whenever a broker was started."""
         self.done = 0
+        self._check_recovered = check_recovered
         self.paused_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)
         """How long each broker has been paused, in all."""
         self._cluster = cluster
@@ -42,6 +46,7 @@ class Actions:
         self._kinds: dict[str, Callable[[Action], Undo | None]] = {
             "pause": lambda action: self._pause(*action.on),
             "kill": lambda action: self._kill(*action.on),
+            "lose_power": lambda action: self._lose_power(action.on),
             "stop": lambda action: self._stop(*action.on),
             "isolate": lambda action: self._cut(self._links_of(*action.on)),
             "cut": lambda action: self._cut([action.on]),
@@ -121,6 +126,15 @@ class Actions:
         self._cluster.inside.kill(broker_id)
         return lambda: self._start(broker_id)
 
+    def _lose_power(self, broker_ids: tuple[int, ...]) -> Undo:
+        self._cluster.inside.lose_power(*broker_ids)
+
+        def restore() -> None:
+            for broker_id in broker_ids:
+                self._start(broker_id)
+
+        return restore
+
     def _start(self, broker_id: int) -> None:
         self._spawn(self._start_if_dead(broker_id))
 
@@ -128,6 +142,7 @@ class Actions:
         # Asked only now: several actions on the broker may end at the same moment.
         if self._nodes.nodes[broker_id].state is ProcessState.DEAD:
             await self._cluster.inside.start(broker_id, wait=False)
+            self._check_recovered(broker_id)
 
     def _stop(self, broker_id: int) -> Undo:
         node = self._nodes.running(broker_id)
@@ -213,6 +228,8 @@ class Actions:
 def _disturbs(action: Action) -> list[int]:
     """Return the brokers that cannot work, or not with the controller, while it is in force."""
     concerned = [node for node in action.on if node != CONTROLLER_ID]
-    if action.kind in {"pause", "kill", "stop", "isolate"} or len(concerned) < len(action.on):
+    if action.kind in {"pause", "kill", "stop", "lose_power", "isolate"} or len(concerned) < len(
+        action.on
+    ):
         return concerned
     return []

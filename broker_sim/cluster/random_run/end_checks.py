@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run.clients import TOPIC
 from broker_sim.cluster.random_run.coordinators import GROUPS
+from broker_sim.cluster.random_run.power_checks import is_lost_with_power
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
 from broker_sim.cluster.random_run.watch import batches_of
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -42,7 +43,7 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
             for batch in batches_of(log)
             for record in iter_records(batch)
         }
-        _check_acknowledged(history, number, log, records)
+        _check_acknowledged(cluster, schedule, history, number, log, records)
         _check_written_once(
             history,
             number,
@@ -85,12 +86,20 @@ def _logs(cluster: VirtualCluster, number: int) -> list[PartitionLog]:
 
 
 def _check_acknowledged(
-    history: History, number: int, log: PartitionLog, records: dict[int, bytes | None]
+    cluster: VirtualCluster,
+    schedule: Schedule,
+    history: History,
+    number: int,
+    log: PartitionLog,
+    records: dict[int, bytes | None],
 ) -> None:
     for one in history.acknowledged:
         if one.partition != number or records.get(one.offset) == one.value:
             continue
-        if one.acks == ACKS_ALL and history.reads_are_final:
+        if schedule.may_lose_records and is_lost_with_power(cluster, TOPIC, one):
+            history.lost.append(one)
+            continue
+        if one.acks == ACKS_ALL and not schedule.unclean_elections:
             raise _lost(one, "by all in-sync replicas", records)
         if not _was_replaced(log, one):
             raise _lost(one, "and no leader has been elected since", records)

@@ -35,6 +35,8 @@ class History:
     """Values that a broker has refused before it would have appended them."""
     read: dict[tuple[int, int], bytes | None] = field(default_factory=dict)
     """The value of every record that was read, by partition and offset."""
+    lost: list[Acknowledged] = field(default_factory=list)
+    """What was acknowledged and is gone, because brokers lost their power."""
     outcomes: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
             ("acknowledged", "timed_out", "refused", "disconnected", "abandoned"), 0

@@ -28,18 +28,21 @@ class SeedResult(NamedTuple):
     text: str = ""
 
 
-def run_seed(seed: int, duration_ms: int) -> SeedResult:
+def run_seed(seed: int, duration_ms: int, power_loss: bool) -> SeedResult:
     """Run the schedule of one seed; an error of the run is part of the result."""
+    schedule = draw_schedule(seed, duration_ms=duration_ms, power_loss=power_loss)
     try:
-        return SeedResult(seed, run_schedule(draw_schedule(seed, duration_ms=duration_ms)))
+        return SeedResult(seed, run_schedule(schedule))
     except RunFailedError as error:
         return SeedResult(seed, None, error.invariant, str(error))
 
 
-def run_seeds(first: int, count: int, *, duration_ms: int, jobs: int) -> Iterator[SeedResult]:
+def run_seeds(
+    first: int, count: int, *, duration_ms: int, jobs: int, power_loss: bool = False
+) -> Iterator[SeedResult]:
     """Yield the results of `count` seeds as they come; with several jobs in any order."""
     seeds = range(first, first + count)
-    work = [(seed, duration_ms) for seed in seeds]
+    work = [(seed, duration_ms, power_loss) for seed in seeds]
     if jobs == 1:
         for each in work:
             # Not around the loop: whoever stops to take results would leave all logs disabled.
@@ -53,7 +56,7 @@ def run_seeds(first: int, count: int, *, duration_ms: int, jobs: int) -> Iterato
         yield from pool.imap_unordered(_run, work, chunksize=SEEDS_AT_ONCE)
 
 
-def _run(work: tuple[int, int]) -> SeedResult:
+def _run(work: tuple[int, int, bool]) -> SeedResult:
     return run_seed(*work)
 
 

@@ -24,9 +24,10 @@ from broker_sim.cluster.random_run.end_checks import (
 )
 from broker_sim.cluster.random_run.group_client import SESSION_TIMEOUT_MS
 from broker_sim.cluster.random_run.group_history import GroupHistory
-from broker_sim.cluster.random_run.history import History
+from broker_sim.cluster.random_run.history import Acknowledged, History
 from broker_sim.cluster.random_run.members import GROUP, GroupMember
-from broker_sim.cluster.random_run.schedule import Schedule  # noqa: TC001 - a field's type
+from broker_sim.cluster.random_run.power_checks import check_recovered
+from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, MEMORY, Schedule
 from broker_sim.cluster.random_run.transaction_checks import (
     check_transactions,
     transactions_are_decided,
@@ -39,6 +40,7 @@ from broker_sim.cluster.random_run.transactional_producer import (
 from broker_sim.cluster.random_run.watch import LAG_TIME_MAX_MS, Watch
 from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
 from broker_sim.controller import FeatureUpdate, UpgradeType
+from broker_sim.log import DiskOptions
 from broker_sim.transaction.state_manager import TRANSACTION_VERSION_FEATURE
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ CONFIGS: Final = {
     "request.timeout.ms": 1_500,
 }
 """Short enough that a run of some seconds sees all of it happen."""
+FLUSH_CONFIGS: Final = {"log.flush.interval.messages": 1}
 RECOVERY_LIMIT_MS: Final = 6_000
 CALM_MS: Final = 1_000
 """How long clients go on after the recovery, when every request has to be answered."""
@@ -109,6 +112,8 @@ class RunSummary:
     producers_fenced: int
     recovery_ms: int
     virtual_ms: int
+    lost: tuple[Acknowledged, ...] = ()
+    """What was acknowledged and went with the power, on disks that were not flushed."""
 
 
 def run_schedule(schedule: Schedule) -> RunSummary:
@@ -129,15 +134,20 @@ class _Run:
         self.cluster = VirtualCluster(
             schedule.brokers,
             seed=schedule.seed,
-            configs=CONFIGS,
+            configs=CONFIGS | (FLUSH_CONFIGS if schedule.disk == FLUSHED else {}),
             max_latency_ms=schedule.max_latency_ms,
+            disk=_disk_options(schedule),
         )
         self._schedule = schedule
-        self._history = History(reads_are_final=not schedule.unclean_elections)
+        self._history = History(
+            reads_are_final=not (schedule.unclean_elections or schedule.may_lose_records)
+        )
         self._group_history = GroupHistory()
         self._consumer_history = ConsumerHistory()
         self._transactions = TransactionHistory()
-        self._actions = Actions(self.cluster, TOPIC)
+        self._actions = Actions(
+            self.cluster, TOPIC, partial(check_recovered, self.cluster, schedule)
+        )
         self._around = Surroundings(
             self.cluster, schedule, self._history, lambda: self._actions.quiet_since_ms
         )
@@ -147,6 +157,10 @@ class _Run:
         """Run to the end."""
         cluster, schedule = self.cluster, self._schedule
         self._create_topic()
+        for disk in cluster.disks.values():
+            # Not before: a directory that nobody has ever flushed is nobody's.
+            disk.sync_all()
+            disk.fsync_lies = schedule.disk == LYING
         watch = Watch(cluster, schedule, self._actions)
         self._check_images_after_steps(watch)
         watch.start()
@@ -186,6 +200,7 @@ class _Run:
             producers_fenced=self._transactions.fenced,
             recovery_ms=recovery_ms,
             virtual_ms=cluster.now_ms,
+            lost=tuple(self._history.lost),
             **self._history.outcomes,
         )
 
@@ -278,6 +293,12 @@ class _Run:
                 f"{limit_ms} ms after the last fault the cluster is not in order: "
                 f"{self.cluster.nodes.controller.image.topics[TOPIC].partitions}",
             ) from None
+
+
+def _disk_options(schedule: Schedule) -> DiskOptions | None:
+    if schedule.disk == MEMORY:
+        return None
+    return DiskOptions(sync_ms=(0, schedule.sync_ms))
 
 
 def _has_begun(producer: TransactionalProducer) -> bool:

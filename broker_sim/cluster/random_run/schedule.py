@@ -19,6 +19,10 @@ __all__ = [
     "ACKS_ALL",
     "CONTROLLER",
     "DEFAULT_DURATION_MS",
+    "FLUSHED",
+    "LYING",
+    "MEMORY",
+    "UNFLUSHED",
     "Action",
     "Producer",
     "Schedule",
@@ -28,6 +32,10 @@ __all__ = [
 CONTROLLER: Final = CONTROLLER_ID
 """The controller as an end of a link."""
 ACKS_ALL: Final = -1
+MEMORY: Final = "memory"
+FLUSHED: Final = "flushed"
+UNFLUSHED: Final = "unflushed"
+LYING: Final = "lying"
 DEFAULT_DURATION_MS: Final = 6_000
 
 _HOUR_MS: Final = 3_600_000
@@ -50,6 +58,7 @@ class Action(NamedTuple):
     | `cut_requests` | the broker does not hear its clients | |
     | `cut_responses` | its clients do not hear the broker | |
     | `shift_clock` | the broker's wall clock jumps, and later jumps back | ms |
+    | `lose_power` | brokers, which lose what is not flushed; they are started again | |
     | `transfer` | partition and broker, which shall lead it; not undone | |
     | `move_group` | the broker, which shall coordinate the groups; not undone | |
     | `move_transactions` | the broker, which shall coordinate the transactions; not undone | |
@@ -92,13 +101,28 @@ class Schedule:
     each other."""
     transaction_version: int = 2
     """The level of `transaction.version`, which says how transactional producers speak: 1 or 2."""
+    disk: str = MEMORY
+    """Where logs are kept: `MEMORY`, or simulated disks: `FLUSHED` on each append, `UNFLUSHED`, or `LYING`."""
+    sync_ms: int = 0
+    """How long a flush takes at most."""
     max_latency_ms: int = 0
     duration_ms: int = DEFAULT_DURATION_MS
     actions: tuple[Action, ...] = ()
 
+    @property
+    def may_lose_records(self) -> bool:
+        """Whether a power loss may take what was acknowledged."""
+        return self.disk in {UNFLUSHED, LYING}
 
-def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS) -> Schedule:
-    """Return the schedule that follows from the seed; no two faults know of each other."""
+
+def draw_schedule(
+    seed: int, *, duration_ms: int = DEFAULT_DURATION_MS, power_loss: bool = False
+) -> Schedule:
+    """Return the schedule that follows from the seed; no two faults know of each other.
+
+    With `power_loss` it is the same one on simulated disks, with power losses; where they may take what
+    was acknowledged, without groups and transactions.
+    """
     rng = random.Random(f"{seed}/schedule")
     brokers = rng.choice((3, 3, 3, 4))
     partitions = rng.randint(1, 3)
@@ -128,7 +152,9 @@ def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS) -> Sched
         actions=tuple(sorted(actions)),
     )
     schedule = _with_consumer_members(schedule)
-    return schedule if schedule.unclean_elections else _with_transactions(schedule)
+    if not schedule.unclean_elections:
+        schedule = _with_transactions(schedule)
+    return _with_power_losses(schedule) if power_loss else schedule
 
 
 def _with_consumer_members(schedule: Schedule) -> Schedule:
@@ -154,6 +180,35 @@ def _with_transactions(schedule: Schedule) -> Schedule:
         transactional=transactional,
         transaction_version=rng.choice((1, 2)),
         actions=tuple(sorted((*schedule.actions, *moves))),
+    )
+
+
+def _with_power_losses(schedule: Schedule) -> Schedule:
+    """Put the logs on simulated disks, and let one, some or all brokers lose their power."""
+    rng = random.Random(f"{schedule.seed}/power")
+    brokers = range(1, schedule.brokers + 1)
+    losses = []
+    for _ in range(rng.randint(1, 3)):
+        at_ms = rng.randrange(0, schedule.duration_ms, 10)
+        for_ms = min(rng.choice(_DURATIONS_MS), schedule.duration_ms - at_ms)
+        count = rng.choice((1, rng.choice(brokers), schedule.brokers))
+        losses.append(
+            Action(at_ms, "lose_power", tuple(sorted(rng.sample(brokers, count))), for_ms)
+        )
+    schedule = replace(
+        schedule,
+        disk=rng.choice((FLUSHED, FLUSHED, FLUSHED, UNFLUSHED, UNFLUSHED, LYING)),
+        sync_ms=rng.choice((0, 0, 1, 3)),
+        actions=tuple(sorted((*schedule.actions, *losses))),
+    )
+    if not schedule.may_lose_records:
+        return schedule
+    return replace(
+        schedule,
+        group_members=0,
+        consumer_members=0,
+        transactional=(),
+        actions=tuple(each for each in schedule.actions if not each.kind.startswith("move_")),
     )
 
 

@@ -142,6 +142,8 @@ def _simpler_cluster(schedule: Schedule) -> Iterator[Schedule]:
     if schedule.brokers > max(schedule.replication_factor, 2):
         actions = [a for a in schedule.actions if schedule.brokers not in _brokers(a)]
         yield replace(schedule, brokers=schedule.brokers - 1, actions=tuple(actions))
+    if schedule.sync_ms:
+        yield replace(schedule, sync_ms=0)
     if schedule.max_latency_ms:
         yield replace(schedule, max_latency_ms=0)
 
@@ -158,6 +160,9 @@ def _shorter_actions(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _shorter(action: Action) -> Iterator[Action]:
+    if action.kind == "lose_power" and len(action.on) > 1:
+        for index in range(len(action.on)):
+            yield action._replace(on=_without(action.on, index))
     if action.for_ms > 100:
         yield action._replace(for_ms=action.for_ms // 200 * 100)
     for unit_ms in ROUND_MS:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError
-from broker_sim.cluster.random_run.clients import TOPIC
+from broker_sim.cluster.random_run.clients import TOPIC, batches_in
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.process import ProcessState
 
@@ -42,6 +42,7 @@ class Watch:
         self._nodes = cluster.nodes
         self._actions = actions
         self._unclean = schedule.unclean_elections
+        self._may_lose = schedule.unclean_elections or schedule.may_lose_records
         self._keys = [TopicPartition(TOPIC, number) for number in range(schedule.partitions)]
         self._image = self._nodes.controller.image
         self._committed: dict[TopicPartition, list[bytes | memoryview]] = {
@@ -138,7 +139,7 @@ class Watch:
             return
         if self._led.get(key) != (state.leader, state.leader_epoch):
             self._led[key] = (state.leader, state.leader_epoch)
-            if not self._unclean:
+            if not self._may_lose:
                 self._check_leader_is_complete(key, leader)
         self._remember_committed(key, leader)
         self._check_min_isr(key, leader)
@@ -165,7 +166,7 @@ class Watch:
 
     def _remember_committed(self, key: TopicPartition, leader: Partition) -> None:
         committed = batches_of(leader.log, leader.log.high_watermark)
-        if len(committed) > len(self._committed[key]) or self._unclean:
+        if len(committed) > len(self._committed[key]) or self._may_lose:
             self._committed[key] = committed
 
     def _check_min_isr(self, key: TopicPartition, leader: Partition) -> None:
@@ -188,7 +189,8 @@ class Watch:
     ) -> None:
         committed = batches_of(leader.log, leader.log.high_watermark)
         for member in state.isr:
-            log = self._nodes.nodes[member].logs.get(key, leader.topic_id)
+            node = self._nodes.nodes[member]
+            log = None if node.has_lost_records(key) else node.logs.get(key, leader.topic_id)
             if log is not None and batches_of(log)[: len(committed)] != committed:
                 raise InvariantViolationError(
                     "replicas-agree",
@@ -217,7 +219,8 @@ class Watch:
         for member in state.isr:
             if self._joined_ms.get((key, member), 0) > now_ms - SHRINK_LIMIT_MS:
                 continue
-            log = self._nodes.nodes[member].logs.get(key, leader.topic_id)
+            node = self._nodes.nodes[member]
+            log = None if node.has_lost_records(key) else node.logs.get(key, leader.topic_id)
             if log is not None and log.log_end_offset < end:
                 raise InvariantViolationError(
                     "isr-shrinks",
@@ -246,4 +249,5 @@ def batches_of(log: PartitionLog, end_offset: int | None = None) -> list[bytes |
         data = segment.read(segment.base_offset, 1 << 40, end, min_one_message=False)
         if data is not None:
             batches += data.records
-    return batches
+    # Those of a file come as one buffer.
+    return list(batches_in(b"".join(batches))) if log.storage.is_persistent else batches

@@ -137,7 +137,7 @@ class LogDirectory:
             with suppress(OSError):  # it is there, but cannot even be looked at
                 if not metadata.exists():
                     continue
-                if self.clean_shutdown_epoch is None and metadata.stat().st_size == 0:
+                if not metadata.read_bytes().strip(b"\0"):
                     # Its power was lost before its first flush, which begins with this file.
                     log.warning("log_never_flushed", directory=str(directory))
                     FileStorage(directory, self.files).delete()

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SimulatedFile"]
 
-PAGE_BYTES: Final = 4_096
-LOST_PAGE_SHARE: Final = 0.25
-"""How often a page in the middle of what survives was not written."""
+SECTOR_BYTES: Final = 512
+LOST_SECTOR_SHARE: Final = 0.25
+"""How often a sector in the middle of what survives was not written."""
 
 
 class _Change(NamedTuple):
@@ -54,7 +54,7 @@ class SimulatedFile:
         """Forget the page cache; so many changes of the journal have survived.
 
         Truncations survive with the journal. Of the writes before them some survive, the last of these
-        up to any byte, and maybe not one page in between. A write that has grown the file needs all the
+        up to any sector, and maybe not one sector in between. A write that has grown the file needs all the
         journal that was before it.
         """
         changes = [each for each in self._unflushed if each.metadata_changes <= metadata_changes]
@@ -66,23 +66,32 @@ class SimulatedFile:
                 _truncate(content, position)
             elif number < survivors:
                 if number == survivors - 1 and rng.random() < 0.5:
-                    data = data[: rng.randint(0, len(data))]  # noqa: PLW2901 - the torn write
+                    data = _torn(position, data, rng)  # noqa: PLW2901
                 _write(content, position, data)
                 last = (position, position + len(data))
-        if last is not None and rng.random() < LOST_PAGE_SHARE:
-            self._lose_page(content, rng.randint(*last))
+        if last is not None and rng.random() < LOST_SECTOR_SHARE:
+            self._lose_sector(content, rng.randint(*last))
         self.content = content
         self.flush()
 
-    def _lose_page(self, content: bytearray, position: int) -> None:
-        """Put back what the disk had in the page of that byte: zeros where it had nothing."""
-        start = position - position % PAGE_BYTES
-        end = min(start + PAGE_BYTES, len(content))
+    def _lose_sector(self, content: bytearray, position: int) -> None:
+        """Put back what the disk had in the sector of that byte: zeros where it had nothing."""
+        start = position - position % SECTOR_BYTES
+        end = min(start + SECTOR_BYTES, len(content))
         if start < end:
             content[start:end] = self._stored[start:end].ljust(end - start, b"\0")
 
 
+def _torn(position: int, data: bytes, rng: random.Random) -> bytes:
+    """Return the bytes of the first sectors; a sector is written whole or not at all."""
+    first_size = SECTOR_BYTES - position % SECTOR_BYTES
+    sizes = [0, *range(first_size, len(data), SECTOR_BYTES), len(data)]
+    return data[: rng.choice(sizes)]
+
+
 def _write(content: bytearray, position: int, data: bytes) -> None:
+    if not data:
+        return
     if position > len(content):
         content.extend(bytes(position - len(content)))
     content[position : position + len(data)] = data

@@ -1,0 +1,206 @@
+"""The simulated disk: what processes see, and what a power loss leaves."""
+
+import errno
+
+import pytest
+
+from broker_sim.config import TopicConfig
+from broker_sim.log import DiskOptions, LogDirectory, LogManager, SimulatedDisk
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.records import Record, build_batch
+from purgatory import VirtualClock
+
+KEY = TopicPartition("topic", 0)
+SEEDS = range(80)
+
+
+def disks(**options):
+    """Return disks that differ in their chance only."""
+    return [SimulatedDisk(str(seed), DiskOptions(**options)) for seed in SEEDS]
+
+
+def content_of(path):
+    return path.read_bytes() if path.exists() else None
+
+
+def test_what_was_written_is_seen_before_it_is_flushed():
+    root = SimulatedDisk("seed").root
+    (root / "a").mkdir()
+    path = root / "a" / "b.log"
+    path.write_bytes(b"content")
+    assert path.read_bytes() == b"content"
+    assert path.stat().st_size == 7
+    assert list((root / "a").iterdir()) == [path]
+    path.rename(root / "a" / "c.log")
+    assert [each.name for each in (root / "a").glob("*.log")] == ["c.log"]
+
+
+def test_sync_keeps_content_name_and_directory():
+    for disk in disks():
+        (disk.root / "a").mkdir()
+        path = disk.root / "a" / "b"
+        path.write_bytes(b"content")
+        disk.sync(path)
+        disk.lose_power()
+        assert content_of(path) == b"content"
+
+
+def test_without_a_sync_chance_decides_what_stays():
+    found = set()
+    for disk in disks():
+        path = disk.root / "b"
+        path.write_bytes(b"content")
+        disk.lose_power()
+        found.add(content_of(path))
+    assert found == {None, b"", bytes(7), b"content"}
+
+
+def test_write_is_torn_at_a_sector():
+    sizes = set()
+    for disk in disks():
+        path = disk.root / "b"
+        path.touch()
+        disk.sync(path)
+        disk.write(path, b"x" * 1_500, 100)
+        disk.lose_power()
+        sizes.add(path.stat().st_size)
+    assert sizes == {0, 512, 1_024, 1_536, 1_600}
+
+
+def test_sector_in_the_middle_may_have_what_it_had_before():
+    found = set()
+    for disk in disks():
+        path = disk.root / "b"
+        path.write_bytes(b"old" * 512)
+        disk.sync(path)
+        disk.write(path, b"new" * 512, 0)
+        disk.lose_power()
+        sectors = [path.read_bytes()[at : at + 512] for at in range(0, 1_536, 512)]
+        found.add(tuple(b"new" in sector for sector in sectors))
+    assert {(False,) * 3, (True,) * 3} < found
+    assert (True, False, True) in found
+
+
+def test_bytes_do_not_survive_before_the_names_that_were_changed_first():
+    for disk in disks():
+        first, second = disk.root / "first", disk.root / "second"
+        first.touch()
+        disk.sync(first)
+        second.write_bytes(b"2")
+        second.rename(disk.root / "third")
+        disk.write(first, b"1", 0)
+        disk.lose_power()
+        if first.read_bytes():
+            assert (disk.root / "third").exists()
+            assert not second.exists()
+
+
+def test_truncation_that_was_not_synced_comes_back_or_not():
+    sizes = set()
+    for disk in disks():
+        path = disk.root / "b"
+        path.write_bytes(b"content")
+        disk.sync(path)
+        disk.truncate(path, 3)
+        assert path.read_bytes() == b"con"
+        disk.lose_power()
+        sizes.add(path.stat().st_size)
+    assert sizes == {3, 7}
+
+
+def test_lying_sync_keeps_nothing_until_it_is_told_to():
+    found = set()
+    for disk in disks(fsync_lies=True):
+        path = disk.root / "b"
+        path.write_bytes(b"content")
+        disk.sync(path)
+        disk.lose_power()
+        found.add(content_of(path))
+        disk.fsync_lies = False
+        path.write_bytes(b"again")
+        disk.sync(path)
+        disk.lose_power()
+        assert content_of(path) == b"again"
+    assert None in found
+
+
+def test_full_disk_takes_what_it_has_room_for():
+    disk = SimulatedDisk("seed", DiskOptions(capacity_bytes=10))
+    path = disk.root / "b"
+    assert disk.write(path, b"x" * 8, 0) == 8
+    assert disk.write(path, b"x" * 8, 8) == 2
+    with pytest.raises(OSError, match="No space") as raised:
+        disk.write(path, b"x", 10)
+    assert raised.value.errno == errno.ENOSPC
+    assert disk.write(path, b"y" * 10, 0) == 10
+    path.unlink()
+    assert disk.used_bytes == 0
+
+
+def test_sync_takes_as_long_as_the_seed_says():
+    def waits(seed):
+        waited = []
+        disk = SimulatedDisk(seed, DiskOptions(sync_ms=(1, 5)), on_wait=waited.append)
+        for _ in range(20):
+            disk.sync(disk.root / "b")
+        return waited
+
+    assert waits("1") == waits("1") != waits("2")
+    assert set(waits("1")) == {1, 2, 3, 4, 5}
+
+
+def test_errors_are_those_of_a_file_system():
+    root = SimulatedDisk("seed").root
+    with pytest.raises(FileNotFoundError):
+        (root / "none").read_bytes()
+    with pytest.raises(FileNotFoundError):
+        (root / "none" / "b").write_bytes(b"")
+    (root / "a").mkdir()
+    with pytest.raises(FileExistsError):
+        (root / "a").mkdir()
+    with pytest.raises(IsADirectoryError):
+        (root / "a").read_bytes()
+
+
+def open_logs(disk):
+    return LogManager(
+        VirtualClock(wall_start_ms=1_000_000),
+        directory=LogDirectory(disk.root / "broker-1", "cluster", 1, disk),
+    )
+
+
+def batch(value):
+    return build_batch([Record(value, timestamp=1_000_000)])
+
+
+@pytest.mark.parametrize("flush_messages", [1, 3])
+def test_recovery_keeps_what_was_flushed_and_cuts_what_is_torn(flush_messages):
+    ends = set()
+    for disk in disks():
+        logs = open_logs(disk)
+        log = logs.get_or_create(KEY, bytes(16), TopicConfig(flush_messages=flush_messages))
+        for number in range(8):
+            log.append_as_leader(batch(b"%d" % number * 300), 0)
+        disk.lose_power()
+        recovered = open_logs(disk)
+        recovered.recover()
+        log = recovered.get(KEY, bytes(16))
+        assert log is not None
+        batches = [bytes(each) for _, each in log.segments[0].batches_from(0)]
+        assert [each[-300:-299] for each in batches] == [b"%d" % n for n in range(len(batches))]
+        ends.add(log.log_end_offset)
+    assert ends == ({8} if flush_messages == 1 else {6, 7, 8})
+
+
+def test_log_that_was_never_flushed_may_be_gone_and_is_never_damaged():
+    found = set()
+    for disk in disks():
+        logs = open_logs(disk)
+        log = logs.get_or_create(KEY, bytes(16), TopicConfig())
+        log.append_as_leader(batch(b"value"), 0)
+        disk.lose_power()
+        recovered = open_logs(disk)
+        recovered.recover()
+        assert not recovered.offline
+        found.add(recovered.get(KEY, bytes(16)) is None)
+    assert found == {True, False}
