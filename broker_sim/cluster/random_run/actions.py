@@ -128,15 +128,14 @@ class Actions:
 
     def _lose_power(self, broker_ids: tuple[int, ...]) -> Undo:
         self._cluster.inside.lose_power(*broker_ids)
+        return lambda: self._start(*broker_ids)
 
-        def restore() -> None:
-            for broker_id in broker_ids:
-                self._start(broker_id)
+    def _start(self, *broker_ids: int) -> None:
+        self._spawn(self._start_all(broker_ids))
 
-        return restore
-
-    def _start(self, broker_id: int) -> None:
-        self._spawn(self._start_if_dead(broker_id))
+    async def _start_all(self, broker_ids: tuple[int, ...]) -> None:
+        for broker_id in broker_ids:
+            await self._start_if_dead(broker_id)
 
     async def _start_if_dead(self, broker_id: int) -> None:
         # Asked only now: several actions on the broker may end at the same moment.

@@ -33,3 +33,18 @@ def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):
     assert line.endswith("repeat: broker-sim simulate --runs 1 --seed 8 --duration 1000")
     assert "    run_schedule(\n        Schedule(\n            seed=8," in result.stdout
     assert "0 of 1 runs passed" in result.stdout
+
+
+def test_power_losses_are_an_option_which_the_command_repeats(monkeypatch):
+    result = simulate("--runs", 1, "--seed", 11, "--jobs", 1, "--power-loss")
+    assert result.exit_code == 0
+    assert re.search(
+        r"seed 11: \d+ records lost with the power, unflushed: partition 0: ", result.stdout
+    )
+
+    def find(*_):
+        raise InvariantViolationError("no-duplicates", "partition 0 has b'x' 2 times")
+
+    monkeypatch.setattr(run, "check_end", find)
+    result = simulate("--runs", 1, "--seed", 8, "--jobs", 1, "--power-loss", "--no-shrink")
+    assert "repeat: broker-sim simulate --runs 1 --seed 8 --power-loss\n" in result.stdout
