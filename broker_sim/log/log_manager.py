@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from broker_sim.log.memory import ReplicaMemory
     from broker_sim.log.storage import FileStorage, LogDirectory, LogStorage
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.runtime.process import CallLater
     from purgatory import Clock
 
 __all__ = ["LogManager"]
@@ -135,11 +136,19 @@ class LogManager:
         return take_offline
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take what a changed dynamic configuration of the broker says of producers."""
+        """Take what a changed dynamic configuration of the broker says of producers and deletions."""
         self.producers.producer_id_expiration_ms = config.producer_id_expiration_ms
         self.producers.transaction_verification_enabled = (
             config.transaction_partition_verification_enable
         )
+        if self.directory is not None:
+            self.directory.deletions.directory_delay_ms = config.log_segment_delete_delay_ms
+
+    def startup(self, call_later: CallLater, config: BrokerConfig) -> None:
+        """Begin to delete the files of deleted logs and segments, in the broker's new process."""
+        if self.directory is not None:
+            delay_ms = config.log_segment_delete_delay_ms
+            self.directory.deletions.start(call_later, delay_ms)
 
     def offline_logs(self) -> frozenset[tuple[bytes, int]]:
         """Return topic id and partition of the logs that are offline."""
@@ -224,6 +233,7 @@ class LogManager:
         if self.directory is not None:
             self.directory.remove_clean_shutdown()
             if self._is_used:
+                self.directory.deletions.process_ended()
                 self._open_offline_logs(self.directory)
         self._is_used = True
         for log in self.logs:

@@ -7,6 +7,7 @@ replication-offset-checkpoint        the high watermarks
 log-start-offset-checkpoint          the log starts, where they are not the first segment's
 recovery-point-offset-checkpoint     up to where each log is known to be on the disk
 topic-0/, topic-1/, ...              the logs
+topic-2.5b2bfb1a...-delete/          a deleted log, whose files go later
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ConfigError
 from broker_sim.log.storage.checkpoint_file import read_offsets, replace_file, write_offsets
+from broker_sim.log.storage.deletions import DELETE_DIR_SUFFIX, DelayedDeletions
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.log.storage.partition_metadata import (
@@ -58,7 +60,8 @@ class LogDirectory:
         Raises `LogDirectoryError` for one that is in use or another broker's, and OSError.
         """
         self.path = path
-        self.files = OpenFiles()
+        self.deletions = DelayedDeletions(OpenFiles())
+        """The logs and segments that were deleted, whose files go later."""
         path.mkdir(parents=True, exist_ok=True)
         self._lock = lock_directory(path)
         try:
@@ -122,8 +125,8 @@ class LogDirectory:
         The id is None where `partition.metadata` is damaged or cannot be read.
         """
         for directory in sorted(self.path.iterdir()):
-            if directory.name.endswith("-delete"):
-                FileStorage(directory, self.files).delete()
+            if directory.name.endswith(DELETE_DIR_SUFFIX):
+                self.deletions.delete_directory(directory)
                 continue
             metadata = directory / PARTITION_METADATA
             with suppress(OSError):  # it is there, but cannot even be looked at
@@ -136,7 +139,7 @@ class LogDirectory:
 
     def new_log(self, topic_partition: TopicPartition) -> FileStorage:
         """Return the files of a log that is to be created: call its `create`."""
-        return FileStorage(self._log_path(topic_partition), self.files)
+        return FileStorage(self._log_path(topic_partition), self.deletions)
 
     def _log_path(self, topic_partition: TopicPartition) -> Path:
         return self.path / f"{topic_partition.topic}-{topic_partition.partition}"
@@ -145,7 +148,7 @@ class LogDirectory:
         """Return the files of a log that is there."""
         return FileStorage(
             self._log_path(topic_partition),
-            self.files,
+            self.deletions,
             high_watermark=self._high_watermarks.get(topic_partition, 0),
             log_start_offset=self._log_starts.get(topic_partition, 0),
             recovery_point=self._recovery_points.get(topic_partition, 0),
@@ -157,7 +160,7 @@ class LogDirectory:
         """Return the files of a log that was offline; what is above its recovery point is verified."""
         return FileStorage(
             failed.directory,
-            self.files,
+            self.deletions,
             high_watermark=failed.high_watermark,
             log_start_offset=failed.log_start_offset,
             recovery_point=failed.recovery_point,
@@ -180,7 +183,7 @@ class LogDirectory:
 
     def close(self) -> None:
         """Close all files and give the lock back."""
-        self.files.close_all()
+        self.deletions.files.close_all()
         os.close(self._lock)
 
 

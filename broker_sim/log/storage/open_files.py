@@ -29,8 +29,8 @@ class OpenFiles:
         self._most = most
         self._descriptors: dict[Path, int] = {}
 
-    def descriptor(self, path: Path) -> int:
-        """Return a descriptor to read and write the file, which is created if there is none.
+    def descriptor(self, path: Path, *, create: bool = False) -> int:
+        """Return a descriptor to read and write the file; with `create` it is made if there is none.
 
         It holds until the next call. Raises OSError.
         """
@@ -39,9 +39,15 @@ class OpenFiles:
             return found
         while len(self._descriptors) >= self._most:
             self.close(next(iter(self._descriptors)))
-        opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        opened = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
         self._descriptors[path] = opened
         return opened
+
+    def rename(self, path: Path, new_path: Path) -> None:
+        """Hear that the file has a new name; it stays open."""
+        opened = self._descriptors.pop(path, None)
+        if opened is not None:
+            self._descriptors[new_path] = opened
 
     def close(self, path: Path) -> None:
         """Close the file if it is open."""
