@@ -21,7 +21,7 @@ from broker_sim.log.storage import PARTITION_METADATA, MemoryStorage, suppress_s
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from broker_sim.config import BrokerConfig
     from broker_sim.log.log_offsets import LogOffsets
@@ -56,7 +56,8 @@ class LogManager:
         self._logs: dict[TopicPartition, tuple[bytes, PartitionLog]] = {}
         self.changed: set[LogOffsets] = set()
         """The logs whose offsets have moved since this was cleared."""
-        self.cleaner = LogCleanerManager(clock)
+        cleaner_offsets = None if directory is None else directory.cleaner_offsets
+        self.cleaner = LogCleanerManager(clock, cleaner_offsets, self._checkpoint_cleaner_offsets)
         """Which compacted logs are to be cleaned, and from where on."""
         self.offline: dict[TopicPartition, tuple[bytes, FileStorage]] = {}
         """The logs whose files have failed, with topic id and storage; for reading only."""
@@ -236,6 +237,7 @@ class LogManager:
                 self.directory.deletions.process_ended()
                 self._open_offline_logs(self.directory)
         self._is_used = True
+        self.cleaner.restart()
         for log in self.logs:
             try:
                 log.recover()
@@ -296,6 +298,15 @@ class LogManager:
             self.checkpoint_high_watermarks(),
         )
         return all(written)
+
+    def _checkpoint_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Checkpoint where the next cleanings begin; partitions that are not here any more are left out."""
+        if self.directory is not None:
+            present = {key: value for key, value in offsets.items() if self._has(key)}
+            self._write(partial(self.directory.write_cleaner_offsets, present))
+
+    def _has(self, topic_partition: TopicPartition) -> bool:
+        return topic_partition in self._logs or topic_partition in self.offline
 
     def flush_dirty_logs(self) -> None:
         """Bring the logs to the disk whose `flush.ms` is over since that was last done."""

@@ -6,6 +6,7 @@ meta.properties                      whose directory it is: cluster.id, node.id,
 replication-offset-checkpoint        the high watermarks
 log-start-offset-checkpoint          the log starts, where they are not the first segment's
 recovery-point-offset-checkpoint     up to where each log is known to be on the disk
+cleaner-offset-checkpoint            up to where compacted logs are clean
 topic-0/, topic-1/, ...              the logs
 topic-2.5b2bfb1a...-delete/          a deleted log, whose files go later
 """
@@ -42,6 +43,7 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 
 
 log = get_logger(__name__)
@@ -70,6 +72,8 @@ class LogDirectory:
             self._high_watermarks = _offsets_or_none(path / HIGH_WATERMARKS)
             self._log_starts = _offsets_or_none(path / LOG_STARTS)
             self._recovery_points = _offsets_or_none(path / RECOVERY_POINTS)
+            self.cleaner_offsets = _offsets_or_none(path / CLEANER_OFFSETS)
+            """The first dirty offsets of compacted logs when the directory was opened."""
         except BaseException:
             self.close()
             raise
@@ -180,6 +184,10 @@ class LogDirectory:
     def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace `recovery-point-offset-checkpoint`."""
         write_offsets(self.path / RECOVERY_POINTS, offsets)
+
+    def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace `cleaner-offset-checkpoint`."""
+        write_offsets(self.path / CLEANER_OFFSETS, offsets)
 
     def close(self) -> None:
         """Close all files and give the lock back."""
