@@ -84,10 +84,11 @@ class BackgroundWork:
             for period_ms, work in log_work
             if period_ms <= LONGEST_PERIOD_MS
         ]
+        self._logs.startup(self._process.call_later, config)
         self.log_cleaner.startup()
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take what a changed dynamic configuration says of producers and of the cleaner."""
+        """Take what a changed dynamic configuration says of the logs and of the cleaner."""
         self._logs.reconfigure(config)
         self.log_cleaner.reconfigure(config)
 

@@ -225,6 +225,7 @@ def _cleaner_families(nodes: Nodes) -> Iterator[Metric]:
         f"{LOG_CLEANER}_max_compaction_delay_secs": "Delay beyond max.compaction.lag.ms.",
         f"{LOG_CLEANER_MANAGER}_max_dirty_percent": "Dirty share of the dirtiest log.",
         f"{LOG_CLEANER_MANAGER}_time_since_last_run_ms": "Time since a dirty log was looked for.",
+        f"{LOG_CLEANER_MANAGER}_uncleanable_bytes": "Dirty bytes of logs that cannot be cleaned.",
         f"{LOG_CLEANER_MANAGER}_uncleanable_partitions_count": "Logs that cannot be cleaned.",
     }
     families = [_gauge(name, text, "broker") for name, text in gauges.items()]
@@ -239,6 +240,7 @@ def _cleaner_families(nodes: Nodes) -> Iterator[Metric]:
             manager.max_compaction_delay_ms // 1000,
             int(100 * manager.dirtiest_log_cleanable_ratio),
             broker.clock.now_ms() - manager.last_run_ms,
+            manager.uncleanable_bytes(nodes.nodes[broker_id].logs.logs),
             len(manager.uncleanable_partitions),
         )
         for family, value in zip(families, values, strict=True):

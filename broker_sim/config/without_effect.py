@@ -12,13 +12,11 @@ from typing import Final
 __all__ = ["BROKER_WITHOUT_EFFECT", "CHANGE_WITHOUT_EFFECT", "TOPIC_WITHOUT_EFFECT"]
 
 _OWN_DIRECTORY: Final = "logs are kept in memory, or in the directory of --data-dir"
-_NO_PREPARED_FILES: Final = (
-    "files are neither made before they are filled nor kept after a deletion"
-)
+_NO_PREPARED_FILES: Final = "files are not made before they are filled"
 
 _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     _OWN_DIRECTORY: ("log.dir", "log.dirs"),
-    _NO_PREPARED_FILES: ("log.preallocate", "log.segment.delete.delay.ms"),
+    _NO_PREPARED_FILES: ("log.preallocate",),
     "it limits only what is set on a group": (
         "group.consumer.max.heartbeat.interval.ms",
         "group.consumer.max.session.timeout.ms",
@@ -39,7 +37,7 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 _TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
-    _NO_PREPARED_FILES: ("file.delete.delay.ms", "preallocate"),
+    _NO_PREPARED_FILES: ("preallocate",),
 }
 
 

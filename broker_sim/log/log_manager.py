@@ -21,13 +21,14 @@ from broker_sim.log.storage import PARTITION_METADATA, MemoryStorage, suppress_s
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from broker_sim.config import BrokerConfig
     from broker_sim.log.log_offsets import LogOffsets
     from broker_sim.log.memory import ReplicaMemory
     from broker_sim.log.storage import FileStorage, LogDirectory, LogStorage
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.runtime.process import CallLater
     from purgatory import Clock
 
 __all__ = ["LogManager"]
@@ -55,7 +56,8 @@ class LogManager:
         self._logs: dict[TopicPartition, tuple[bytes, PartitionLog]] = {}
         self.changed: set[LogOffsets] = set()
         """The logs whose offsets have moved since this was cleared."""
-        self.cleaner = LogCleanerManager(clock)
+        cleaner_offsets = None if directory is None else directory.cleaner_offsets
+        self.cleaner = LogCleanerManager(clock, cleaner_offsets, self._checkpoint_cleaner_offsets)
         """Which compacted logs are to be cleaned, and from where on."""
         self.offline: dict[TopicPartition, tuple[bytes, FileStorage]] = {}
         """The logs whose files have failed, with topic id and storage; for reading only."""
@@ -135,11 +137,19 @@ class LogManager:
         return take_offline
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take what a changed dynamic configuration of the broker says of producers."""
+        """Take what a changed dynamic configuration of the broker says of producers and deletions."""
         self.producers.producer_id_expiration_ms = config.producer_id_expiration_ms
         self.producers.transaction_verification_enabled = (
             config.transaction_partition_verification_enable
         )
+        if self.directory is not None:
+            self.directory.deletions.directory_delay_ms = config.log_segment_delete_delay_ms
+
+    def startup(self, call_later: CallLater, config: BrokerConfig) -> None:
+        """Begin to delete the files of deleted logs and segments, in the broker's new process."""
+        if self.directory is not None:
+            delay_ms = config.log_segment_delete_delay_ms
+            self.directory.deletions.start(call_later, delay_ms)
 
     def offline_logs(self) -> frozenset[tuple[bytes, int]]:
         """Return topic id and partition of the logs that are offline."""
@@ -224,8 +234,10 @@ class LogManager:
         if self.directory is not None:
             self.directory.remove_clean_shutdown()
             if self._is_used:
+                self.directory.deletions.process_ended()
                 self._open_offline_logs(self.directory)
         self._is_used = True
+        self.cleaner.restart()
         for log in self.logs:
             try:
                 log.recover()
@@ -286,6 +298,15 @@ class LogManager:
             self.checkpoint_high_watermarks(),
         )
         return all(written)
+
+    def _checkpoint_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Checkpoint where the next cleanings begin; partitions that are not here any more are left out."""
+        if self.directory is not None:
+            present = {key: value for key, value in offsets.items() if self._has(key)}
+            self._write(partial(self.directory.write_cleaner_offsets, present))
+
+    def _has(self, topic_partition: TopicPartition) -> bool:
+        return topic_partition in self._logs or topic_partition in self.offline
 
     def flush_dirty_logs(self) -> None:
         """Bring the logs to the disk whose `flush.ms` is over since that was last done."""

@@ -95,6 +95,7 @@ class PartitionLog(LogOffsets):
         self._validator = LogValidator(self.topic_partition, config)
         self._segment_size_bytes = config.segment_size_bytes
         self._local_log.index_interval_bytes = config.index_interval_bytes
+        self.storage.file_delete_delay_ms = config.file_delete_delay_ms
         self._flush_messages = config.flush_messages if self.storage.is_persistent else MAX_LONG
         entries = self._segment_size_bytes // max(config.index_interval_bytes, 1)
         self._index_may_be_full = entries >= config.segment_index_bytes // TIME_ENTRY_BYTES - 1

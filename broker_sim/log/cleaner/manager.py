@@ -1,7 +1,8 @@
 """Which log is cleaned next, and from where on; mirrors `LogCleanerManager`.
 
-It lives as long as the logs, as Kafka's file `cleaner-offset-checkpoint` does: the first dirty offset of
-each partition outlives the broker's process.
+The first dirty offset of each partition, between the log's clean tail and its dirty head, outlives the
+broker's process; on disk it stands in `cleaner-offset-checkpoint`. What cannot be cleaned is tried again when
+the broker has been restarted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from broker_sim.log.cleaner.log_to_clean import LogToClean
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.metadata.topic_partition import TopicPartition
@@ -27,9 +28,16 @@ event_log = get_logger(__name__)
 class LogCleanerManager:
     """First dirty offsets, the cleanings in progress, and the partitions that cannot be cleaned."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        first_dirty_offsets: Mapping[TopicPartition, int] | None = None,
+        checkpoint: Callable[[Mapping[TopicPartition, int]], object] | None = None,
+    ) -> None:
+        """Begin with the offsets of the last checkpoint; `checkpoint(offsets)` keeps changed ones."""
         self._clock = clock
-        self._first_dirty_offsets: dict[TopicPartition, int] = {}
+        self._first_dirty_offsets = dict(first_dirty_offsets or {})
+        self._checkpoint = checkpoint
         self._in_progress: dict[TopicPartition, LogToClean] = {}
         self._uncleanable: set[TopicPartition] = set()
         self.dirtiest_log_cleanable_ratio = 0.0
@@ -48,6 +56,31 @@ class LogCleanerManager:
     def uncleanable_partitions(self) -> frozenset[TopicPartition]:
         """The partitions in which a cleaning has failed."""
         return frozenset(self._uncleanable)
+
+    def uncleanable_bytes(self, logs: Iterable[PartitionLog]) -> int:
+        """Return the dirty bytes of the logs in which a cleaning has failed."""
+        now_ms = self._clock.wall_clock_ms()
+        return sum(
+            LogToClean(log, self._first_dirty_offset(log), now_ms).cleanable_bytes
+            for log in logs
+            if log.topic_partition in self._uncleanable
+        )
+
+    def restart(self) -> None:
+        """Forget what ended with the broker's process: cleanings, and what cannot be cleaned."""
+        self._in_progress.clear()
+        self._uncleanable.clear()
+
+    def _update(self, topic_partition: TopicPartition, offset: int | None) -> None:
+        """Set or remove a first dirty offset, and checkpoint them if that changes something."""
+        if self._first_dirty_offsets.get(topic_partition) == offset:
+            return
+        if offset is None:
+            del self._first_dirty_offsets[topic_partition]
+        else:
+            self._first_dirty_offsets[topic_partition] = offset
+        if self._checkpoint is not None:
+            self._checkpoint(self._first_dirty_offsets)
 
     def grab_filthiest_compacted_log(self, logs: Iterable[PartitionLog]) -> LogToClean | None:
         """Return the log with the largest share of dirty bytes that must be cleaned; None without one.
@@ -93,7 +126,7 @@ class LogCleanerManager:
         """Keep where the next cleaning begins."""
         topic_partition = cleanable.log.topic_partition
         del self._in_progress[topic_partition]
-        self._first_dirty_offsets[topic_partition] = max(end_offset, cleanable.first_dirty_offset)
+        self._update(topic_partition, max(end_offset, cleanable.first_dirty_offset))
 
     def abort_cleaning(self, topic_partition: TopicPartition) -> None:
         """End the partition's cleaning, if there is one; what it has not put into the log is lost."""
@@ -115,7 +148,7 @@ class LogCleanerManager:
         )
 
     def mark_uncleanable(self, topic_partition: TopicPartition) -> None:
-        """Never clean the partition again; its cleaning has failed."""
+        """Clean the partition no more until the broker is restarted; its cleaning has failed."""
         self._in_progress.pop(topic_partition, None)
         self._uncleanable.add(topic_partition)
 
@@ -123,12 +156,12 @@ class LogCleanerManager:
         """Hear that a log is cut at an offset: its cleaning ends, and later offsets are dirty."""
         self.abort_cleaning(topic_partition)
         if self._first_dirty_offsets.get(topic_partition, 0) > offset:
-            self._first_dirty_offsets[topic_partition] = offset
+            self._update(topic_partition, offset)
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Forget a deleted partition."""
         self.abort_cleaning(topic_partition)
-        self._first_dirty_offsets.pop(topic_partition, None)
+        self._update(topic_partition, None)
         self._uncleanable.discard(topic_partition)
 
     def _may_be_cleaned(self, log: PartitionLog) -> bool:
@@ -152,5 +185,5 @@ class LogCleanerManager:
                 log_start_offset=start_offset,
                 log_end_offset=log.log_end_offset,
             )
-        self._first_dirty_offsets[log.topic_partition] = start_offset
+        self._update(log.topic_partition, start_offset)
         return start_offset

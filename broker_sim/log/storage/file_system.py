@@ -97,10 +97,13 @@ class FileSystem(Protocol):
         """Return so many bytes from there on, fewer where the file ends."""
 
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
-        """Write as much of the data as there is room for, and return how much; creates the file."""
+        """Write as much of the data as there is room for, and return how much."""
+
+    def create(self, path: StoragePath) -> None:
+        """Create the file, or make it empty."""
 
     def truncate(self, path: StoragePath, size_bytes: int) -> None:
-        """Cut the file; creates it."""
+        """Cut the file."""
 
     def sync(self, path: StoragePath) -> None:
         """Bring the file to the disk, and its name (fsync)."""
@@ -112,7 +115,10 @@ class FileSystem(Protocol):
         """Return the content of a file that is not empty, for a `with` block."""
 
     def remove_tree(self, directory: StoragePath) -> None:
-        """Remove the directory with all that is in it; ignores what cannot be removed."""
+        """Remove the directory with all that is in it."""
+
+    def renamed(self, path: StoragePath, new_path: StoragePath) -> None:
+        """Hear that the file has a new name."""
 
     def close(self, path: StoragePath) -> None:
         """Close the file if it is open."""

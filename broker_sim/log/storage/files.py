@@ -9,18 +9,21 @@
             partition.metadata               the topic id
             closed-and-damaged               not Kafka's: the log is refused until it is sound again
 
-Deliberate differences: indexes are not preallocated and are written when a segment is sealed; a deleted
-segment's files go at once, not after `file.delete.delay.ms`.
+What is deleted is renamed and goes later, see `deletions`; only snapshots go at once.
+
+Deliberate difference: indexes are not preallocated and are written when a segment is sealed.
 """
 
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
 from broker_sim.log.storage.checkpoint_file import read_lines, replace_file, write_lines
+from broker_sim.log.storage.deletions import DELETED_SUFFIX, delete_dir
 from broker_sim.log.storage.file_batches import FileBatches
 from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.index_files import (
@@ -45,7 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.errors import ApiError
-    from broker_sim.log.storage.file_system import FileSystem, StoragePath
+    from broker_sim.log.storage.deletions import DelayedDeletions
+    from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.storage.index_files import SegmentIndexes
     from broker_sim.log.transaction_index import AbortedTxn
 
@@ -59,7 +63,6 @@ TIME_INDEX_SUFFIX: Final = ".timeindex"
 TXN_INDEX_SUFFIX: Final = ".txnindex"
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
-DELETED_SUFFIX: Final = ".deleted"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
@@ -75,7 +78,7 @@ class FileStorage(LogStorage):
     def __init__(
         self,
         directory: StoragePath,
-        files: FileSystem,
+        deletions: DelayedDeletions,
         *,
         high_watermark: int = 0,
         log_start_offset: int = 0,
@@ -93,7 +96,10 @@ class FileStorage(LogStorage):
         self._was_closed = was_closed
         self._is_metadata_synced = False
         self._history = LogHistory()
-        self._files = files
+        self._deletions = deletions
+        self._files = deletions.files
+        self._batches: dict[int, FileBatches] = {}
+        """Those of the segments by base offset: they hear of new names."""
         self._sealed: tuple[int, int] | None = None
         """Base and end of the segment whose indexes were written last."""
         self._guard = StorageGuard(directory)
@@ -160,7 +166,7 @@ class FileStorage(LogStorage):
                 verify=recovers,
                 upper_bound_offset=next_base,
             )
-            content.batches = FileBatches(path, content.positions, self._files, self._guard)
+            content.batches = self._batches_of(base_offset, content.positions)
             loaded.append(content)
             if valid_bytes < status.st_size:
                 if not recovers:
@@ -251,16 +257,26 @@ class FileStorage(LogStorage):
         with self._guard.io("create a segment"):
             self._delete_indexes(base_offset)
             path = self._path(base_offset, LOG_SUFFIX)
-            self._files.truncate(path, 0)
-            return FileBatches(path, positions, self._files, self._guard)
+            self._files.create(path)
+            return self._batches_of(base_offset, positions)
+
+    def _batches_of(self, base_offset: int, positions: array[int]) -> FileBatches:
+        path = self._path(base_offset, LOG_SUFFIX)
+        batches = FileBatches(path, positions, self._files, self._guard)
+        self._batches[base_offset] = batches
+        return batches
 
     def delete_segment(self, base_offset: int) -> None:
-        """Delete the segment's files; its snapshot is the producers' matter."""
+        """Delete the segment's files, after their delay; its snapshot is the producers' matter."""
         with self._guard.io("delete a segment"):
-            path = self._path(base_offset, LOG_SUFFIX)
-            self._files.close(path)
-            path.unlink(missing_ok=True)
-            self._delete_indexes(base_offset)
+            self._sealed = None
+            batches = self._batches.pop(base_offset, None)
+            for suffix in (LOG_SUFFIX, *_INDEX_SUFFIXES):
+                with suppress(FileNotFoundError):
+                    path = self._path(base_offset, suffix)
+                    deleted = self._deletions.delete_file(path, self.file_delete_delay_ms)
+                    if batches is not None and suffix is LOG_SUFFIX:
+                        batches.path = deleted
 
     def replace_segments(
         self,
@@ -278,14 +294,13 @@ class FileStorage(LogStorage):
             beside.rename(swapped)
             for old in old_base_offsets:
                 self.delete_segment(old)
-            path = self._path(base_offset, LOG_SUFFIX)
-            swapped.rename(path)
-            return FileBatches(path, positions, self._files, self._guard)
+            swapped.rename(self._path(base_offset, LOG_SUFFIX))
+            return self._batches_of(base_offset, positions)
 
     def _write_synced(self, path: StoragePath, batches: Sequence[bytes], modified_ms: int) -> None:
         """Write a new file and bring it to the disk."""
         files, position = self._files, 0
-        files.truncate(path, 0)
+        files.create(path)
         for batch in batches:
             written = 0
             while written < len(batch):
@@ -334,17 +349,19 @@ class FileStorage(LogStorage):
             )
 
     def delete(self) -> None:
-        """Delete the directory. Its new name keeps a kill in between from leaving half a log."""
+        """Rename the directory, and delete it after the delay; until then the batches can be read."""
         self.close()
-        doomed = self.directory.with_name(f"{self.directory.name}-delete")
-        self._files.remove_tree(doomed)
+        doomed = delete_dir(self.directory)
         try:
             self.directory.rename(doomed)
         except FileNotFoundError:
-            pass
+            return
         except OSError as error:
             self._guard.failed("delete the log", error)
-        self._files.remove_tree(doomed)
+            return
+        for batches in self._batches.values():
+            batches.path = doomed / batches.path.name
+        self._deletions.delete_directory(doomed)
 
     def _sync(self, base_offset: int) -> None:
         """Sync a segment's batches, and before the first ones whose log it is."""

@@ -6,7 +6,9 @@ meta.properties                      whose directory it is: cluster.id, node.id,
 replication-offset-checkpoint        the high watermarks
 log-start-offset-checkpoint          the log starts, where they are not the first segment's
 recovery-point-offset-checkpoint     up to where each log is known to be on the disk
+cleaner-offset-checkpoint            up to where compacted logs are clean
 topic-0/, topic-1/, ...              the logs
+topic-2.5b2bfb1a...-delete/          a deleted log, whose files go later
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ConfigError
 from broker_sim.log.storage.checkpoint_file import read_offsets, replace_file, write_offsets
+from broker_sim.log.storage.deletions import DELETE_DIR_SUFFIX, DelayedDeletions
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.log.storage.partition_metadata import (
@@ -41,6 +44,7 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 
 
 log = get_logger(__name__)
@@ -63,6 +67,8 @@ class LogDirectory:
         """
         self.path = path
         self.files = OpenFiles() if files is None else files
+        self.deletions = DelayedDeletions(self.files)
+        """The logs and segments that were deleted, whose files go later."""
         path.mkdir(parents=True, exist_ok=True)
         self._lock = lock_directory(path) if files is None else None
         try:
@@ -71,6 +77,8 @@ class LogDirectory:
             self._high_watermarks = _offsets_or_none(path / HIGH_WATERMARKS)
             self._log_starts = _offsets_or_none(path / LOG_STARTS)
             self._recovery_points = _offsets_or_none(path / RECOVERY_POINTS)
+            self.cleaner_offsets = _offsets_or_none(path / CLEANER_OFFSETS)
+            """The first dirty offsets of compacted logs when the directory was opened."""
         except BaseException:
             self.close()
             raise
@@ -130,8 +138,8 @@ class LogDirectory:
         The id is None where `partition.metadata` is damaged or cannot be read.
         """
         for directory in sorted(self.path.iterdir(), key=str):
-            if directory.name.endswith("-delete"):
-                FileStorage(directory, self.files).delete()
+            if directory.name.endswith(DELETE_DIR_SUFFIX):
+                self.deletions.delete_directory(directory)
                 continue
             metadata = directory / PARTITION_METADATA
             with suppress(OSError):  # it is there, but cannot even be looked at
@@ -140,7 +148,7 @@ class LogDirectory:
                 if not metadata.read_bytes().strip(b"\0"):
                     # Its power was lost before its first flush, which begins with this file.
                     log.warning("log_never_flushed", directory=str(directory))
-                    FileStorage(directory, self.files).delete()
+                    FileStorage(directory, self.deletions).delete()
                     continue
             topic, _, number = directory.name.rpartition("-")
             topic_partition = TopicPartition(topic, int(number))
@@ -149,7 +157,7 @@ class LogDirectory:
 
     def new_log(self, topic_partition: TopicPartition) -> FileStorage:
         """Return the files of a log that is to be created: call its `create`."""
-        return FileStorage(self._log_path(topic_partition), self.files)
+        return FileStorage(self._log_path(topic_partition), self.deletions)
 
     def _log_path(self, topic_partition: TopicPartition) -> StoragePath:
         return self.path / f"{topic_partition.topic}-{topic_partition.partition}"
@@ -158,7 +166,7 @@ class LogDirectory:
         """Return the files of a log that is there."""
         return FileStorage(
             self._log_path(topic_partition),
-            self.files,
+            self.deletions,
             high_watermark=self._high_watermarks.get(topic_partition, 0),
             log_start_offset=self._log_starts.get(topic_partition, 0),
             recovery_point=self._recovery_points.get(topic_partition, 0),
@@ -170,7 +178,7 @@ class LogDirectory:
         """Return the files of a log that was offline; what is above its recovery point is verified."""
         return FileStorage(
             failed.directory,
-            self.files,
+            self.deletions,
             high_watermark=failed.high_watermark,
             log_start_offset=failed.log_start_offset,
             recovery_point=failed.recovery_point,
@@ -190,6 +198,10 @@ class LogDirectory:
     def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace `recovery-point-offset-checkpoint`."""
         write_offsets(self.path / RECOVERY_POINTS, offsets)
+
+    def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace `cleaner-offset-checkpoint`."""
+        write_offsets(self.path / CLEANER_OFFSETS, offsets)
 
     def close(self) -> None:
         """Close all files and give the lock back."""

@@ -35,8 +35,8 @@ class OpenFiles:
         self._most = most
         self._descriptors: dict[StoragePath, int] = {}
 
-    def descriptor(self, path: StoragePath) -> int:
-        """Return a descriptor to read and write the file, which is created if there is none.
+    def descriptor(self, path: StoragePath, *, create: bool = False) -> int:
+        """Return a descriptor to read and write the file; with `create` it is made if there is none.
 
         It holds until the next call. Raises OSError.
         """
@@ -45,7 +45,8 @@ class OpenFiles:
             return found
         while len(self._descriptors) >= self._most:
             self.close(next(iter(self._descriptors)))
-        opened = os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        opened = os.open(str(path), flags, 0o644)
         self._descriptors[path] = opened
         return opened
 
@@ -56,6 +57,10 @@ class OpenFiles:
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
         """Write as much as there is room for, and return how much. Raises OSError."""
         return os.pwrite(self.descriptor(path), data, position)
+
+    def create(self, path: StoragePath) -> None:
+        """Create the file, or make it empty. Raises OSError."""
+        os.ftruncate(self.descriptor(path, create=True), 0)
 
     def truncate(self, path: StoragePath, size_bytes: int) -> None:
         """Cut the file. Raises OSError."""
@@ -79,8 +84,14 @@ class OpenFiles:
             yield content
 
     def remove_tree(self, directory: StoragePath) -> None:
-        """Remove the directory with all that is in it; ignores what cannot be removed."""
-        shutil.rmtree(str(directory), ignore_errors=True)
+        """Remove the directory with all that is in it. Raises OSError."""
+        shutil.rmtree(str(directory))
+
+    def renamed(self, path: StoragePath, new_path: StoragePath) -> None:
+        """Hear that the file has a new name; it stays open."""
+        opened = self._descriptors.pop(path, None)
+        if opened is not None:
+            self._descriptors[new_path] = opened
 
     def close(self, path: StoragePath) -> None:
         """Close the file if it is open."""

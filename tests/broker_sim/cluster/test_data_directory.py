@@ -2,7 +2,9 @@
 
 import errno
 import os
+import shutil
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,32 @@ def test_broker_that_is_killed_and_started_again_serves(tmp_path):
         cluster.start(1)
         cluster.wait_until_in_sync()
         assert topics_of(cluster) == {"t": 1}
+
+
+def test_deleted_topic_goes_after_its_delay(tmp_path, monkeypatch):
+    def called(owner, name):
+        function, event = getattr(owner, name), threading.Event()
+
+        def call(path, *args):
+            result = function(path, *args)
+            if path.name.startswith("t-0"):
+                event.set()
+            return result
+
+        monkeypatch.setattr(owner, name, call)
+        return event
+
+    renamed, deleted = called(Path, "rename"), called(shutil, "rmtree")
+    with Cluster(brokers=1, topics=["t"], data_dir=tmp_path) as cluster:
+        cluster.delete_topic("t")
+        assert renamed.wait(30)
+    (directory,) = tmp_path.glob("broker-1/t-0*")
+    assert directory.name.endswith("-delete")
+    assert not deleted.is_set()
+    at_once = {"log.segment.delete.delay.ms": 0}
+    with Cluster(brokers=1, data_dir=tmp_path, configs=at_once):
+        assert deleted.wait(30)
+    assert not directory.exists()
 
 
 def test_metadata_is_written_once_the_disk_has_room_again(tmp_path, monkeypatch):

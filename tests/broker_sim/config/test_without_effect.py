@@ -38,7 +38,11 @@ IS_A_CONFIG = re.compile(r"(config|_static)$")
 READ_BY_NAME = {"group.consumer.assignment.interval.ms"}
 """Dynamic configurations that are looked up by their names when they are needed."""
 
-CHANGED_IN_THE_LOGS = {"producer.id.expiration.ms", "transaction.partition.verification.enable"}
+CHANGED_IN_THE_LOGS = {
+    "log.segment.delete.delay.ms",
+    "producer.id.expiration.ms",
+    "transaction.partition.verification.enable",
+}
 """Dynamic configurations that `LogManager.reconfigure` takes over."""
 
 CHANGED_IN_THE_CLEANER = {

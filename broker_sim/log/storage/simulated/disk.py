@@ -135,11 +135,11 @@ class SimulatedDisk:
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
         """Return so many bytes from there on, fewer where the file ends."""
-        return bytes(self._opened(str(path)).content[position : position + size_bytes])
+        return bytes(self.file(str(path)).content[position : position + size_bytes])
 
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
         """Write as much as there is room for; raises ENOSPC where there is none."""
-        file = self._opened(str(path))
+        file = self.file(str(path))
         if self.capacity_bytes is not None:
             room = self.capacity_bytes - self.used_bytes + max(0, len(file.content) - position)
             if room <= 0 < len(data):
@@ -149,9 +149,15 @@ class SimulatedDisk:
         file.modified_ns = self._now_ns()
         return len(data)
 
+    def create(self, path: StoragePath) -> None:
+        """Create the file, or make it empty."""
+        if not self.exists(str(path)):
+            self._create(str(path), SimulatedFile(self._now_ns()))
+        self.truncate(path, 0)
+
     def truncate(self, path: StoragePath, size_bytes: int) -> None:
-        """Cut the file; creates it."""
-        file = self._opened(str(path))
+        """Cut the file."""
+        file = self.file(str(path))
         if len(file.content) != size_bytes:
             self._journal.append(None)
             file.truncate(size_bytes, self._metadata_changes)
@@ -159,7 +165,7 @@ class SimulatedDisk:
 
     def sync(self, path: StoragePath) -> None:
         """Bring the file and the whole journal to the disk, unless the disk lies."""
-        file = self._opened(str(path))
+        file = self.file(str(path))
         if not self.fsync_lies:
             self._commit()
             file.flush()
@@ -169,20 +175,24 @@ class SimulatedDisk:
 
     def set_modified(self, path: StoragePath, modified_ns: int) -> None:
         """Set the time of the file's last change."""
-        self._opened(str(path)).modified_ns = modified_ns
+        self.file(str(path)).modified_ns = modified_ns
 
     @contextmanager
     def mapped(self, path: StoragePath) -> Iterator[bytes]:
         """Return the content of the file as it is now."""
-        yield bytes(self._opened(str(path)).content)
+        yield bytes(self.file(str(path)).content)
 
     def remove_tree(self, directory: StoragePath) -> None:
-        """Remove the directory with all that is in it."""
+        """Remove the directory with all that is in it; raises ENOENT."""
+        if not self.exists(str(directory)):
+            raise _error(errno.ENOENT, str(directory))
         inside = f"{directory}/"
         for name in [each for each in self._names if each.startswith(inside)]:
             self._change(_NameChange(name, is_gone=True))
-        if str(directory) in self._names:
-            self._change(_NameChange(str(directory), is_gone=True))
+        self._change(_NameChange(str(directory), is_gone=True))
+
+    def renamed(self, path: StoragePath, new_path: StoragePath) -> None:
+        """Do nothing, as `close`."""
 
     def close(self, path: StoragePath) -> None:
         """Do nothing: no file is held open."""
@@ -246,12 +256,6 @@ class SimulatedDisk:
                 change.apply(self._stored_names)
         self._committed = self._metadata_changes
         self._journal.clear()
-
-    def _opened(self, name: str) -> SimulatedFile:
-        """Return the file of that name, which is created if there is none."""
-        if name not in self._names:
-            self._create(name, SimulatedFile(self._now_ns()))
-        return self.file(name)
 
     def _create(self, name: str, file: SimulatedFile | None) -> None:
         parent = str(PurePosixPath(name).parent)

@@ -96,7 +96,7 @@ class SimulatedPath:
     def write_bytes(self, data: bytes, /) -> int:
         """Replace the whole content."""
         disk = self._disk
-        disk.truncate(self, 0)
+        disk.create(self)
         written = 0
         while written < len(data):
             written += disk.write(self, data[written:], written)
@@ -105,7 +105,7 @@ class SimulatedPath:
     def touch(self) -> None:
         """Create an empty file if there is none."""
         if not self.exists():
-            self._disk.truncate(self, 0)
+            self._disk.create(self)
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove the file."""

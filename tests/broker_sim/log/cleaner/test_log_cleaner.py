@@ -230,3 +230,10 @@ def test_cleaning_is_an_event_and_counted_in_metrics(new_cluster, caplog):
     figures = dict(line.rsplit(" ", 1) for line in lines if line.startswith("kafka_log_"))
     assert 0 < float(figures['kafka_log_logcleaner_cleaner_recopy_percent{broker="1"}']) < 50
     assert 'kafka_log_logcleanermanager_max_dirty_percent{broker="1"}' in figures
+    uncleanable = 'kafka_log_logcleanermanager_uncleanable_bytes{broker="1"}'
+    assert float(figures[uncleanable]) == 0
+    cluster.nodes.nodes[1].logs.cleaner.mark_uncleanable(KEY)
+    append(cluster, 10)
+    lines = metrics.metrics_text(cluster.nodes).splitlines()
+    (line,) = (line for line in lines if line.startswith(uncleanable))
+    assert float(line.rsplit(" ", 1)[1]) > 0

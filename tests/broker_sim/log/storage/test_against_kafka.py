@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from broker_sim.config import TopicConfig
 from broker_sim.log import LogDirectory, LogManager, PartitionLog, ProducerStateManagerConfig
 from broker_sim.log.storage import FileStorage
+from broker_sim.log.storage.deletions import DelayedDeletions
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker, iter_records
@@ -213,7 +214,7 @@ def opened(kafka_directory, tmp_path):
     source, values = kafka_directory
     shutil.copytree(source / "topic-0", tmp_path / "topic-0")
     files = OpenFiles()
-    storage = FileStorage(tmp_path / "topic-0", files)
+    storage = FileStorage(tmp_path / "topic-0", DelayedDeletions(files))
     clock = VirtualClock(wall_start_ms=START_MS)
     log = PartitionLog(KEY, TopicConfig(), clock, producers=UNVERIFIED, storage=storage)
     log.recover()

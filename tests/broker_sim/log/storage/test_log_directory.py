@@ -128,7 +128,7 @@ def test_few_open_files_are_enough(tmp_path):
     files = OpenFiles(most=2)
     for round_number in range(3):
         for number in range(5):
-            descriptor = files.descriptor(tmp_path / str(number))
+            descriptor = files.descriptor(tmp_path / str(number), create=not round_number)
             assert descriptor == files.descriptor(tmp_path / str(number)), round_number
     files.close_all()
 

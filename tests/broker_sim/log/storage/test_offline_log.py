@@ -1,6 +1,8 @@
 """What a log manager does with a log whose files have failed."""
 
+import errno
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -204,15 +206,17 @@ def test_log_that_cannot_be_created_is_offline(disk):
     assert disk.offline == [key]
 
 
-def test_log_that_could_not_be_deleted_is_not_that_of_the_next_topic(disk, caplog):
-    in_the_way = disk.path / "bad-0-delete"
-    in_the_way.write_text("a file, to which the directory cannot be renamed")
+def test_log_that_could_not_be_deleted_is_not_that_of_the_next_topic(disk, caplog, monkeypatch):
+    def is_busy(_path, _new_path):
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "rename", is_busy)
     with pytest.raises(ApiError, match="has segments of another topic") as caught:
         disk.logs.get_or_create(BAD, OTHER_ID, TopicConfig())
     assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
     assert disk.logs.offline_logs() == {(OTHER_ID, 0)}
     assert "action='delete the log'" in caplog.text
-    in_the_way.unlink()
+    monkeypatch.undo()
     disk.logs.shutdown(7)
     disk.logs.recover()
     log = disk.logs.get_or_create(BAD, OTHER_ID, TopicConfig())

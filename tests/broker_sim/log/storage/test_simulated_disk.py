@@ -127,6 +127,7 @@ def test_lying_sync_keeps_nothing_until_it_is_told_to():
 def test_full_disk_takes_what_it_has_room_for():
     disk = SimulatedDisk("seed", DiskOptions(capacity_bytes=10))
     path = disk.root / "b"
+    path.touch()
     assert disk.write(path, b"x" * 8, 0) == 8
     assert disk.write(path, b"x" * 8, 8) == 2
     with pytest.raises(OSError, match="No space") as raised:
@@ -204,3 +205,19 @@ def test_log_that_was_never_flushed_may_be_gone_and_is_never_damaged():
         assert not recovered.offline
         found.add(recovered.get(KEY, bytes(16)) is None)
     assert found == {True, False}
+
+
+def test_only_what_is_created_is_there():
+    disk = SimulatedDisk("seed")
+    path = disk.root / "b"
+    for use in (
+        lambda: disk.write(path, b"x", 0),
+        lambda: disk.read(path, 1, 0),
+        lambda: disk.truncate(path, 0),
+        lambda: disk.sync(path),
+        lambda: disk.remove_tree(path),
+    ):
+        with pytest.raises(FileNotFoundError):
+            use()
+    disk.create(path)
+    assert disk.write(path, b"x", 0) == 1

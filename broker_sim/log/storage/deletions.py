@@ -1,0 +1,111 @@
+"""Deleted files, kept until their delay is over; mirrors the tasks `delete-file` and `kafka-delete-logs`.
+
+    00000000000000000000.log.deleted                       of a segment, for `file.delete.delay.ms`
+    topic-0.5b2bfb1a36174a9d9c8d0c7b7e0a3c11-delete/       of a partition, for `log.segment.delete.delay.ms`
+
+Who was reading goes on to read. The delay ends with the broker's process: at the next start, files
+`.deleted` go at once, and the delay of directories `-delete` begins anew, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from broker_sim.log.storage.file_system import FileSystem, StoragePath
+    from broker_sim.runtime.process import CallLater
+
+__all__ = ["DELETED_SUFFIX", "DELETE_DIR_SUFFIX", "DelayedDeletions", "delete_dir"]
+
+DELETED_SUFFIX: Final = ".deleted"
+DELETE_DIR_SUFFIX: Final = "-delete"
+LONGEST_NAME: Final = 255
+DEFAULT_DELAY_MS: Final = 60_000
+LONGEST_DELAY_MS: Final = 1 << 40
+"""What goes later than in 34 years goes at the next start; timers cannot wait for longer."""
+
+log = get_logger(__name__)
+
+
+def delete_dir(directory: StoragePath) -> StoragePath:
+    """Return a new path for the directory of a deleted log, its name as long as a file system allows.
+
+    Kafka has a random id in it; here it is the first number that is free, the same in each run.
+    """
+    topic, _, partition = directory.name.rpartition("-")
+    for number in count():
+        end = f"-{partition}.{number:032x}{DELETE_DIR_SUFFIX}"
+        free = directory.with_name(topic[: LONGEST_NAME - len(end)] + end)
+        if not free.exists():
+            return free
+    raise AssertionError("numbers do not end")
+
+
+class DelayedDeletions:
+    """What a broker has deleted and still has on its disk. Thread rule: only the scheduler's thread."""
+
+    __slots__ = ("_call_later", "_delays_ms", "directory_delay_ms", "files")
+
+    def __init__(self, files: FileSystem) -> None:
+        self.files = files
+        self.directory_delay_ms = DEFAULT_DELAY_MS
+        """How long the directory of a deleted log is kept; it is that of the broker's configuration."""
+        self._call_later: CallLater | None = None
+        self._delays_ms: dict[StoragePath, int | None] = {}
+        """What is to be deleted, with its delay; None for directories, which have all the same."""
+
+    def start(self, call_later: CallLater, directory_delay_ms: int) -> None:
+        """Begin to delete, in a broker's new process: what is there already goes after its delay."""
+        self.directory_delay_ms = directory_delay_ms
+        self._call_later = call_later
+        for path in self._delays_ms:
+            self._schedule(path)
+
+    def process_ended(self) -> None:
+        """Delete the files that the ended process has left; directories wait for the next `start`."""
+        self._call_later = None
+        for path, delay_ms in list(self._delays_ms.items()):
+            if delay_ms is not None:
+                self._delete(path)
+
+    def delete_file(self, path: StoragePath, delay_ms: int) -> StoragePath:
+        """Rename the file, and delete it after the delay; return its new name. Raises OSError."""
+        deleted = path.with_name(path.name + DELETED_SUFFIX)
+        self.files.close(deleted)
+        path.rename(deleted)
+        self.files.renamed(path, deleted)
+        self._delays_ms[deleted] = delay_ms
+        self._schedule(deleted)
+        return deleted
+
+    def delete_directory(self, directory: StoragePath) -> None:
+        """Delete a directory, which has its new name already, after the delay."""
+        self._delays_ms[directory] = None
+        self._schedule(directory)
+
+    def _schedule(self, path: StoragePath) -> None:
+        if self._call_later is None:
+            return
+        delay_ms = self._delays_ms[path]
+        if delay_ms is None:
+            delay_ms = self.directory_delay_ms
+        if delay_ms <= LONGEST_DELAY_MS:
+            self._call_later(delay_ms, self._delete, path)
+
+    def _delete(self, path: StoragePath) -> None:
+        """Delete it, unless it is gone; what cannot be deleted is tried again at the next start."""
+        is_directory = self._delays_ms.pop(path, 0) is None
+        try:
+            with suppress(FileNotFoundError):
+                if is_directory:
+                    self.files.close_in(path)
+                    self.files.remove_tree(path)
+                else:
+                    self.files.close(path)
+                    path.unlink()
+        except OSError as error:
+            log.warning("delete_failed", file=str(path), why=error.strerror or str(error))
