@@ -24,7 +24,6 @@ from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.assignment import NO_PARTITIONS, target_from_record
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
-from broker_sim.group.consumer.java_order import hash_order, string_hash
 from broker_sim.group.consumer.member import ClassicMetadata, ConsumerMember
 from broker_sim.group.consumer_protocol import (
     MalformedConsumerProtocolError,
@@ -72,7 +71,9 @@ class Migration:
         self._shard.classic.rebalance.answer_all(group, ErrorCode.REBALANCE_IN_PROGRESS)
         written += group.tombstones()
         try:
-            members = [self._consumer_member(group, member) for member in _in_order(group)]
+            members = [
+                self._consumer_member(group, member) for member in group.members.values_in_order()
+            ]
         except MalformedConsumerProtocolError as error:
             raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from error
         except CustomAssignorError as error:
@@ -255,11 +256,6 @@ class Migration:
                     f"Cannot downgrade the classic group {group.group_id}: {error}.",
                 ) from error
         return classic
-
-
-def _in_order(group: ClassicGroup) -> list[ClassicMember]:
-    """Return the members in the order in which Kafka's table hands them out."""
-    return [group.members[member_id] for member_id in hash_order(group.members, string_hash)]
 
 
 def _classic_member(member: ConsumerMember) -> ClassicMember:

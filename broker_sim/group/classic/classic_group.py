@@ -13,17 +13,14 @@ from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.protocol_votes import ProtocolSupporters, choose_protocol
 from broker_sim.group.classic.subscribed_topics import topics_of_members
 from broker_sim.group.group import CLASSIC, OffsetExpiration
+from broker_sim.group.java_order import HashTable, string_hash
 from broker_sim.group.records import GroupRecord
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker_sim.group.classic.classic_member import (
-        ClassicMember,
-        JoinResponder,
-        MemberProtocol,
-    )
+    from broker_sim.group.classic.classic_member import ClassicMember, JoinResponder, MemberProtocol
     from broker_sim.group.classic.delayed_heartbeat import DelayedHeartbeat
     from broker_sim.group.classic.delayed_join import DelayedJoin
     from broker_sim.group.classic.delayed_sync import DelayedSync
@@ -102,7 +99,7 @@ class ClassicGroup:
         self.protocol_type_or_none = protocol_type
         self.protocol_name = protocol_name
         self.leader_id = leader_id
-        self.members: dict[str, ClassicMember] = {}
+        self.members: HashTable[str, ClassicMember] = HashTable(string_hash)
         self.static_members: dict[str, str] = {}
         """Member ids by group instance id."""
         self.pending_join_members: dict[str, DelayedHeartbeat] = {}
@@ -185,14 +182,14 @@ class ClassicGroup:
             self.static_members[member.group_instance_id] = member_id
         if self.leader_id is None:
             self.leader_id = member_id
-        self.members[member_id] = member
+        self.members.put(member_id, member)
         self._supporters.add(member.protocols)
         self._park_join(member, respond)
         self.pending_join_members.pop(member_id, None)
 
     def remove(self, member_id: str) -> None:
         """Remove a member or a pending one; does nothing for others. Another becomes the leader."""
-        member = self.members.pop(member_id, None)
+        member: ClassicMember | None = self.members.pop(member_id, None)
         if member is not None:
             self._supporters.remove(member.protocols)
             if member.is_awaiting_join:
@@ -200,7 +197,7 @@ class ClassicGroup:
             if member.group_instance_id is not None:
                 del self.static_members[member.group_instance_id]
         if self.is_leader(member_id):
-            self.leader_id = next(iter(self.members), None)
+            self.leader_id = next(iter(self.members.in_order()), None)
         self.pending_join_members.pop(member_id, None)
         self.pending_sync_members.discard(member_id)
 
@@ -208,10 +205,10 @@ class ClassicGroup:
         self, group_instance_id: str, old_member_id: str, new_member_id: str
     ) -> ClassicMember:
         """Give a static member's place to its successor, and return that."""
-        old = self.members.pop(old_member_id)
+        old: ClassicMember = self.members.pop(old_member_id)
         new = old.successor(new_member_id)
         assert not old.is_awaiting_join, "answer the old member first"
-        self.members[new_member_id] = new
+        self.members.put(new_member_id, new)
         if self.is_leader(old_member_id):
             self.leader_id = new_member_id
         self.static_members[group_instance_id] = new_member_id
@@ -259,7 +256,8 @@ class ClassicGroup:
         leader = self.members.get(self.leader_id or "")
         if leader is None or leader.is_awaiting_join:
             return leader is not None
-        successor = next((each for each in self.members.values() if each.is_awaiting_join), leader)
+        joined = (each for each in self.members.values_in_order() if each.is_awaiting_join)
+        successor = next(joined, leader)
         self.leader_id = successor.member_id
         return successor is not leader
 
@@ -275,7 +273,7 @@ class ClassicGroup:
     def select_protocol(self) -> str:
         """Return the protocol that the members would choose now; there must be members."""
         candidates = self._supporters.candidates(len(self.members))
-        return choose_protocol(self.members.values(), candidates)
+        return choose_protocol(self.members.values_in_order(), candidates)
 
     def init_next_generation(self) -> None:
         """Begin the next generation with the members there are."""
@@ -384,7 +382,7 @@ class ClassicGroup:
             group_state=self.state_name,
             protocol_type=self.protocol_type,
             protocol_data=name or "",
-            members=[member.describe(name) for member in self.members.values()],
+            members=[member.describe(name) for member in self.members.values_in_order()],
         )
 
     def tombstones(self) -> Sequence[GroupRecord]:

@@ -39,7 +39,7 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Group
             subscription=member.metadata(group.protocol_name),
             assignment=assignments[member.member_id],
         )
-        for member in group.members.values()
+        for member in group.members.values_in_order()
     ]
     value = Value(
         protocol_type=group.protocol_type,

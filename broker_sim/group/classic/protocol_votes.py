@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from broker_sim.group.java_order import hash_order, string_hash
+
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
 
 __all__ = ["ProtocolSupporters", "choose_protocol"]
-
-_BUCKETS = 16
-_INT_MASK = 0xFFFF_FFFF
 
 
 class ProtocolSupporters:
@@ -46,18 +45,9 @@ class ProtocolSupporters:
 def choose_protocol(members: Iterable[ClassicMember], candidates: Container[str]) -> str:
     """Return the candidate that most members name first; all must name one of them.
 
-    Where several have as many votes, Kafka takes the first in the order of a Java hash map of 16
-    buckets; so does this.
+    Where several have as many votes, Kafka takes the first in the order of a Java hash map; so does
+    this.
     """
     votes = Counter(member.vote(candidates) for member in members)
     most = max(votes.values())
-    return min((name for name, count in votes.items() if count == most), key=_bucket)
-
-
-def _bucket(name: str) -> int:
-    """Return the bucket of a string in a `java.util.HashMap` of 16."""
-    code = 0
-    units = name.encode("utf-16-be")
-    for index in range(0, len(units), 2):
-        code = (31 * code + (units[index] << 8 | units[index + 1])) & _INT_MASK
-    return (code ^ code >> 16) & _BUCKETS - 1
+    return next(name for name in hash_order(votes, string_hash) if votes[name] == most)

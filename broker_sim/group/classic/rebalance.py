@@ -51,7 +51,7 @@ def join_response(
             response.JoinGroupResponseMember(
                 member.member_id, member.group_instance_id, member.metadata(group.protocol_name)
             )
-            for member in group.members.values()
+            for member in group.members.values_in_order()
         ]
     return response(
         generation_id=group.generation_id,

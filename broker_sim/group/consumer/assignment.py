@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from broker_sim.group.consumer.java_order import (
+from broker_sim.group.java_order import (
     copied_capacity,
     hash_order,
     integer_hash,

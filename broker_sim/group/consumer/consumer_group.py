@@ -19,14 +19,14 @@ from broker_sim.group.consumer import records
 from broker_sim.group.consumer.assignment import NO_PARTITIONS
 from broker_sim.group.consumer.commit_checks import older_epoch_check, stale_epoch
 from broker_sim.group.consumer.counting import add_count, is_homogeneous, most_wanted
-from broker_sim.group.consumer.java_order import (
+from broker_sim.group.consumer.subscription import TopicCounts
+from broker_sim.group.group import CONSUMER, OffsetExpiration
+from broker_sim.group.java_order import (
     HashTable,
     TimelineMap,
     string_hash,
     table_capacity,
 )
-from broker_sim.group.consumer.subscription import TopicCounts
-from broker_sim.group.group import CONSUMER, OffsetExpiration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
-from broker_sim.group.consumer.java_order import (
+from broker_sim.group.consumer.subscription import check_regex, resolve
+from broker_sim.group.java_order import (
     HashTable,
     hash_order,
     string_hash,
     table_capacity,
 )
-from broker_sim.group.consumer.subscription import check_regex, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

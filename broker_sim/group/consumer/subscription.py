@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.coordinator.patterns import compile_pattern
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.consumer.java_order import copied_capacity, hash_order, string_hash
+from broker_sim.group.java_order import copied_capacity, hash_order, string_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

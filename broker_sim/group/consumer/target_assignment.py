@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.assignment import NO_PARTITIONS, same_partitions
 from broker_sim.group.consumer.assignors import GroupSpec, MemberSpec
-from broker_sim.group.consumer.java_order import HashTable, string_hash
 from broker_sim.group.consumer.subscription import subscribed_topics, topic_ids_of
+from broker_sim.group.java_order import HashTable, string_hash
 
 if TYPE_CHECKING:
     from broker_sim.group.consumer.assignment import Partitions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.consumer.java_order import (
+from broker_sim.group.java_order import (
     HashTable,
     copied_capacity,
     integer_hash,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from broker_sim.group.consumer.java_order import hash_order, table_capacity, uuid_hash
+from broker_sim.group.java_order import hash_order, table_capacity, uuid_hash
 
 if TYPE_CHECKING:
     from broker_sim.group.consumer.assignment import Partitions

@@ -1,9 +1,12 @@
 """What a group allows in each of its states."""
 
+from itertools import combinations
+
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.group import OffsetExpiration
+from broker_sim.group.java_order import hash_order, string_hash
 from broker_sim.protocol.codec import encode
 from broker_sim.protocol.messages import ConsumerProtocolSubscription
 
@@ -130,3 +133,45 @@ def test_metadata_of_members_are_copies_of_the_request(bench):
     frame[:] = b"xx"
     bench.advance(INITIAL_DELAY_MS)
     assert member.joined.members[0].metadata == b"me"
+
+
+def test_members_are_told_in_the_order_of_javas_table(bench):
+    members = bench.stable_static(*(f"i{number}" for number in range(14)))
+    ids = [member.member_id for member in members]
+    expected = hash_order(ids, string_hash, 32)
+    assert expected != ids
+    assert [member.member_id for member in members[0].joined.members] == expected
+    assert [member.member_id for member in bench.group.describe().members] == expected
+    assert [each.member_id for each in bench.log.records[-1].value.members] == expected
+
+
+def test_replaced_static_member_stands_where_its_new_id_belongs(bench):
+    members = bench.stable_static(*(f"i{number}" for number in range(14)))
+    successor = bench.member(group_instance_id="i5").join()
+    ids = [member.member_id for member in members if member.options["group_instance_id"] != "i5"]
+    expected = hash_order([*ids, successor.member_id], string_hash, 32)
+    assert expected[-1] != successor.member_id
+    assert [each.member_id for each in bench.log.records[-1].value.members] == expected
+
+
+def test_next_leader_is_the_first_of_javas_table(bench):
+    members = bench.stable_static(*(f"i{number}" for number in range(14)))
+    others = [member.member_id for member in members if not member.is_leader]
+    expected = hash_order(others, string_hash, 32)[0]
+    assert expected != others[0]
+    members[0].leave()
+    assert bench.group.leader_id == expected
+
+
+def test_table_of_members_stays_as_large_as_it_was(bench):
+    members = bench.stable_static(*(f"i{number}" for number in range(14)))
+    ids = [member.member_id for member in members]
+    for first, second in combinations(ids, 2):
+        in_large, in_small = (hash_order([first, second], string_hash, size) for size in (32, 16))
+        if in_large != in_small:
+            break
+    assert in_large != in_small, "the ids of this seed tell nothing"
+    for member in members:
+        if member.member_id not in in_large:
+            member.leave()
+    assert [member.member_id for member in bench.group.describe().members] == in_large

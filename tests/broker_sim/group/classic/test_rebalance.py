@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.java_order import HashTable, string_hash
 
 INITIAL_DELAY_MS = 3_000
 SESSION_MS = 10_000
@@ -435,14 +436,20 @@ def test_join_costs_the_same_in_a_large_group(bench):
     bench.member().enter()
     members = bench.group.members
 
-    class Counting(dict):
+    class Counting(HashTable):
         def values(self):
             seen.append(len(self))
             return super().values()
 
+        def in_order(self):
+            seen.append(len(self))
+            return super().in_order()
+
         __iter__ = None
 
-    bench.group.members = Counting(members)
+    bench.group.members = Counting(string_hash)
+    for member_id, member in members.items():
+        bench.group.members.put(member_id, member)
     for _ in range(2_000):
         bench.member().enter()
     assert seen == []

@@ -2,7 +2,15 @@
 
 import pytest
 
+from .kafka_peer import compiled_peer
+
 
 @pytest.fixture
 def bench(make_bench):
     return make_bench(group_consumer_assignment_interval_ms=0)
+
+
+@pytest.fixture(scope="session")
+def peer_command(tmp_path_factory):
+    """Return the command that starts Kafka's group manager."""
+    return compiled_peer(tmp_path_factory.mktemp("classes"))

@@ -33,6 +33,8 @@ import org.apache.kafka.common.message.LeaveGroupRequestData;
 import org.apache.kafka.common.message.LeaveGroupResponseData;
 import org.apache.kafka.common.message.SyncGroupRequestData;
 import org.apache.kafka.common.message.SyncGroupResponseData;
+import org.apache.kafka.common.message.TxnOffsetCommitRequestData;
+import org.apache.kafka.common.message.TxnOffsetCommitResponseData;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.MessageUtil;
@@ -47,7 +49,10 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorMetadataImage;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorTimer;
+import org.apache.kafka.coordinator.group.generated.OffsetCommitKey;
+import org.apache.kafka.coordinator.group.generated.OffsetCommitValue;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
+import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetricsShard;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
@@ -71,6 +76,7 @@ public class GroupPeer {
   private final KafkaConfig broker;
   private final GroupCoordinatorConfig config;
   private GroupMetadataManager manager;
+  private OffsetMetadataManager offsets;
   private long order = 0;
 
   record Topic(String name, Uuid id, int partitionCount)
@@ -264,22 +270,32 @@ public class GroupPeer {
     all.put("listeners", "PLAINTEXT://127.0.0.1:2");
     this.broker = new KafkaConfig(all, false);
     this.config = broker.groupCoordinatorConfig();
-    this.manager = newManager();
+    makeManagers();
   }
 
-  private GroupMetadataManager newManager() {
+  private void makeManagers() {
     SnapshotRegistry registry = new SnapshotRegistry(new LogContext());
-    return new GroupMetadataManager.Builder()
+    GroupCoordinatorMetricsShard metrics =
+        new GroupCoordinatorMetrics()
+            .newMetricsShard(registry, new TopicPartition("__consumer_offsets", 0));
+    Image image = new Image(topics, version);
+    manager = new GroupMetadataManager.Builder()
         .withSnapshotRegistry(registry)
         .withTime(new PeerTime())
         .withTimer(new PeerTimer())
         .withExecutor(new PeerExecutor())
         .withConfig(config)
         .withGroupConfigManager(new GroupConfigManager(Map.of(), config, broker.shareGroupConfig()))
-        .withGroupCoordinatorMetricsShard(
-            new GroupCoordinatorMetrics()
-                .newMetricsShard(registry, new TopicPartition("__consumer_offsets", 0)))
-        .withMetadataImage(new Image(topics, version))
+        .withGroupCoordinatorMetricsShard(metrics)
+        .withMetadataImage(image)
+        .build();
+    offsets = new OffsetMetadataManager.Builder()
+        .withSnapshotRegistry(registry)
+        .withTime(new PeerTime())
+        .withGroupMetadataManager(manager)
+        .withGroupCoordinatorConfig(config)
+        .withGroupCoordinatorMetricsShard(metrics)
+        .withMetadataImage(image)
         .build();
   }
 
@@ -308,6 +324,10 @@ public class GroupPeer {
   private void replay(CoordinatorRecord record) {
     ApiMessage key = record.key();
     ApiMessage value = record.value() == null ? null : record.value().message();
+    if (key instanceof OffsetCommitKey offset) {
+      offsets.replay(order++, -1, offset, (OffsetCommitValue) value);
+      return;
+    }
     try {
       for (var method : GroupMetadataManager.class.getMethods()) {
         if (method.getName().equals("replay")
@@ -332,12 +352,16 @@ public class GroupPeer {
     OUT.println("answer " + number + " " + HEX.formatHex(content));
   }
 
+  private static ByteBufferAccessor bytesOf(String[] words) {
+    return new ByteBufferAccessor(ByteBuffer.wrap(HEX.parseHex(words[5])));
+  }
+
   private void request(String[] words) {
     int api = Integer.parseInt(words[1]);
     int version = Integer.parseInt(words[2]);
     Context context = new Context(words[3], version);
     String number = words[4];
-    ByteBufferAccessor bytes = new ByteBufferAccessor(ByteBuffer.wrap(HEX.parseHex(words[5])));
+    ByteBufferAccessor bytes = bytesOf(words);
     short v = (short) version;
     try {
       switch (api) {
@@ -376,6 +400,13 @@ public class GroupPeer {
           write(result);
           answer(number, result.response(), version);
         }
+        case 28 -> {
+          var result =
+              offsets.commitTransactionalOffset(
+                  context, new TxnOffsetCommitRequestData(bytes, v));
+          write(result);
+          answer(number, result.response(), version);
+        }
         default -> throw new IllegalArgumentException("API " + api);
       }
     } catch (Exception exception) {
@@ -390,10 +421,29 @@ public class GroupPeer {
             case 11 -> new JoinGroupResponseData().setErrorCode(code);
             case 14 -> new SyncGroupResponseData().setErrorCode(code);
             case 12 -> new HeartbeatResponseData().setErrorCode(code);
+            case 28 -> refused(new TxnOffsetCommitRequestData(bytesOf(words), v), code);
             default -> new LeaveGroupResponseData().setErrorCode(code);
           },
           version);
     }
+  }
+
+  /** A request that fails as a whole is answered for each partition. */
+  private static TxnOffsetCommitResponseData refused(TxnOffsetCommitRequestData request, short code) {
+    var response = new TxnOffsetCommitResponseData();
+    for (var topic : request.topics()) {
+      var told =
+          new TxnOffsetCommitResponseData.TxnOffsetCommitResponseTopic().setName(topic.name());
+      for (var partition : topic.partitions()) {
+        told.partitions()
+            .add(
+                new TxnOffsetCommitResponseData.TxnOffsetCommitResponsePartition()
+                    .setPartitionIndex(partition.partitionIndex())
+                    .setErrorCode(code));
+      }
+      response.topics().add(told);
+    }
+    return response;
   }
 
   private void newImage(Map<String, Topic> changed, List<Uuid> created, List<Uuid> altered, Set<Uuid> deleted) {
@@ -444,7 +494,7 @@ public class GroupPeer {
       case "load" -> {
         timeouts.clear();
         tasks.clear();
-        manager = newManager();
+        makeManagers();
         manager.onMetadataUpdate(
             new Delta(List.of(), List.of(), Set.of(), new Image(topics, version)),
             new Image(topics, version));

@@ -1,6 +1,6 @@
 """Keys come in the order of Java's and Kafka's tables; the expected orders were printed by them."""
 
-from broker_sim.group.consumer.java_order import (
+from broker_sim.group.java_order import (
     HashTable,
     TimelineMap,
     hash_order,
@@ -64,3 +64,24 @@ def test_removed_key_is_not_in_the_order():
     table.put(2, None)
     del table[1]
     assert table.in_order() == [2]
+
+
+def test_key_that_was_removed_comes_last_in_its_bucket_again():
+    table: HashTable = HashTable(integer_hash)
+    for key in (1, 17, 33):
+        table.put(key, str(key))
+    assert table.pop(1) == "1"
+    assert table.pop(1, None) is None
+    table.put(1, "again")
+    assert table.values_in_order() == ["17", "33", "again"]
+
+
+def test_table_keeps_nothing_of_removed_keys():
+    table: HashTable = HashTable(integer_hash)
+    for key in range(100):
+        table.put(key, None)
+        if key % 2:
+            del table[key]
+        else:
+            table.pop(key)
+    assert table._places == {}

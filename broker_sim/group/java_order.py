@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
@@ -120,6 +120,19 @@ class HashTable(dict[K, V]):
         self._writes += 1
         self._places[key] = -self._writes
         self[key] = value
+
+    def __delitem__(self, key: K) -> None:
+        super().__delitem__(key)
+        del self._places[key]
+
+    def pop(self, key: K, *default: Any) -> Any:
+        """Remove a key and return its value, else the default."""
+        self._places.pop(key, None)
+        return super().pop(key, *default)
+
+    def values_in_order(self) -> list[V]:
+        """Return the values as a `HashMap` iterates over them."""
+        return [self[key] for key in self.in_order()]
 
     def in_order(self) -> list[K]:
         """Return the keys as a `HashMap` iterates over them."""

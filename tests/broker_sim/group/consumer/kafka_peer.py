@@ -1,0 +1,67 @@
+"""Kafka's own group manager in a process of its own; needs Java and Maven."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent / "java" / "GroupPeer.java"
+MAIN = "org.apache.kafka.coordinator.group.GroupPeer"
+
+
+class Peer:
+    """Kafka's manager in a process of its own."""
+
+    def __init__(self, command, wall_start_ms, configs):
+        options = [f"{name.replace('_', '.')}={value}" for name, value in configs.items()]
+        self._process = subprocess.Popen(
+            [*command, str(wall_start_ms), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            bufsize=1,
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(60)
+
+    def ask(self, *words):
+        """Send one command; returns the lines that it brings."""
+        self._process.stdin.write(" ".join(map(str, words)) + "\n")
+        lines = []
+        while (line := self._process.stdout.readline().strip()) != "done":
+            assert line or self._process.poll() is None, "the peer has ended"
+            lines.append(line)
+        return lines
+
+
+def compiled_peer(classes):
+    """Compile the peer into that folder; return the command that starts it.
+
+    Without Java the test is skipped, or fails with REQUIRE_REAL_KAFKA set.
+    """
+    from integration.reference.errors import ReferenceUnavailableError
+    from integration.reference.jars import kafka_jars
+
+    give_up = pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") else pytest.skip
+    if shutil.which("javac") is None:
+        give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
+    try:
+        jars = f"{kafka_jars()}/*"
+    except ReferenceUnavailableError as unavailable:
+        give_up(str(unavailable))
+    done = subprocess.run(
+        ["javac", "-nowarn", "-cp", jars, "-d", str(classes), str(SOURCE)],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}", MAIN]

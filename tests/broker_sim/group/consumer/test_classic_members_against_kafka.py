@@ -1,0 +1,319 @@
+"""Members of the classic protocol and their offsets, beside Kafka's own managers.
+
+Needs Java and Maven; with REQUIRE_REAL_KAFKA set their absence is a failure.
+"""
+
+import os
+import random
+import uuid
+
+import pytest
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.group_client import GroupClient
+from broker_sim.group.offset_metadata import (
+    NO_RETENTION,
+    OffsetToCommit,
+    commit_records,
+    validate_transactional_commit,
+)
+from broker_sim.group.records import decode_record
+from broker_sim.group.write_buffer import VerifiedTransaction
+from broker_sim.protocol import messages
+from broker_sim.protocol.codec import decode, encode
+
+from .kafka_peer import Peer
+from .test_against_kafka import STEPS, BothSides, ClassicMembers, RandomMembers
+
+pytestmark = pytest.mark.real_kafka
+
+JOIN, SYNC, LEAVE, TXN_COMMIT = 11, 14, 13, 28
+VERSIONS = {JOIN: 9, SYNC: 5, LEAVE: 5, TXN_COMMIT: 5}
+WALL_START_MS = 1_000_000
+HOST = "localhost/127.0.0.1"
+INITIAL_DELAYS_MS = 6_001
+MEMBERS = 14
+REPLACED = (3, 9, 0, 3)
+FIRST_SEED, RUNS = 301, 5
+
+
+class KafkaSide:
+    """A classic group in Kafka's manager; `written` are its records, `answers` those of joins."""
+
+    def __init__(self, peer):
+        self._peer = peer
+        self._sent = 0
+        self.written = []
+        self.answers = {}
+
+    def _ask(self, *words):
+        for line in self._peer.ask(*words):
+            kind, *rest = line.split()
+            if kind == "records":
+                pairs = (pair.split(":") for pair in rest)
+                self.written += [
+                    decode_record(bytes.fromhex(key), bytes.fromhex(value)) for key, value in pairs
+                ]
+            else:
+                self.answers[int(rest[0])] = bytes.fromhex(rest[1])
+
+    def _request(self, api, request):
+        self._sent += 1
+        body = b"".join(encode(request, VERSIONS[api])).hex()
+        self._ask("request", api, VERSIONS[api], "client", self._sent, body)
+        return self._sent
+
+    def join(self, request):
+        return self._request(JOIN, request)
+
+    def joined(self, number):
+        return decode(messages.JoinGroupResponse, VERSIONS[JOIN], self.answers[number])
+
+    def sync(self, request):
+        self._request(SYNC, request)
+
+    def leave(self, request):
+        self._request(LEAVE, request)
+
+    def wait(self, by_ms):
+        self._ask("wait", by_ms)
+
+
+class KnownIds:
+    """Chance that has been drawn already: Kafka's random ids, in their order."""
+
+    def __init__(self, member_ids):
+        self._bits = iter([uuid.UUID(each[-36:]).int for each in member_ids])
+
+    def getrandbits(self, _count):
+        return next(self._bits)
+
+
+class OurSide:
+    """The same with our groups."""
+
+    def __init__(self, bench):
+        self._bench = bench
+        self._client = GroupClient("client", HOST, VERSIONS[JOIN])
+        self.answers = {}
+
+    @property
+    def written(self):
+        return self._bench.log.records
+
+    def join(self, request):
+        number = len(self.answers)
+        self.answers[number] = None
+        self._bench.classic.join(
+            request, self._client, lambda answer: self.answers.update({number: answer})
+        )
+        return number
+
+    def joined(self, number):
+        return self.answers[number]
+
+    def sync(self, request):
+        self._bench.classic.sync(request, lambda _: None)
+
+    def leave(self, request):
+        self._bench.classic.leave(request.group_id, request.members, lambda *_: None)
+
+    def wait(self, by_ms):
+        self._bench.advance(by_ms)
+
+
+class StaticMembers:
+    """What static members of one group do, on either side."""
+
+    def __init__(self, side, metadata):
+        self.side = side
+        self._protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol("range", metadata)
+        self.ids = {}
+        """Member ids by number; those of before in `all_ids`."""
+        self.all_ids = []
+        self.generation = 0
+
+    def join(self, number):
+        return self.side.join(
+            messages.JoinGroupRequest(
+                "group",
+                45_000,
+                60_000,
+                self.ids.get(number, ""),
+                f"i{number}",
+                "consumer",
+                [self._protocol],
+            )
+        )
+
+    def complete(self, joins):
+        """Take the answers to joins; who leads syncs last. Returns the members as the leader got them."""
+        answers = {number: self.side.joined(sent) for number, sent in joins.items()}
+        for number, answer in answers.items():
+            assert not answer.error_code, answer
+            if number not in self.ids:
+                self.all_ids.append(answer.member_id)
+            self.ids[number] = answer.member_id
+            self.generation = answer.generation_id
+        (leader,) = [n for n, answer in answers.items() if answer.member_id == answer.leader]
+        for number in [*(each for each in answers if each != leader), leader]:
+            self.side.sync(
+                messages.SyncGroupRequest("group", self.generation, self.ids[number], f"i{number}")
+            )
+        return [each.member_id for each in answers[leader].members]
+
+    def play(self):
+        """Return in which orders the members were told, and who led."""
+        first = self.complete({number: self.join(number) for number in self._arrive()})
+        for number in REPLACED:
+            del self.ids[number]
+            answer = self.side.joined(self.join(number))
+            self.ids[number] = answer.member_id
+            self.all_ids.append(answer.member_id)
+        leader_id = self.side.written[-1].value.leader
+        (leader,) = [number for number, member_id in self.ids.items() if member_id == leader_id]
+        identity = messages.LeaveGroupRequest.MemberIdentity(self.ids.pop(leader), f"i{leader}")
+        self.side.leave(messages.LeaveGroupRequest("group", members=[identity]))
+        last = self.complete({number: self.join(number) for number in list(self.ids)})
+        stored = [record.value for record in self.side.written]
+        orders = [[each.member_id for each in value.members] for value in stored]
+        return first, last, orders, [value.leader for value in stored]
+
+    def _arrive(self):
+        return range(MEMBERS)
+
+
+class NewMembers(StaticMembers):
+    """They wait for the first generation together."""
+
+    def complete(self, joins):
+        if not self.ids:
+            self.side.wait(INITIAL_DELAYS_MS)
+        return super().complete(joins)
+
+
+def test_members_stand_in_kafkas_order_when_static_ones_are_replaced(bench, peer_command):
+    """In the answer to the leader and in the records, and so the next leader is the same."""
+    metadata = bench.metadata("topic-0")
+    with Peer(peer_command, WALL_START_MS, {}) as peer:
+        kafkas = NewMembers(KafkaSide(peer), metadata)
+        expected = kafkas.play()
+    ours = make_ours(bench, kafkas.all_ids, metadata)
+    assert ours.play() == expected
+    assert len(expected[2]) == 3 + len(REPLACED), "a record of the group, its generations, and each"
+
+
+def make_ours(bench, member_ids, metadata):
+    object.__setattr__(bench.environment, "random", KnownIds(member_ids))
+    return NewMembers(OurSide(bench), metadata)
+
+
+class CommittingSides(BothSides):
+    """Both sides with commits of offsets in transactions."""
+
+    def commit(self, request):
+        """Compare the answers of TxnOffsetCommit, and what it writes."""
+        answer = messages.TxnOffsetCommitResponse
+        (topic,) = request.topics
+        (partition,) = topic.partitions
+        try:
+            error_code = self._commit(request, topic.name, partition)
+        except ApiError as error:
+            error_code = error.error_code
+        told = answer.TxnOffsetCommitResponsePartition(partition.partition_index, error_code)
+        ours = answer(topics=[answer.TxnOffsetCommitResponseTopic(topic.name, [told])])
+        theirs = self._peer_asked(TXN_COMMIT, VERSIONS[TXN_COMMIT], request)
+        self.compare(theirs, [ours], version=VERSIONS[TXN_COMMIT])
+        return ErrorCode(error_code)
+
+    def _commit(self, request, topic, partition):
+        shard = self.bench.shard
+        validator = validate_transactional_commit(
+            shard,
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            VERSIONS[TXN_COMMIT],
+        )
+        known = self.bench.image.topics.get(topic)
+        offset = OffsetToCommit(
+            topic,
+            bytes(16) if known is None else known.topic_id,
+            partition.partition_index,
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            partition.committed_metadata,
+        )
+        records, (error_code,) = commit_records(
+            shard, request.group_id, [offset], NO_RETENTION, validator, keeps_topic_id=False
+        )
+        transaction = VerifiedTransaction(request.producer_id, request.producer_epoch, None)
+        shard.write_transactional(records, transaction, lambda _: None)
+        return error_code
+
+
+class CommittingMembers(RandomMembers):
+    """Members of both protocols; after each step a classic one commits in a transaction."""
+
+    def __init__(self, sides, rng, classic, seed):
+        super().__init__(sides, rng, classic)
+        self.commits = random.Random(seed)
+        self.seen = set()
+
+    def step(self):
+        super().step()
+        rng = self.commits
+        member_id, instance_id, generation = "", None, -1
+        draw = rng.random()
+        if draw < 0.8 and self.classic.members:
+            member_id = rng.choice(list(self.classic.members))
+            member = self.classic.members[member_id]
+            generation = member["generation"] + rng.choice([0, 0, 0, -1, -2, 1])
+            instance_id = member["instance_id"] if rng.random() < 0.8 else "i0"
+        elif draw < 0.9:
+            member_id, generation = rng.choice(["stranger", ""]), rng.choice([-1, 0, 3])
+        request = messages.TxnOffsetCommitRequest
+        offset = request.TxnOffsetCommitRequestPartition(
+            rng.randrange(3), rng.randrange(100), committed_metadata="kept"
+        )
+        topic = request.TxnOffsetCommitRequestTopic(f"topic-{rng.randrange(5)}", [offset])
+        error_code = self.sides.commit(
+            request("id", "group", 1_000, 0, generation, member_id, instance_id, [topic])
+        )
+        group = self.sides.bench.shard.groups["group"] if self.is_known else None
+        self.seen.add((group and group.group_type, bool(member_id), error_code))
+
+    @property
+    def is_known(self):
+        return "group" in self.sides.bench.shard.groups
+
+
+def test_random_commits_in_transactions_by_classic_members_are_kafkas(make_bench, peer_command):
+    """The members are in groups of both protocols, which move between these."""
+    configs = {
+        "group_consumer_assignment_interval_ms": 0,
+        "group_consumer_migration_policy": "bidirectional",
+    }
+    chosen = os.environ.get("BROKER_SIM_SEED")
+    first, runs = (FIRST_SEED, RUNS) if chosen is None else (int(chosen), 1)
+    seen = set()
+    for seed in range(first, first + runs):
+        rng = random.Random(seed)
+        with Peer(peer_command, WALL_START_MS, configs) as peer:
+            sides = CommittingSides(make_bench(**configs), peer, lambda _name, r=rng: r.random())
+            classic = ClassicMembers(sides, rng, [["range"]])
+            members = CommittingMembers(sides, rng, classic, seed)
+            for step in range(STEPS):
+                try:
+                    members.step()
+                except AssertionError as error:
+                    raise AssertionError(f"seed {seed}, step {step}: {error}") from error
+            seen |= members.seen
+    if chosen is None:
+        for error_code in (
+            ErrorCode.NONE,
+            ErrorCode.ILLEGAL_GENERATION,
+            ErrorCode.UNKNOWN_MEMBER_ID,
+        ):
+            assert ("consumer", True, error_code) in seen
