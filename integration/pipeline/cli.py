@@ -24,8 +24,9 @@ __all__ = ["main"]
 def main() -> None:
     """Turn traces of delayed operations into answers, on Spark.
 
-    ingest, then lifecycle, then latency and occupancy; parity needs ingested observations. sweep
-    and stream need no other job; report shows the tables that exist.
+    all runs, in one session: ingest, then lifecycle, then latency and occupancy; parity, which needs
+    ingested observations; and report, which shows the tables that exist. sweep and stream need no
+    other job.
     """
 
 
@@ -52,10 +53,21 @@ _SESSION_OPTIONS: Final = (
 _TABLES: Final = click.option(
     "--input", "directory", required=True, help="Directory of the tables to read."
 )
+_FILES: Final = click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    help="Trace or observation files (*.gz, *.parquet too), directories or patterns; may be "
+    "repeated.",
+)
+_BUCKET: Final = click.option(
+    "--bucket-ms", type=click.IntRange(1), default=1_000, show_default=True
+)
 
 
 def _job(
-    name: str, *, room: str = "jobs", kafka: bool = False, writes_tables: bool = True
+    name: str, *, module_name: str = "", kafka: bool = False, writes_tables: bool = True
 ) -> Callable[[Callable[..., str]], click.Command]:
     """Turn a function of (module, spark, options) into a command with a session around it."""
 
@@ -65,7 +77,7 @@ def _job(
             try:
                 with extras_or_error():
                     session = import_module(".spark.session", __package__)
-                    module = import_module(f".{room}.{name}", __package__)
+                    module = import_module(f".{module_name or f'jobs.{name}'}", __package__)
                 opened = session.spark_session(
                     f"broker-sim {name}", master=master, conf=conf, kafka=kafka, quiet=not verbose
                 )
@@ -84,14 +96,25 @@ def _job(
     return decorate
 
 
-@_job("ingest")
+@_job("all", module_name="all_jobs")
+@_FILES
+@_BUCKET
 @click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    required=True,
-    help="Trace or observation files (*.gz too), directories or patterns; may be repeated.",
+    "--sweep",
+    "path",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Run the job sweep too, with the settings of this file.",
 )
+def run_all(
+    module: Any, spark: Any, inputs: tuple[str, ...], output: str, bucket_ms: int, path: str | None
+) -> str:
+    """Run every job on a trace in one session, up to the report."""
+    plan = module.sweep.SweepPlan(module.sweep.read_specification(path)) if path else None
+    return str(module.run(spark, inputs, output, bucket_ms, plan))
+
+
+@_job("ingest")
+@_FILES
 def ingest(module: Any, spark: Any, inputs: tuple[str, ...], output: str) -> str:
     """Bring lines into typed tables: events, observations, quarantine."""
     return str(module.run(spark, inputs, output))
@@ -113,7 +136,7 @@ def latency(module: Any, spark: Any, directory: str, output: str) -> str:
 
 @_job("occupancy")
 @_TABLES
-@click.option("--bucket-ms", type=click.IntRange(1), default=1_000, show_default=True)
+@_BUCKET
 def occupancy(module: Any, spark: Any, directory: str, output: str, bucket_ms: int) -> str:
     """Compute how many operations were parked over time, per purgatory and key."""
     return str(module.run(spark, directory, output, bucket_ms))
@@ -169,7 +192,7 @@ def sweep(
     return str(module.run(spark, module.SweepPlan(specification, **plan), output, tasks))
 
 
-@_job("report", room="report", writes_tables=False)
+@_job("report", module_name="report.report", writes_tables=False)
 @_TABLES
 def report(module: Any, spark: Any, directory: str, output: str) -> str:
     """Draw the tables as one HTML page (--output FILE.html or a directory)."""

@@ -11,16 +11,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from integration.clients.stopwatch import now_ms
 from integration.pipeline.errors import PipelineError, extras_or_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
 __all__ = ["main"]
@@ -39,49 +36,66 @@ BATCH_EVENTS: Final = 50_000
 
 @click.command()
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="out/pipeline")
-@click.option("--events", type=click.IntRange(1_000), default=200_000, show_default=True)
+@click.option("--events", type=click.IntRange(1_000), default=100_000, show_default=True)
 @click.option("--master", default="local[2]", show_default=True)
 @click.option(
     "--observations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="observations.jsonl of a comparison; without it a short one is made.",
 )
+@click.option(
+    "--reference",
+    default="recorded",
+    show_default=True,
+    help="The real Kafka of the short comparison: auto starts one, which takes a minute.",
+)
 @click.option("--verbose", is_flag=True, help="Show the output of Spark too.")
-def main(out: Path, events: int, master: str, observations: Path | None, verbose: bool) -> None:
+def main(
+    out: Path,
+    events: int,
+    master: str,
+    observations: Path | None,
+    reference: str,
+    verbose: bool,
+) -> None:
     """Trace a cluster under load, run every job of the pipeline, and draw the report."""
     try:
-        _demonstrate(out, events, master, observations, quiet=not verbose)
+        _demonstrate(out, events, master, observations or reference, quiet=not verbose)
     except PipelineError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _demonstrate(
-    out: Path, events: int, master: str, observations: Path | None, *, quiet: bool
-) -> None:
+def _demonstrate(out: Path, events: int, master: str, compared: Path | str, *, quiet: bool) -> None:
+    """Run it all; `compared` has observations, or is the reference that a comparison takes."""
     with extras_or_error():
         from integration.pipeline.load import drive, running_cluster  # noqa: PLC0415 - needs an extra
         from integration.pipeline.spark import session  # noqa: PLC0415 - needs an extra
+    from integration.pipeline import all_jobs  # noqa: PLC0415 - needs the same
+    from integration.pipeline.jobs import sweep  # noqa: PLC0415 - the same
+
     session.require_java()
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    observations = observations or _compare(out / "compare")
-    trace = out / "trace.jsonl.gz"
+    observations = compared if isinstance(compared, Path) else _compare(out / "compare", compared)
+    trace = out / "trace.parquet"
     opened = session.spark_session("broker-sim pipeline", master=master, kafka=True, quiet=quiet)
     with opened as spark:
         with running_cluster(trace) as cluster:
-            drive(cluster, events, _say)
+            drive(cluster, events, click.echo)
             _stream(spark, cluster.bootstrap_servers, out)
-        _batch(spark, [str(trace), *([str(observations)] if observations else [])], out)
+        inputs = [str(path) for path in (trace, observations) if path is not None]
+        plan = sweep.SweepPlan(sweep.DEFAULT_SPECIFICATION)
+        click.echo(f"all jobs in {all_jobs.run(spark, inputs, str(out), sweep_plan=plan)}")
 
 
-def _compare(directory: Path) -> Path | None:
+def _compare(directory: Path, reference: str) -> Path | None:
     """Run a few scenarios on both sides; without any real Kafka there is no parity to show."""
     package = str(__package__).partition(".")[0]
     command = [sys.executable, "-c", f"from {package}.cli import main; main()"]
-    command += ["--reference", "auto", "--out", str(directory), "--repeat", "5"]
+    command += ["--reference", reference, "--out", str(directory), "--repeat", "5"]
     for pattern in COMPARED:
         command += ["--scenario", pattern]
-    _say("comparing a few scenarios with a real Kafka")
+    click.echo(f"comparing a few scenarios with a real Kafka ({reference})")
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - our own
         try:
             code = process.wait(COMPARE_TIMEOUT_S)
@@ -91,12 +105,13 @@ def _compare(directory: Path) -> Path | None:
             code = REFERENCE_TROUBLE
     found = directory / "observations.jsonl"
     if code >= REFERENCE_TROUBLE or not found.exists():
-        _say("there is no real Kafka to compare with, so the report has no parity")
+        click.echo("there is no real Kafka to compare with, so the report has no parity")
         return None
     return found
 
 
 def _stream(spark: SparkSession, bootstrap_servers: str, out: Path) -> None:
+    from integration.pipeline import all_jobs  # noqa: PLC0415 - needs the extra
     from integration.pipeline.jobs import stream  # noqa: PLC0415 - needs the extra
     from integration.pipeline.load import TRACE_TOPIC  # noqa: PLC0415 - the same
 
@@ -108,40 +123,7 @@ def _stream(spark: SparkSession, bootstrap_servers: str, out: Path) -> None:
         available_now=True,
         max_offsets_per_trigger=BATCH_EVENTS,
     )
-    _job("stream", lambda: stream.run(spark, settings, str(out)))
-
-
-def _batch(spark: SparkSession, inputs: list[str], out: Path) -> None:
-    from integration.pipeline.jobs import (  # noqa: PLC0415 - needs the extra
-        ingest,
-        latency,
-        lifecycle,
-        occupancy,
-        parity,
-        sweep,
-    )
-    from integration.pipeline.report import report  # noqa: PLC0415 - the same
-
-    tables = str(out)
-    _job("ingest", lambda: ingest.run(spark, inputs, tables))
-    _job("lifecycle", lambda: lifecycle.run(spark, tables, tables))
-    _job("latency", lambda: latency.run(spark, tables, tables))
-    _job("occupancy", lambda: occupancy.run(spark, tables, tables))
-    if len(inputs) > 1:
-        _job("parity", lambda: parity.run(spark, tables, tables))
-    plan = sweep.SweepPlan(sweep.DEFAULT_SPECIFICATION)
-    _job("sweep", lambda: sweep.run(spark, plan, tables))
-    _job("report", lambda: report.run(spark, tables, tables))
-
-
-def _job(name: str, run: Callable[[], Any]) -> None:
-    started_ms = now_ms()
-    result = run()
-    _say(f"{name}: {result} ({(now_ms() - started_ms) / 1000:.1f} s)")
-
-
-def _say(text: str) -> None:
-    click.echo(text)
+    all_jobs.step("stream", lambda: stream.run(spark, settings, str(out)))
 
 
 if __name__ == "__main__":

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyspark.sql.functions as sf
 from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
 
 from integration.pipeline.errors import PipelineError
+from integration.pipeline.jobs.parquet_trace import is_parquet, read_events
 from integration.pipeline.jobs.schema import parse
 from integration.pipeline.spark import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = [
     "IngestCounts",
@@ -97,7 +100,7 @@ def quarantine(parsed: DataFrame) -> DataFrame:
 
 def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts:
     """Ingest files into the tables under `output`; safe to run again, but not twice at once."""
-    parsed = parse(read_lines(spark, inputs))
+    parsed = _judged(spark, inputs)
     with _staged(parsed, output) as (staged, counts):
         added = {
             name: _append(make(staged), output, name, partitions) if counts.get(name) else 0
@@ -115,6 +118,15 @@ def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts
         quarantined=counts.get("quarantine", 0),
         duplicates=good - added["events"] - added["observations"],
     )
+
+
+def _judged(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
+    """Return what `parse` does, of lines and of Parquet traces."""
+    columnar = [path for path in inputs if is_parquet(path)]
+    lines = [path for path in inputs if not is_parquet(path)]
+    frames = [parse(read_lines(spark, lines))] if lines else []
+    frames += [read_events(spark, columnar)] if columnar else []
+    return reduce(DataFrame.unionByName, frames)
 
 
 @contextmanager

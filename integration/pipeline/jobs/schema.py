@@ -35,6 +35,7 @@ __all__ = [
     "QUARANTINE_SCHEMA",
     "SIDES",
     "TIMINGS",
+    "event_reason",
     "parse",
 ]
 
@@ -181,17 +182,26 @@ def _reason(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Col
     """Return why the parsed struct does not fit, or null; the expensive checks come last."""
     line = sf.col("line")
     glued = line.contains("}{") & line.rlike(r'\}\{"\w+":')
+    return (
+        sf.when(~sf.rtrim(line).endswith("}") | glued, "not one JSON object")
+        .when(sf.col(f"{struct}.{_CORRUPT}").isNotNull(), _corruption(schema))
+        .otherwise(_broken_rule(struct, schema, rules))
+    )
+
+
+def event_reason() -> Column:
+    """Return why the struct `event`, whose types are right, does not fit, or null."""
+    return _broken_rule("event", EVENT_SCHEMA, _event_rules())
+
+
+def _broken_rule(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Column:
     missing = [
         sf.when(sf.col(f"{struct}.{field.name}").isNull(), sf.lit(f"{field.name} is missing"))
         for field in schema.fields
         if not field.nullable
     ]
     broken = [sf.when(condition, sf.lit(text)) for text, condition in rules.items()]
-    return (
-        sf.when(~sf.rtrim(line).endswith("}") | glued, "not one JSON object")
-        .when(sf.col(f"{struct}.{_CORRUPT}").isNotNull(), _corruption(schema))
-        .otherwise(sf.coalesce(*missing, *broken))
-    )
+    return sf.coalesce(*missing, *broken)
 
 
 def _corruption(schema: StructType) -> Column:

@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["heat_map", "lateness", "occupancy", "timeline", "waiting"]
 
 SIDE_COLOURS: Final[Mapping[str, str]] = {"sim": "#1f6fb2", "kafka": "#d9741a"}
-OUTCOME_LINES: Final[Mapping[str, str]] = {"completed": "-", "expired": "--", "cancelled": ":"}
-BROKER_COLOURS: Final = ("#1f6fb2", "#d9741a", "#2f9e6e", "#b0418f", "#7a6a00", "#5a5a5a")
+OTHER_COLOUR: Final = "#5a5a5a"
 STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
-    "font.size": 9,
+    "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -33,8 +32,14 @@ STYLE: Final[dict[Any, Any]] = {
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
 }
-WIDTH_IN: Final = 10.0
-PANEL_IN: Final = 2.3
+WIDTH_IN: Final = 8.0
+"""A wide window shows it larger, a narrow one smaller; the texts can be read in both."""
+PANEL_IN: Final = 1.9
+LEGEND_IN: Final = 0.4
+COLUMNS: Final = 3
+KILO: Final = 1_000
+LINE_WIDTHS: Final[Mapping[str, float]] = {"sim": 1.3, "kafka": 3.5}
+"""Kafka's line is drawn first and wide: where the sides agree, both can be seen."""
 
 
 P = ParamSpec("P")
@@ -62,10 +67,46 @@ def _drawn(name: str) -> Callable[[Callable[P, Figure]], Callable[P, str]]:
     return decorate
 
 
-def _figure(panels: int, height_in: float = PANEL_IN) -> tuple[Figure, list[Any]]:
-    """Return a figure and its panels, one below the other over the same x axis."""
-    figure = Figure((WIDTH_IN, height_in * panels), layout="constrained")
-    return figure, list(figure.subplots(panels, 1, squeeze=False, sharex=True)[:, 0])
+def _small_multiples(
+    groups: Mapping[str, Sequence[Any]], *, sharex: bool = True
+) -> tuple[Figure, dict[tuple[str, Any], Any]]:
+    """Return a figure with a panel for each member of each group, each group from a new row on."""
+    columns = min(COLUMNS, max(map(len, groups.values())))
+    rows = [
+        (group, members[first : first + columns])
+        for group, members in groups.items()
+        for first in range(0, len(members), columns)
+    ]
+    figure = Figure((WIDTH_IN, PANEL_IN * len(rows) + LEGEND_IN), layout="constrained")
+    grid = figure.subplots(len(rows), columns, squeeze=False, sharex=sharex, sharey="row")
+    panels: dict[tuple[str, Any], Any] = {}
+    for line, (group, members) in zip(grid, rows, strict=True):
+        for axes in line[len(members) :]:
+            axes.remove()
+        panels |= {(group, member): axes for member, axes in zip(members, line, strict=False)}
+    return figure, panels
+
+
+def _name_axes(figure: Figure, panels: Mapping[tuple[str, Any], Any], x: str, y: str) -> None:
+    """Name the axes of every panel, and number all x axes; a legend of the sides is below."""
+    sides: dict[str, Any] = {}
+    for axes in panels.values():
+        axes.tick_params(labelbottom=True)
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        handles, labels = axes.get_legend_handles_labels()
+        sides |= dict(zip(labels, handles, strict=True))
+    figure.legend(
+        list(sides.values()), list(sides), loc="outside lower left", ncols=2, frameon=False
+    )
+
+
+def _side(side: str) -> dict[str, Any]:
+    return {
+        "color": SIDE_COLOURS.get(side, OTHER_COLOUR),
+        "linewidth": LINE_WIDTHS.get(side, 1.0),
+        "label": side,
+    }
 
 
 def _counts(axis: Any) -> None:
@@ -74,8 +115,10 @@ def _counts(axis: Any) -> None:
 
 
 def _milliseconds(axis: Any) -> None:
-    """Write 1,000 and not a power of ten."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    """Write 1k and not a power of ten; with all zeros the numbers of small panels would touch."""
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:g}" if value < KILO else f"{value / KILO:,g}k")
+    )
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -86,56 +129,50 @@ def _grouped(rows: Sequence[Any], *names: str) -> dict[tuple[Any, ...], list[Any
     return dict(sorted(groups.items(), key=lambda item: tuple(map(str, item[0]))))
 
 
-def _cumulative(axes: Any, rows: Sequence[Any], shift: float, **style: Any) -> None:
+def _cumulative(axes: Any, rows: Sequence[Any], **style: Any) -> None:
     """Draw which share of the operations lies below each value."""
     total = sum(row["operations"] for row in rows)
     shares = [count / total for count in accumulate(row["operations"] for row in rows)]
-    values = [row["up_to_ms"] + shift for row in rows]
+    values = [row["up_to_ms"] for row in rows]
     axes.step([values[0], *values], [0.0, *shares], where="post", **style)
+    axes.set_xscale("symlog", linthresh=1)  # 0 ms has a place on it
+    _milliseconds(axes.xaxis)
+    axes.set_ylim(0, 1.03)
+
+
+def _members(rows: Sequence[Any], group: str, member: str) -> dict[str, list[Any]]:
+    """Return the values of `member` in each group."""
+    return {
+        value: [name for (name,) in _grouped(of_group, member)]
+        for (value,), of_group in _grouped(rows, group).items()
+    }
 
 
 @_drawn("waiting")
 def waiting(rows: Sequence[Any]) -> Figure:
     """Draw distributions of waiting: rows of purgatory, side, outcome, up_to_ms, operations."""
-    purgatories = _grouped(rows, "purgatory")
-    figure, panels = _figure(len(purgatories))
-    for axes, ((purgatory,), members) in zip(panels, purgatories.items(), strict=True):
-        for (side, outcome), line in _grouped(members, "side", "outcome").items():
-            count = sum(row["operations"] for row in line)
-            _cumulative(
-                axes,
-                line,
-                1,
-                color=SIDE_COLOURS.get(side, "#5a5a5a"),
-                linestyle=OUTCOME_LINES.get(outcome, "-."),
-                label=f"{side}, {outcome} ({count:,})",
-            )
-        axes.set_xscale("log")
-        _milliseconds(axes.xaxis)
-        axes.set_ylim(0, 1.03)
-        axes.set_title(purgatory)
-        axes.set_ylabel("share ended")
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    panels[-1].set_xlabel("waited, ms + 1")
+    figure, panels = _small_multiples(_members(rows, "purgatory", "outcome"))
+    for (purgatory, outcome), members in _grouped(rows, "purgatory", "outcome").items():
+        axes = panels[purgatory, outcome]
+        for (side,), line in _grouped(members, "side").items():
+            _cumulative(axes, line, **_side(side))
+        count = sum(row["operations"] for row in members)
+        axes.set_title(f"{purgatory}, {outcome}: {count:,}")
+    _name_axes(figure, panels, "waited, ms", "share of operations")
     return figure
 
 
 @_drawn("lateness")
 def lateness(rows: Sequence[Any]) -> Figure:
     """Draw the sides' lateness per timing: rows of timing, side, up_to_ms, operations."""
-    timings = _grouped(rows, "timing")
-    figure, panels = _figure(len(timings), 1.9)
-    for axes, ((timing,), members) in zip(panels, timings.items(), strict=True):
+    timings = [timing for (timing,) in _grouped(rows, "timing")]
+    figure, panels = _small_multiples({"timings": timings})
+    for (timing,), members in _grouped(rows, "timing").items():
+        axes = panels["timings", timing]
         for (side,), line in _grouped(members, "side").items():
-            colour = SIDE_COLOURS.get(side, "#5a5a5a")
-            _cumulative(axes, line, 0, color=colour, label=side)
-        axes.set_xscale("symlog", linthresh=1)
-        _milliseconds(axes.xaxis)
-        axes.set_ylim(0, 1.03)
+            _cumulative(axes, line, **_side(side))
         axes.set_title(timing.replace("_", " "))
-        axes.set_ylabel("share")
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    panels[-1].set_xlabel("late, ms")
+    _name_axes(figure, panels, "late, ms", "share of responses")
     return figure
 
 
@@ -155,26 +192,15 @@ def occupancy(rows: Sequence[Any], width_ms: int) -> Figure:
     """Draw the level over time: rows of purgatory, side, broker, bin, peak, closing."""
     bins = max(row["bin"] for row in rows) + 1
     times = [number * width_ms / 1000 for number in range(bins)]
-    purgatories = _grouped(rows, "purgatory")
-    figure, panels = _figure(len(purgatories))
-    for axes, ((purgatory,), members) in zip(panels, purgatories.items(), strict=True):
-        lines = _grouped(members, "side", "broker")
-        for number, ((side, broker), line) in enumerate(lines.items()):
-            axes.step(
-                times,
-                _filled(line, bins),
-                where="post",
-                color=BROKER_COLOURS[number % len(BROKER_COLOURS)],
-                # Lines of equal brokers cover each other: the lower ones are drawn wider.
-                linewidth=1.2 * (len(lines) - number),
-                label=f"{side}, broker {broker}",
-            )
+    figure, panels = _small_multiples(_members(rows, "purgatory", "broker"))
+    for (purgatory, broker), members in _grouped(rows, "purgatory", "broker").items():
+        axes = panels[purgatory, broker]
+        for (side,), line in _grouped(members, "side").items():
+            axes.step(times, _filled(line, bins), where="post", **_side(side))
         axes.set_ylim(bottom=0)
         _counts(axes.yaxis)
-        axes.set_title(purgatory)
-        axes.set_ylabel("parked")
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    panels[-1].set_xlabel("seconds since the first event")
+        axes.set_title(f"{purgatory}, broker {broker}")
+    _name_axes(figure, panels, "seconds since the first event", "parked")
     return figure
 
 
@@ -185,8 +211,8 @@ def timeline(keys: Sequence[Any], rows: Sequence[Any], width_ms: int) -> Figure:
     bins = max(row["bin"] for row in rows) + 1
     lines = _grouped(rows, *names)
     bands = [_filled(lines.get(tuple(key[n] for n in names), []), bins) for key in keys]
-    figure, panels = _figure(1, 0.9 + 0.27 * len(keys))
-    (axes,) = panels
+    figure = Figure((WIDTH_IN, 0.9 + 0.27 * len(keys)), layout="constrained")
+    axes = figure.subplots()
     # One image: between many rectangles thin gaps would be visible.
     mesh = axes.imshow(
         bands,
@@ -200,6 +226,7 @@ def timeline(keys: Sequence[Any], rows: Sequence[Any], width_ms: int) -> Figure:
     axes.set_yticklabels([f"{k['purgatory']} {k['key']} @ {k['broker']}" for k in keys])
     axes.grid(visible=False)
     axes.set_xlabel("seconds since the first event")
+    axes.set_ylabel("purgatory, key @ broker")
     bar = figure.colorbar(mesh, ax=axes, label="parked at once, at most", pad=0.01)
     _counts(bar.ax.yaxis)
     return figure
@@ -231,7 +258,7 @@ def heat_map(cells: Sequence[Any], names: Sequence[str]) -> Figure:
         axes.set_title(f"{panel_name} = {_label(value)}")
         axes.set_xlabel(x_name)
     row[0].set_ylabel(y_name)
-    figure.colorbar(colours, ax=list(row), label="timed out", pad=0.01)
+    figure.colorbar(colours, ax=list(row), label="share that timed out", pad=0.01)
     return figure
 
 

@@ -48,9 +48,10 @@ def run(spark: SparkSession, directory: str, output: str) -> str:
     source = _Source(spark, directory)
     sections = [
         section
-        for make in (_latency, _occupancy, _keys, _health, _parity, _sweep)
+        for make in (_parity, _latency, _occupancy, _keys, _health, _sweep)
         for section in make(source)
     ]
+    sections.sort(key=lambda section: not section.is_filled)  # what there is comes first
     if not any(section.is_filled for section in sections):
         raise PipelineError(
             f"{directory} has no table to report on: run ingest and lifecycle first"
@@ -120,8 +121,8 @@ def _latency(source: _Source) -> list[Section]:
     return [
         Section(
             title,
-            "Share of the parked operations that had ended after so long, by purgatory; a line per "
-            "side and outcome. A step at a timeout is operations that expired.",
+            "Share of the parked operations that had ended after so long, by purgatory and by how they "
+            "ended. A step at a timeout is operations that expired.",
             picture=charts.waiting(counted) if counted else None,
             table=Table.of_rows(columns, totals),
         )
@@ -166,7 +167,7 @@ def _occupancy(source: _Source) -> list[Section]:
     return [
         Section(
             title,
-            f"The most that were parked at once, in steps of {width / 1000:g} s; a line per broker.",
+            f"The most that were parked at once, in steps of {width / 1000:g} s, by purgatory and broker.",
             picture=charts.occupancy(rows, width) if rows else None,
         )
     ]

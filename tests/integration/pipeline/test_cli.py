@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -86,6 +87,44 @@ def test_a_missing_table_names_what_to_do(require_spark, pipeline, tmp_path):
     assert result.stderr.startswith(
         f"Error: no table events in {tmp_path}: run the job that writes"
     )
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.spark
+def test_all_runs_every_job_in_one_session(
+    require_spark, pipeline, life, observation, write_lines, tmp_path
+):
+    events = [event for number in range(4) for event in life(number, 1_000, 1_500 + number)]
+    seen = [observation(side=side) for side in ("sim", "kafka")]
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps(SPECIFICATION))
+    trace = write_lines(tmp_path / "trace.jsonl", [*events, *seen])
+    result = pipeline(
+        "all", "--input", trace, "--output", tmp_path / "out", "--bucket-ms", 100,
+        "--master", "local[2]", *SMALL, "--sweep", settings,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    done = dict(line.split(": ", 1) for line in result.stdout.splitlines())
+    assert list(done) == [
+        "ingest", "lifecycle", "latency", "occupancy", "parity", "sweep", "report", "all"
+    ]  # fmt: skip
+    assert done["sweep"].startswith("6 runs of 2 settings")
+    assert done["lifecycle"].startswith("4 lifecycles, 0 of them broken (")
+    assert "buckets of 100 ms" in done["occupancy"]
+    assert all(re.search(r"\d s\)?$", line) for line in done.values())
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.mark.spark
+def test_a_job_of_all_that_fails_is_named(require_spark, pipeline, write_lines, tmp_path):
+    trace = write_lines(tmp_path / "trace.jsonl", ["no event"])
+    result = pipeline(
+        "all", "--input", trace, "--output", tmp_path / "out", "--master", "local[1]", *SMALL
+    )
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1] == "lifecycle: "
+    assert result.stderr.startswith("Error: no table events in ")
     assert result.stderr.count("\n") == 1
 
 

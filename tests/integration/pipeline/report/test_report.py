@@ -25,12 +25,26 @@ addEventListener("load", () => {
     });
     return [Math.round(box.width), Math.round(box.height), data.length].join("x");
   });
+  const texts = [...document.querySelectorAll("figure text")].map(
+    text => text.getBoundingClientRect().height);
+  document.body.dataset.smallest = Math.min(...texts);
+  document.body.dataset.beyond = document.documentElement.scrollWidth - innerWidth;
+  const lines = [...document.querySelectorAll("[aria-label='How many operations were parked'] path")]
+    .filter(shape => colours.includes(getComputedStyle(shape).stroke))
+    .map(shape => shape.getBoundingClientRect())
+    .filter(box => box.width > 100)
+    .map(box => [box.left, box.top, box.right, box.bottom].map(Math.round).join("x"));
+  document.body.dataset.lines = lines.join(" ");
   document.body.dataset.drawn = drawn.join(" ");
   document.body.dataset.fetched = performance.getEntriesByType("resource").length;
 });
 </script>
 """
-"""Reports of each chart its size, and how many of its curves or data fields are drawn."""
+"""Tells of each chart its size and how many of its curves or data fields are drawn; where the lines of
+occupancy are; the height of the smallest text; and how far the page is wider than the window."""
+NARROW, WIDE = 700, 1300
+READABLE_PX = 10
+MARGINS_PX = 120
 
 
 @pytest.fixture(scope="session")
@@ -150,36 +164,79 @@ def test_report_without_tables_is_refused(spark, tmp_path):
 
 @pytest.fixture
 def measure(chromium, tmp_path):
-    """Return a function that opens a page and returns its pictures' (width, height, data)."""
+    """Return a function that opens a page, in a window of a width, and returns what it tells."""
 
-    def run(page):
+    def run(page, width=WIDE):
         copy = tmp_path / "report.html"
         copy.write_text(page.replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
         done = subprocess.run(
             [
                 chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1200,1000",
+                f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1000",
                 "--virtual-time-budget=5000", "--dump-dom", copy.as_uri(),
             ],
             capture_output=True, text=True, check=True, timeout=CHROMIUM_TIMEOUT_S,
         )  # fmt: skip
-        drawn = re.search(r'data-drawn="([^"]*)"', done.stdout)
-        assert drawn, done.stderr[-1000:]
-        assert 'data-fetched="0"' in done.stdout
-        return [tuple(map(int, size.split("x"))) for size in drawn[1].split()]
+        told = dict(re.findall(r'data-(\w+)="([^"]*)"', done.stdout))
+        assert "drawn" in told, done.stderr[-1000:]
+        assert told["fetched"] == "0"
+        return told
 
     return run
 
 
-def test_charts_are_drawn_in_a_browser(page, measure):
-    pictures = measure(page)
+def numbers(text):
+    return [tuple(map(int, group.split("x"))) for group in text.split()]
+
+
+@pytest.mark.parametrize("window", [NARROW, WIDE])
+def test_charts_are_drawn_in_a_browser(page, measure, window):
+    told = measure(page, window)
+    pictures = numbers(told["drawn"])
     assert len(pictures) == PICTURES
     for width, height, data in pictures:
-        assert width > 600
+        assert width >= min(window - MARGINS_PX, 1000)
         assert height > 80
         assert data > 0
+    assert float(told["smallest"]) >= READABLE_PX
+    assert int(told["beyond"]) <= 0
+
+
+def test_no_line_of_occupancy_hides_another(page, measure):
+    lines = numbers(measure(page)["lines"])
+    assert len(lines) == 2 * 3, "two purgatories of three brokers"
+    for number, (left, top, right, bottom) in enumerate(lines):
+        for other_left, other_top, other_right, other_bottom in lines[:number]:
+            apart = right <= other_left or other_right <= left
+            assert apart or bottom <= other_top or other_bottom <= top
+
+
+def test_axes_of_every_panel_have_names_with_units(page):
+    for title, names in {
+        "The simulator compared with a real Kafka": ["late, ms", "share of responses"],
+        "How long operations waited": ["waited, ms", "share of operations"],
+        "How many operations were parked": ["seconds since the first event", "parked"],
+    }.items():
+        (picture,) = re.findall(rf'(?s)aria-label="{title}">(.*?)</figure>', page)
+        panels = picture.count('id="axes_')
+        assert panels > 0
+        assert [picture.count(f">{name}</text>") for name in names] == [panels] * 2
+
+
+def test_parity_comes_first_and_what_is_missing_last(spark, page, directory, tmp_path):
+    from integration.pipeline.report import report
+
+    titles = re.findall(r"<h2>(.*?)</h2>", page)
+    assert titles[:2] == ["The simulator compared with a real Kafka", "Agreement by scenario"]
+    (tmp_path / "occupancy").symlink_to(directory / "occupancy")
+    report.run(spark, str(tmp_path), str(tmp_path / "page.html"))
+    titles = re.findall(r"<h2>(.*?)</h2>", (tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert titles[:2] == [
+        "How many operations were parked",
+        "The simulator compared with a real Kafka",
+    ]
 
 
 def test_axes_without_data_do_not_count_as_a_chart(page, measure):
     bare = re.sub(r"(?s)<path d=[^>]*stroke: #(?:1f6fb2|d9741a)[^>]*>|<image .*?>", "", page)
-    assert [data for _, _, data in measure(bare)] == [0] * PICTURES
+    assert [data for _, _, data in numbers(measure(bare)["drawn"])] == [0] * PICTURES
