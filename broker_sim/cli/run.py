@@ -27,7 +27,7 @@ from broker_sim.cluster.cluster import new_event_loop
 from broker_sim.cluster.trace_topic import TraceTopic
 from broker_sim.control.client import TOKEN_VARIABLE
 from broker_sim.control.server import ControlServer
-from broker_sim.errors import ApiError, ConfigError
+from broker_sim.errors import ApiError, ConfigError, MissingExtraError
 from broker_sim.protocol.release import releases
 from broker_sim.runtime.sockets import LIMIT_ADVICE, OPEN_FILES_ERRORS
 
@@ -103,8 +103,9 @@ class _Options(NamedTuple):
 @click.option(
     "--trace",
     "trace_path",
-    type=click.Path(dir_okay=False, writable=True),
-    help="Write the life of every delayed operation as JSON lines; *.gz is compressed.",
+    type=click.Path(writable=True),
+    help="Write the life of every delayed operation as JSON lines; *.gz is compressed, *.parquet "
+    "is a directory of Parquet files.",
 )
 @click.option(
     "--trace-topic",
@@ -197,6 +198,8 @@ def command(*, log_level: str, log_format: str, **options: Any) -> None:
             runner.run(_run(_Options(**options)))
     except (ConfigError, ApiError) as error:
         raise click.UsageError(str(error)) from error
+    except MissingExtraError as error:
+        raise click.ClickException(str(error)) from error
     except OSError as error:
         reason = error.strerror or str(error)
         if isinstance(error, BrokenPipeError):

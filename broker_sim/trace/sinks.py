@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
+from broker_sim.trace.parquet_sink import PARQUET, ParquetSink
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["FileSink", "TraceSink"]
+__all__ = ["FileSink", "TraceSink", "sink_of"]
 
 GZIP_LEVEL = 1
 
@@ -38,6 +40,11 @@ class FileSink:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def sink_of(path: Path) -> TraceSink:
+    """Return the sink of a path: lines, or Parquet where its name ends in `.parquet`."""
+    return ParquetSink(path) if path.suffix == PARQUET else FileSink(path)
 
 
 def _open(path: Path) -> BinaryIO:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.trace.lines import PurgatoryLife, to_lines
-from broker_sim.trace.sinks import FileSink
+from broker_sim.trace.parquet_sink import ParquetSink
+from broker_sim.trace.sinks import sink_of
 from broker_sim.trace.tracer import PurgatoryTracer
 
 if TYPE_CHECKING:
@@ -31,10 +32,12 @@ log = get_logger(__name__)
 class Trace:
     """Writes the lines of any number of purgatories into sinks; a path stands for a file.
 
-    Lines are written ten times a second and at `close`. Steps may come from any thread. Operations
-    that concern only `untraced_topic` are left out: in a trace that is written into a topic, the
-    fetches of the trace's own readers would cause new lines without end. Raises OSError when a
-    file cannot be opened.
+    Lines are written ten times a second and at `close`. A path that ends in `.parquet` is a
+    directory that gets a file of typed columns every five seconds; each file is whole. Steps may
+    come from any thread. Operations that concern only `untraced_topic` are left out: in a trace
+    that is written into a topic, the fetches of the trace's own readers would cause new lines
+    without end. Raises OSError when a file cannot be opened, and MissingExtraError when Parquet is
+    wanted without pyarrow.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class Trace:
         self._lives: Counter[tuple[str, int]] = Counter()
         self._steps: deque[Step] = deque()
         self._sinks: list[TraceSink] = [
-            FileSink(Path(sink)) if isinstance(sink, str | Path) else sink for sink in sinks
+            sink_of(Path(sink)) if isinstance(sink, str | Path) else sink for sink in sinks
         ]
         self._closed = threading.Event()
         self._write_lock = threading.Lock()
@@ -77,17 +80,19 @@ class Trace:
         """Write the steps so far; returns when the sinks have them."""
         with self._write_lock:
             steps = [self._steps.popleft() for _ in range(len(self._steps))]
-            if steps:
-                lines = to_lines(steps)
-                for sink in self._sinks.copy():
-                    self._write(sink, lines)
+            lines = to_lines(steps)
+            for sink in self._sinks.copy():
+                self._write(sink, lines)
 
     def _write(self, sink: TraceSink, lines: Sequence[str]) -> None:
         try:
-            sink.write(lines)
+            if lines:
+                sink.write(lines)
+            if isinstance(sink, ParquetSink):
+                sink.end_period()
         except OSError as error:
             # A full disk, for example. The thread continues, or else the steps would pile up.
-            log.error("trace_sink_failed", reason=error.strerror or str(error))  # noqa: TRY400 - the reason is enough
+            _tell(error)
             self._sinks.remove(sink)
             with suppress(OSError):
                 sink.close()
@@ -102,10 +107,17 @@ class Trace:
         self._writer.join()
         self.flush()
         while self._sinks:
-            self._sinks.pop().close()
+            try:
+                self._sinks.pop().close()
+            except OSError as error:
+                _tell(error)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _tell(error: OSError) -> None:
+    log.error("trace_sink_failed", reason=error.strerror or str(error))

@@ -90,7 +90,8 @@ def _job(
     "inputs",
     multiple=True,
     required=True,
-    help="Trace or observation files (*.gz too), directories or patterns; may be repeated.",
+    help="Trace or observation files (*.gz, *.parquet too), directories or patterns; may be "
+    "repeated.",
 )
 def ingest(module: Any, spark: Any, inputs: tuple[str, ...], output: str) -> str:
     """Bring lines into typed tables: events, observations, quarantine."""

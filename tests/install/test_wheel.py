@@ -18,7 +18,7 @@ pytestmark = pytest.mark.install
 ROOT = Path(__file__).parents[2]
 RECORDING = ROOT / "integration" / "reference" / "recorded"
 PYTHONS = runpy.run_path(str(ROOT / "tools" / "pythons.py"))["find_pythons"]()
-EXTRAS = ("", "compare", "compression", "fast", "metrics")
+EXTRAS = ("", "compare", "compression", "fast", "metrics", "parquet")
 """`spark`, which is large, has a test of its own on one Python."""
 CASES = [
     pytest.param((version, extra), id=f"{version[0]}.{version[1]}-{extra or 'plain'}")
@@ -119,6 +119,23 @@ def test_metrics_are_there_or_name_their_extra(cluster):
         assert "kafka_server_delayedoperationpurgatory" in done.stdout
     else:
         assert only_line(done, 1).endswith("pip install 'broker-sim[metrics]'")
+
+
+def test_a_parquet_trace_is_written_or_names_its_extra(installed, tmp_path):
+    program = (
+        "import broker_sim\n"
+        f"with broker_sim.Cluster(1, topics=['t'], trace={str(tmp_path / 't.parquet')!r}) as kafka:\n"
+        "    kafka.produce('t', 'x')\n"
+    )
+    done = installed.environment.run("python", "-c", program)
+    if installed.extra == "parquet":
+        assert (done.returncode, done.stderr) == (0, "")
+        assert list((tmp_path / "t.parquet").glob("trace-*.parquet"))
+    else:
+        assert done.returncode == 1
+        assert done.stderr.endswith(
+            "MissingExtraError: pyarrow is not installed: pip install 'broker-sim[parquet]'\n"
+        )
 
 
 def test_all_commands_have_help_without_any_extra(installed):

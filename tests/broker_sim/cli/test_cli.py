@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from broker_sim import compiled
@@ -143,6 +144,31 @@ def test_run_traces_into_a_file(running, tmp_path):
     assert all(tuple(line) == FIELDS for line in lines)
 
 
+def test_run_traces_into_parquet(running, tmp_path):
+    path = tmp_path / "trace.parquet"
+    process, _ = running("--topic", "orders:1:3", "--trace", str(path))
+    process.terminate()
+    assert process.communicate(timeout=TIMEOUT_S) == ("", "")
+    table = pq.read_table(path)
+    assert tuple(table.column_names) == FIELDS
+    assert {"parked", "tried"} <= set(table["event"].to_pylist())
+
+
+def test_parquet_trace_without_its_extra_is_one_line(tmp_path):
+    program = (
+        "import sys; sys.modules['pyarrow'] = None; from broker_sim.cli import main;"
+        f"sys.argv = ['broker-sim', 'run', '--trace', {str(tmp_path / 't.parquet')!r}]; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "broker-sim: pyarrow is not installed: pip install 'broker-sim[parquet]'\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -178,8 +204,10 @@ def test_port_in_use_is_one_line_that_says_what_to_do(broker_sim, option):
     )
 
 
-def test_trace_that_cannot_be_written_is_one_line(broker_sim, tmp_path):
-    path = tmp_path / "missing" / "trace.jsonl"
+@pytest.mark.parametrize("name", ["missing/trace.jsonl", "missing/trace.parquet", "here", "."])
+def test_trace_that_cannot_be_written_is_one_line(broker_sim, tmp_path, name):
+    (tmp_path / "here").mkdir()
+    path = tmp_path / name
     code, stdout, stderr = broker_sim("run", "--trace", str(path))
     assert (code, stdout) == (1, "")
     assert stderr.count("\n") == 1

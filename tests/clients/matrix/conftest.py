@@ -171,14 +171,19 @@ class Member:
         """Wait until the member has so many partitions; returns when it was told so."""
         with self._changed:
             reached = self._changed.wait_for(lambda: len(self.owned) == number, PATIENCE_S)
-            assert reached, f"{number} partitions wanted: {self.events}"
+            assert reached, f"{number} partitions wanted: {self._last_said()}"
             return self._changed_ms
 
     def wait_until_read(self, number):
         """Wait until the member has read so many records."""
         with self._changed:
             reached = self._changed.wait_for(lambda: len(self.records) >= number, PATIENCE_S)
-            assert reached, f"{number} records wanted: {self.events}"
+            assert reached, f"{number} records wanted: {self._last_said()}"
+
+    def _last_said(self):
+        """Return the last events and what the member has logged last, for a message."""
+        said = Path(self._log.name).read_text(errors="replace")[-2_000:]
+        return f"{self.owned} are owned, {len(self.events)} events end with {self.events[-20:]}; {said}"
 
     def has_told(self, name):
         """Return whether the member has told an event of this name."""

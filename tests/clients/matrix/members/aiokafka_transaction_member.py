@@ -7,6 +7,8 @@ admin client: the consumer would answer with what it has asked for before.
 
 aiokafka hands out records of new partitions while `on_partitions_assigned` still runs, and hands them out
 once more after a `seek` there. So records are asked for only when nothing is being assigned or revoked.
+But `getmany` waits for the end of a rebalance however short its timeout is: it is given up then, so that the
+partitions can be revoked.
 """
 
 import asyncio
@@ -19,6 +21,9 @@ from aiokafka_consumer import Listener, consumer_of
 from telling import tell, when_told_to_leave
 
 servers, group, source, *timing, sink, name, transaction_timeout_ms = sys.argv[1:]
+
+
+POLL_S = 1
 
 
 class Producers(Listener):
@@ -82,7 +87,10 @@ async def main():
     await consumer.start()
     while not left.is_set():
         async with producers.between_polls:
-            polled = await consumer.getmany(timeout_ms=100)
+            try:
+                polled = await asyncio.wait_for(consumer.getmany(timeout_ms=100), POLL_S)
+            except TimeoutError:
+                continue
             # Those of others are handed out again, when they have a producer.
             for partition in polled.keys() & producers.of.keys():
                 records = polled[partition]
