@@ -81,6 +81,7 @@ def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
     """
     try:
         text = spark.read.text(list(inputs))
+        compressed = [path for path in text.inputFiles() if path.endswith(GZIP)]
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise PipelineError(f"no such input: {', '.join(inputs)}") from error
@@ -89,10 +90,10 @@ def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
         sf.col("_metadata.file_path").alias("source"),
         sf.col("value").alias("line"),
     )
-    if not any(path.endswith(GZIP) for path in text.inputFiles()):
+    if not compressed:
         return lines
     packed = sf.col("source").endswith(GZIP)
-    dealt = lines.where(packed).hint("rebalance", "line")
+    dealt = lines.where(packed).hint("rebalance", sf.col("line"))
     return lines.where(~packed).unionAll(dealt)
 
 

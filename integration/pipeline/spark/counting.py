@@ -16,6 +16,7 @@ __all__ = ["Counted", "counting"]
 
 EXCLUDED_RULES: Final = "spark.sql.adaptive.optimizer.excludedRules"
 EMPTY_RELATIONS: Final = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+PLAN_CACHE: Final = "spark.connect.session.planCache.enabled"
 
 
 class Counted:
@@ -36,14 +37,18 @@ def counting(spark: SparkSession) -> Iterator[None]:
     """Let Spark keep what counts, also where it finds out that a part of a plan has no rows.
 
     The rule would replace that part by an empty relation while the query runs. The counts would
-    be gone with it, and `Counted.counts` would wait for them for ever.
+    be gone with it, and `Counted.counts` would wait for them for ever. A Spark Connect server must
+    not take a counted frame from its cache of plans: it forgets there that the frame is counted.
     """
-    before = spark.conf.get(EXCLUDED_RULES, None)
-    spark.conf.set(EXCLUDED_RULES, ",".join(filter(None, (before, EMPTY_RELATIONS))))
+    before = {name: spark.conf.get(name, None) for name in (EXCLUDED_RULES, PLAN_CACHE)}
+    excluded = ",".join(filter(None, (before[EXCLUDED_RULES], EMPTY_RELATIONS)))
+    spark.conf.set(EXCLUDED_RULES, excluded)
+    spark.conf.set(PLAN_CACHE, "false")
     try:
         yield
     finally:
-        if before is None:
-            spark.conf.unset(EXCLUDED_RULES)
-        else:
-            spark.conf.set(EXCLUDED_RULES, before)
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)

@@ -43,11 +43,14 @@ def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
 def read_or_none(spark: SparkSession, directory: str, table: str) -> DataFrame | None:
     """Return a table, or None if it was not written yet."""
     try:
-        return spark.read.parquet(f"{directory}/{table}")
+        frame = spark.read.parquet(f"{directory}/{table}")
+        # A client of Spark Connect looks for the files only when it is asked what is in them.
+        columns = frame.columns
     except AnalysisException as error:
         if error.getCondition() in {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}:
             return None
         raise
+    return frame if columns else None
 
 
 def overwrite(
@@ -66,7 +69,7 @@ def append_new(frame: DataFrame, directory: str, table: str, partitions: Sequenc
     are few files, and no task writes more than Spark's advisory size, however uneven the partitions.
     """
     if partitions:
-        frame = frame.hint("rebalance", *partitions)
+        frame = frame.hint("rebalance", *map(sf.col, partitions))
     written = Counted(frame, {"rows": sf.count("*")})
     written.frame.write.mode("append").partitionBy(*partitions).parquet(f"{directory}/{table}")
     return written.counts()["rows"]
