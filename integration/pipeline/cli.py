@@ -83,8 +83,8 @@ def _job(
                 )
                 with opened as spark:
                     if writes_tables:
-                        tables = import_module(".spark.tables", __package__)
-                        tables.make_directory(spark, options["output"])
+                        driver = import_module(".spark.driver", __package__)
+                        driver.make_directory(spark, options["output"])
                     click.echo(f"{name}: {function(module, spark, **options)}")
             except PipelineError as error:
                 raise click.ClickException(str(error)) from error

@@ -3,41 +3,49 @@
 Tables: `events` (by date, side and purgatory), `observations`, `quarantine`. Two events are
 equal when all their fields are. Rows that the tables have already are not written again, so an
 interrupted run can be repeated; late events are stored under their own date.
+
+The lines are parsed once, on the way into `events`, and counted there. Observations and lines that
+do not fit are few: only if there are some are their files read again. What is known already is read
+only for the runs, the dates and the time that the input has, so an ingest costs what is new.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyspark.sql.functions as sf
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
 
 from integration.pipeline.errors import PipelineError
 from integration.pipeline.jobs.parquet_trace import is_parquet, read_events
 from integration.pipeline.jobs.schema import parse
 from integration.pipeline.spark import tables
+from integration.pipeline.spark.counting import Counted, counting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = [
     "IngestCounts",
     "events",
+    "known_events",
     "observations",
     "quarantine",
     "quarantine_rows",
+    "read_inputs",
     "read_lines",
     "run",
 ]
 
+DESTINATIONS: Final = ("events", "observations", "quarantine")
 OBSERVATION_PARTITIONS: Final = ("side",)
-STAGING: Final = "staging"
+GZIP: Final = ".gz"
+MOST_RUNS: Final = 1_000
+"""More runs than these are not told apart when the known events are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +65,36 @@ class IngestCounts:
         )
 
 
+def read_inputs(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
+    """Return what `parse` does, of lines and of Parquet traces."""
+    columnar = [path for path in inputs if is_parquet(path)]
+    lines = [path for path in inputs if not is_parquet(path)]
+    frames = [parse(read_lines(spark, lines))] if lines else []
+    frames += [read_events(spark, columnar)] if columnar else []
+    return reduce(lambda left, right: left.unionByName(right), frames)
+
+
 def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    """Return the lines of files (`*.gz` too), directories or patterns, with their source."""
+    """Return the lines of files (`*.gz` too), directories or patterns, with their source.
+
+    A compressed file is read by one task; its lines are dealt out, so that many tasks parse them.
+    """
     try:
         text = spark.read.text(list(inputs))
+        compressed = [path for path in text.inputFiles() if path.endswith(GZIP)]
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise PipelineError(f"no such input: {', '.join(inputs)}") from error
         raise
-    return text.select(
+    lines = text.select(
         sf.col("_metadata.file_path").alias("source"),
         sf.col("value").alias("line"),
     )
+    if not compressed:
+        return lines
+    packed = sf.col("source").endswith(GZIP)
+    dealt = lines.where(packed).hint("rebalance", sf.col("line"))
+    return lines.where(~packed).unionAll(dealt)
 
 
 def events(parsed: DataFrame) -> DataFrame:
@@ -98,56 +124,66 @@ def quarantine(parsed: DataFrame) -> DataFrame:
     )
 
 
-def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts:
-    """Ingest files into the tables under `output`; safe to run again, but not twice at once."""
-    parsed = _judged(spark, inputs)
-    with _staged(parsed, output) as (staged, counts):
-        added = {
-            name: _append(make(staged), output, name, partitions) if counts.get(name) else 0
-            for name, make, partitions in (
-                ("events", events, tables.EVENT_PARTITIONS),
-                ("observations", observations, OBSERVATION_PARTITIONS),
-                ("quarantine", quarantine, ()),
-            )
-        }
-    good = counts.get("events", 0) + counts.get("observations", 0)
-    return IngestCounts(
-        lines=sum(counts.values()),
-        events=added["events"],
-        observations=added["observations"],
-        quarantined=counts.get("quarantine", 0),
-        duplicates=good - added["events"] - added["observations"],
+def known_events(known: DataFrame, inputs: DataFrame) -> DataFrame:
+    """Return of the `known` events those that some of the `inputs` (parsed lines) may be equal to.
+
+    They are of the same runs, dates and time. All three are compared with constants, so that Spark
+    leaves out files: by their directory, and by the least and greatest values that Parquet keeps.
+    """
+    runs = (
+        inputs.where(sf.col("goes_to") == "events")
+        .groupBy("event.run_id")
+        .agg(sf.min("event.ts_ms").alias("from_ms"), sf.max("event.ts_ms").alias("to_ms"))
+        .limit(MOST_RUNS + 1)
+        .collect()
+    )
+    if len(runs) > MOST_RUNS:
+        return known
+    if not runs:
+        return known.limit(0)
+    from_ms, to_ms = min(run.from_ms for run in runs), max(run.to_ms for run in runs)
+    return known.where(
+        sf.col("run_id").isin([run.run_id for run in runs])
+        & sf.col("ts_ms").between(from_ms, to_ms)
+        & sf.col("date").between(*(_date(ms) for ms in (from_ms, to_ms)))
     )
 
 
-def _judged(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    """Return what `parse` does, of lines and of Parquet traces."""
-    columnar = [path for path in inputs if is_parquet(path)]
-    lines = [path for path in inputs if not is_parquet(path)]
-    frames = [parse(read_lines(spark, lines))] if lines else []
-    frames += [read_events(spark, columnar)] if columnar else []
-    return reduce(DataFrame.unionByName, frames)
+def _date(ms: int) -> Column:
+    return sf.to_date(sf.timestamp_millis(sf.lit(ms)))
 
 
-@contextmanager
-def _staged(parsed: DataFrame, output: str) -> Iterator[tuple[DataFrame, dict[str, int]]]:
-    """Store the parsed lines, so that they are parsed once although several tables are written."""
-    kept = parsed.withColumn("line", sf.when(sf.col("reason").isNotNull(), sf.col("line")))
-    try:
-        staged = tables.overwrite(kept, output, STAGING, ("goes_to",))
-        counts = {
-            row["goes_to"]: row["count"] for row in staged.groupBy("goes_to").count().collect()
-        }
-        yield staged, counts
-    finally:
-        tables.delete(parsed.sparkSession, output, STAGING)
+def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts:
+    """Ingest files into the tables under `output`; safe to run again, but not twice at once."""
+    parsed = read_inputs(spark, inputs)
+    known = tables.read_or_none(spark, output, "events")
+    if known is not None:
+        known = known_events(known, parsed)
+    with counting(spark):
+        seen = Counted(
+            parsed,
+            {name: sf.count_if(sf.col("goes_to") == name) for name in DESTINATIONS},
+        )
+        new = tables.without(events(seen.frame), known)
+        added = tables.append_new(new, output, "events", tables.EVENT_PARTITIONS)
+        counts = seen.counts()
+        new_observations = 0
+        if counts["observations"]:
+            new_observations = _append(
+                observations(parsed), output, "observations", OBSERVATION_PARTITIONS
+            )
+        if counts["quarantine"]:
+            _append(quarantine(parsed), output, "quarantine", ())
+    return IngestCounts(
+        lines=sum(counts.values()),
+        events=added,
+        observations=new_observations,
+        quarantined=counts["quarantine"],
+        duplicates=counts["events"] + counts["observations"] - added - new_observations,
+    )
 
 
 def _append(frame: DataFrame, output: str, table: str, partitions: Sequence[str]) -> int:
-    """Append the new rows and return their number."""
-    spark = frame.sparkSession
-    known = tables.read_or_none(spark, output, table)
-    before = 0 if known is None else known.count()
-    tables.append_new(tables.without(frame, known), output, table, partitions)
-    after: int = tables.read(spark, output, table).count()
-    return after - before
+    """Append the rows that a small table does not have yet, and return their number."""
+    known = tables.read_or_none(frame.sparkSession, output, table)
+    return tables.append_new(tables.without(frame, known), output, table, partitions)

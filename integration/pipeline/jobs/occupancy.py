@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["BUCKET_MS", "SERIES", "changes", "occupancy", "occupancy_summary", "run"]
 
 BUCKET_MS: Final = 1_000
+HOTTEST: Final = 1_000
+"""How many keys of a purgatory get a rank."""
+SHARES: Final = 64
 SERIES: Final = (*RUN, "broker", "purgatory", "key")
 
 
@@ -116,7 +119,7 @@ def occupancy_summary(
 
     The mean is over the run's time, so the means of keys add up to that of their purgatory where
     every operation has one key. `heat` 1 is the key with the most parked milliseconds among those
-    of its side and purgatory; null for a whole purgatory.
+    of its side and purgatory; null for a whole purgatory and for keys behind the first `HOTTEST`.
     """
     spans = lives.groupBy(*RUN).agg(
         sf.min(sf.least("tried_at_ms", "parked_at_ms")).alias("from_ms"),
@@ -126,24 +129,40 @@ def occupancy_summary(
     bucket_end_ms = sf.col("bucket_start_ms") + bucket_ms
     next_ms = sf.coalesce(sf.lead("bucket_start_ms").over(in_time), "to_ms")
     quiet_ms = sf.greatest(next_ms - bucket_end_ms, sf.lit(0))
-    by_heat = Window.partitionBy("side", "purgatory", sf.col("key").isNull()).orderBy(
-        sf.desc("parked_ms"), "run_id", "broker", "key"
-    )
-    return (
+    summary = (
         buckets.join(sf.broadcast(spans), [*RUN], "inner")
         .withColumn("area_ms", sf.col("area_ms") + sf.col("closing") * quiet_ms)
         .groupBy(*SERIES, "from_ms", "to_ms")
         .agg(sf.max("peak").alias("peak"), sf.sum("area_ms").alias("parked_ms"))
-        .select(
-            *SERIES,
-            "peak",
-            (sf.col("parked_ms") / sf.nullif(sf.col("to_ms") - sf.col("from_ms"), sf.lit(0))).alias(
-                "mean"
-            ),
-            "parked_ms",
-            sf.when(sf.col("key").isNotNull(), sf.row_number().over(by_heat)).alias("heat"),
-        )
     )
+    lasted_ms = sf.nullif(sf.col("to_ms") - sf.col("from_ms"), sf.lit(0))
+    return (
+        _with_heat(summary)
+        .withColumn("mean", sf.col("parked_ms") / lasted_ms)
+        .select(*SERIES, "peak", "mean", "parked_ms", "heat")
+    )
+
+
+def _with_heat(summary: DataFrame) -> DataFrame:
+    """Add the rank of the hottest keys of each side and purgatory.
+
+    Keys are dealt out first, and only the hottest of each share go on. So a task ranks its share of
+    the keys, and the last one at most `SHARES * HOTTEST`, however many there are.
+    """
+    hottest_first = (sf.desc("parked_ms"), "run_id", "broker", "key")
+    share = sf.pmod(sf.xxhash64(*SERIES), sf.lit(SHARES))
+    in_share = Window.partitionBy("side", "purgatory", "share").orderBy(*hottest_first)
+    by_heat = Window.partitionBy("side", "purgatory").orderBy(*hottest_first)
+    ranked = (
+        summary.where(sf.col("key").isNotNull())
+        .select(*SERIES, "parked_ms", share.alias("share"))
+        .withColumn("heat", sf.row_number().over(in_share))
+        .where(sf.col("heat") <= HOTTEST)
+        .withColumn("heat", sf.row_number().over(by_heat))
+        .where(sf.col("heat") <= HOTTEST)
+        .select(*SERIES, "heat")
+    )
+    return summary.join(sf.broadcast(ranked), [*SERIES], "left")
 
 
 def run(spark: SparkSession, directory: str, output: str, bucket_ms: int = BUCKET_MS) -> str:

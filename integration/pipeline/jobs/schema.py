@@ -128,24 +128,30 @@ def parse(lines: DataFrame) -> DataFrame:
     """
     # An escaped quote is followed by no colon, so the pattern cannot match inside a text.
     is_observation = sf.col("line").contains('"scenario"') & sf.col("line").rlike(r'"scenario"\s*:')
-    parsed = _once(
-        lines.withColumn("is_observation", is_observation),
-        _from_json(sf.when(~sf.col("is_observation"), sf.col("line")), EVENT_SCHEMA).alias("event"),
-        _from_json(sf.when(sf.col("is_observation"), sf.col("line")), OBSERVATION_SCHEMA).alias(
+    told_apart = lines.withColumn("is_observation", is_observation)
+    is_observation = sf.col("is_observation")
+    # Each line is parsed once: the parser does nothing for a null.
+    parsed = told_apart.select(
+        "*",
+        _from_json(sf.when(~is_observation, sf.col("line")), EVENT_SCHEMA).alias("event"),
+        _from_json(sf.when(is_observation, sf.col("line")), OBSERVATION_SCHEMA).alias(
             "observation"
         ),
     )
     reason = sf.when(
-        sf.col("is_observation"),
+        is_observation,
         _reason("observation", OBSERVATION_SCHEMA, _observation_rules()),
     ).otherwise(_reason("event", EVENT_SCHEMA, _event_rules()))
-    judged = _once(parsed, reason.alias("reason"))
+    return _judged(parsed.withColumn("reason", _once(reason)), is_observation)
+
+
+def _judged(frame: DataFrame, is_observation: Column) -> DataFrame:
     goes_to = (
         sf.when(sf.col("reason").isNotNull(), "quarantine")
-        .when(sf.col("is_observation"), "observations")
+        .when(is_observation, "observations")
         .otherwise("events")
     )
-    return judged.withColumn("goes_to", goes_to).select(
+    return frame.withColumn("goes_to", goes_to).select(
         "source",
         "line",
         "goes_to",
@@ -157,20 +163,20 @@ def parse(lines: DataFrame) -> DataFrame:
     )
 
 
-def _once(frame: DataFrame, *columns: Column) -> DataFrame:
-    """Add columns that are computed once, however often they are used.
+def _once(column: Column) -> Column:
+    """Return a column that is computed once for each row, however often it is used.
 
-    The optimizer copies the expression of a column to every later use: from_json would run once more
-    for every field. It does not copy the output of a generator.
+    The optimizer copies the expression of a column to the filters and fields that use it: from_json
+    would run for each of them, and planning would take seconds. It does not copy one that depends on
+    where it runs, so this one asks for the partition's number, which is never negative.
     """
-    computed = sf.explode(sf.array(sf.struct(*columns))).alias("_computed")
-    return frame.select("*", computed).select(*frame.columns, "_computed.*")
+    return sf.when(sf.spark_partition_id() >= 0, column)
 
 
 def _from_json(text: Column, schema: StructType) -> Column:
     with_corrupt = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
     return sf.from_json(
-        text, with_corrupt, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+        _once(text), with_corrupt, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     )
 
 
@@ -179,19 +185,30 @@ def _plain(struct: str, schema: StructType) -> Column:
 
 
 def _reason(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Column:
-    """Return why the parsed struct does not fit, or null; the expensive checks come last."""
-    line = sf.col("line")
-    glued = line.contains("}{") & line.rlike(r'\}\{"\w+":')
+    """Return why the parsed struct does not fit, or null."""
     return (
-        sf.when(~sf.rtrim(line).endswith("}") | glued, "not one JSON object")
+        sf.when(~_is_one_object(sf.col("line")), "not one JSON object")
         .when(sf.col(f"{struct}.{_CORRUPT}").isNotNull(), _corruption(schema))
         .otherwise(_broken_rule(struct, schema, rules))
     )
 
 
+def _is_one_object(line: Column) -> Column:
+    """Return whether no text follows the line's object: from_json reads on behind no `}`.
+
+    A line whose only `}` is its last character is sure. Any other is put into an array, which then
+    must have one element, and into an object: a text that closes one of them does not close both.
+    """
+    trimmed = sf.rtrim(line)
+    sure = sf.instr(line, "}") == sf.length(trimmed)
+    in_array = sf.json_array_length(sf.concat(sf.lit("["), line, sf.lit("]"))) == 1
+    in_object = sf.try_parse_json(sf.concat(sf.lit('{"line":'), line, sf.lit("}"))).isNotNull()
+    return trimmed.endswith("}") & (sure | sf.coalesce(in_array & in_object, sf.lit(False)))
+
+
 def event_reason() -> Column:
     """Return why the struct `event`, whose types are right, does not fit, or null."""
-    return _broken_rule("event", EVENT_SCHEMA, _event_rules())
+    return _once(_broken_rule("event", EVENT_SCHEMA, _event_rules()))
 
 
 def _broken_rule(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Column:
@@ -236,6 +253,8 @@ def _event_rules() -> Mapping[str, Column]:
     return {
         "unknown side": ~sf.col("event.side").isin(*SIDES),
         "unknown event": ~event.isin(*EVENTS),
+        # Nulls are sorted to the front. A function with a lambda would not be compiled.
+        "keys: one is null": (sf.size("event.keys") > 0) & sf.sort_array("event.keys")[0].isNull(),
         "ts_ms is not positive": sf.col("event.ts_ms") <= 0,
         "waited_ms is negative": sf.col("event.waited_ms") < 0,
         "the end of an operation without waited_ms": event.isin(*ENDINGS)

@@ -27,6 +27,7 @@ from integration.pipeline.errors import PipelineError
 from integration.pipeline.jobs.ingest import quarantine_rows
 from integration.pipeline.jobs.lifecycle import OPERATION
 from integration.pipeline.jobs.schema import ENDINGS, parse
+from integration.pipeline.spark import driver
 from integration.pipeline.spark.session import KAFKA_CONNECTOR
 
 if TYPE_CHECKING:
@@ -236,10 +237,10 @@ def run(
         raise PipelineError(_why_ended(settings, str(error))) from error
     finally:
         # Stopping in the middle of a batch is allowed, but Spark logs errors for it.
-        spark.sparkContext.setLogLevel("OFF")
+        driver.log_level(spark, "OFF")
         for query in queries:
             query.stop()
-        spark.sparkContext.setLogLevel(spark.sparkContext.getConf().get("spark.log.level", "WARN"))
+        driver.log_level(spark)
     return f"{late.count()} events came too late for their window"
 
 

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 
 from integration.pipeline.errors import PipelineError
 from integration.pipeline.jobs.sweep_run import DELAYS, SweepOutcome, SweepSettings, simulate_row
-from integration.pipeline.spark import tables
+from integration.pipeline.spark import driver, tables
 from integration.pipeline.spark.archive import ship_code
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def run(spark: SparkSession, plan: SweepPlan, output: str, tasks: int | None = N
     """Simulate the plan and write `sweep` and `sweep_summary`."""
     ship_code(spark)
     settings = sample(spark, plan) if plan.sample_size else grid(spark, plan)
-    wanted = tasks or TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    wanted = tasks or TASKS_PER_CORE * driver.cores(spark)
     results = tables.overwrite(simulate_all(settings, wanted), output, "sweep")
     summary = tables.overwrite(sweep_summary(results), output, "sweep_summary")
     return f"{results.count()} runs of {summary.count()} settings"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import broker_sim
 import integration
 import purgatory
+from integration.pipeline.spark.driver import needs_code, send_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,10 +52,6 @@ def ship_code(spark: SparkSession) -> None:
 
     Their Python must have what the code imports (crc32c, pyarrow).
     """
-    context = spark.sparkContext
-    if str(context.master).startswith("local") or context.getConf().contains(
-        "spark.submit.pyFiles"
-    ):
-        return
-    archive, _ = write_archive(Path(tempfile.mkdtemp(prefix="broker-sim-")))
-    context.addPyFile(str(archive))
+    if needs_code(spark):
+        archive, _ = write_archive(Path(tempfile.mkdtemp(prefix="broker-sim-")))
+        send_code(spark, archive)

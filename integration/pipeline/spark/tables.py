@@ -5,13 +5,13 @@ Writing twice with `append_new` is the same as writing once. Derived tables are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyspark.sql.functions as sf
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 
 from integration.pipeline.errors import PipelineError
+from integration.pipeline.spark.counting import Counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "EVENT_PARTITIONS",
     "append_new",
-    "delete",
-    "make_directory",
     "overwrite",
     "read",
     "read_or_none",
@@ -45,11 +43,14 @@ def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
 def read_or_none(spark: SparkSession, directory: str, table: str) -> DataFrame | None:
     """Return a table, or None if it was not written yet."""
     try:
-        return spark.read.parquet(f"{directory}/{table}")
+        frame = spark.read.parquet(f"{directory}/{table}")
+        # A client of Spark Connect looks for the files only when it is asked what is in them.
+        columns = frame.columns
     except AnalysisException as error:
         if error.getCondition() in {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}:
             return None
         raise
+    return frame if columns else None
 
 
 def overwrite(
@@ -61,37 +62,17 @@ def overwrite(
     return frame.sparkSession.read.schema(frame.schema).parquet(path)
 
 
-def append_new(
-    frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()
-) -> None:
-    """Append the rows that the table does not have yet."""
-    frame.write.mode("append").partitionBy(*partitions).parquet(f"{directory}/{table}")
+def append_new(frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()) -> int:
+    """Append rows that the table does not have yet; returns how many, inside `counting`.
 
-
-def delete(spark: SparkSession, directory: str, table: str) -> None:
-    """Delete a table with its files, on any file system."""
-    files, path = _files_at(spark, f"{directory}/{table}")
-    files.delete(path, True)
-
-
-def make_directory(spark: SparkSession, directory: str) -> None:
-    """Create the directory of the tables, on any file system; PipelineError if that fails."""
-    try:
-        files, path = _files_at(spark, directory)
-        made = files.mkdirs(path)
-    except Py4JJavaError as error:
-        reason = error.java_exception.getMessage()
-        raise PipelineError(f"cannot write to {directory}: {reason}") from error
-    if not made:
-        raise PipelineError(f"cannot write to {directory}: choose another --output")
-
-
-def _files_at(spark: SparkSession, directory: str) -> tuple[Any, Any]:
-    """Return Hadoop's file system of a directory, and the path there."""
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
-    path = jvm.org.apache.hadoop.fs.Path(directory)
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - the same
-    return path.getFileSystem(hadoop), path
+    Before they are written, the rows of a partition come together, and large ones are split: so there
+    are few files, and no task writes more than Spark's advisory size, however uneven the partitions.
+    """
+    if partitions:
+        frame = frame.hint("rebalance", *map(sf.col, partitions))
+    written = Counted(frame, {"rows": sf.count("*")})
+    written.frame.write.mode("append").partitionBy(*partitions).parquet(f"{directory}/{table}")
+    return written.counts()["rows"]
 
 
 def without(frame: DataFrame, known: DataFrame | None) -> DataFrame:

@@ -6,6 +6,7 @@ Without pyspark or Java the tests that need Spark are skipped, in one line; with
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import subprocess
@@ -106,6 +107,18 @@ def spark(require_spark, tmp_path_factory):
     }
     with spark_session("tests", master="local[2]", conf=conf, kafka=True) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def explained():
+    """Return a function from a frame to the text of its plans."""
+
+    def explain(frame):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            frame.explain("simple")
+        return out.getvalue()
+
+    return explain
 
 
 @pytest.fixture(scope="session")

@@ -79,3 +79,39 @@ def test_tables_are_partitioned_by_date_side_and_purgatory(run, event, tmp_path,
     assert list(
         (tmp_path / "out/events").glob("date=2023-11-14/side=sim/purgatory=Produce/*.parquet")
     )
+
+
+def test_inputs_without_any_event_are_counted_too(run, observation, tmp_path, write_lines):
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    assert str(run(str(empty))).startswith("0 lines: 0 new events")
+    blank = run(write_lines(tmp_path / "blank.jsonl", ["", " ", observation()]))
+    assert (blank.lines, blank.quarantined, blank.observations) == (3, 2, 1)
+
+
+def test_known_events_of_other_runs_and_dates_are_not_read(
+    run, table, event, tmp_path, write_lines
+):
+    now_ms = event()["ts_ms"]
+    known = [event(run_id="old", operation_id=number) for number in range(3_000)]
+    run(write_lines(tmp_path / "a.jsonl", [*known, event(ts_ms=now_ms - DAY_MS)]))
+    for path in (tmp_path / "out/events").rglob("*.parquet"):
+        # The footer stays: it says that the file has no row of the run.
+        whole = path.read_bytes()
+        footer_bytes = 8 + int.from_bytes(whole[-8:-4], "little")
+        path.write_bytes(b"x" * (len(whole) - footer_bytes) + whole[-footer_bytes:])
+        path.with_name(f".{path.name}.crc").unlink()
+    assert run(write_lines(tmp_path / "b.jsonl", [event(), event()])).events == 1
+    with pytest.raises(Exception, match=r"FAILED_READ_FILE|Could not read"):
+        run(write_lines(tmp_path / "c.jsonl", [known[0]]))
+
+
+def test_a_compressed_trace_is_parsed_by_many_tasks(spark, event, tmp_path, explained):
+    from integration.pipeline.jobs.ingest import events, read_inputs
+
+    with gzip.open(tmp_path / "trace.jsonl.gz", "wt") as out:
+        out.write(json.dumps(event()) + "\n")
+    plan = explained(events(read_inputs(spark, [str(tmp_path)])))
+    # Plans are read from the bottom: the lines are dealt out before they are parsed.
+    assert plan.index("from_json(") < plan.index("REBALANCE_PARTITIONS_BY_COL")
+    assert "REBALANCE" not in explained(events(read_inputs(spark, [__file__])))

@@ -76,6 +76,18 @@ def test_every_line_that_does_not_fit_has_its_reason(judge, event, observation):
         ("[1]", "not one JSON object"),
         (json.dumps(good)[:-20], "not one JSON object"),
         (json.dumps(good) + json.dumps(good), "not one JSON object"),
+        (f"{json.dumps(good)} {json.dumps(good)}", "not one JSON object"),
+        (f"{json.dumps(good)},{json.dumps(good)}", "not one JSON object"),
+        (f"{json.dumps(good)} text", "not one JSON object"),
+        (f"{json.dumps(good)} text}}", "not one JSON object"),
+        (f"{json.dumps(good)}] text}}", "not one JSON object"),
+        (f"{json.dumps(good)}}} text}}", "not one JSON object"),
+        (f"[{json.dumps(good)}]", "not one JSON object"),
+        (f"[{json.dumps(good)}", "not one JSON object"),
+        (good | {"keys": [None]}, "keys: one is null"),
+        (good | {"keys": ["t-0", "", None]}, "keys: one is null"),
+        (json.dumps(observation()) + "}", "not one JSON object"),
+        (json.dumps(observation()) * 2, "not one JSON object"),
         ("{}", "ts_ms is missing"),
         (good | {"broker": None}, "broker is missing"),
         (good | {"ts_ms": "soon"}, "ts_ms: wrong type"),
@@ -95,6 +107,24 @@ def test_every_line_that_does_not_fit_has_its_reason(judge, event, observation):
     rows = judge(*[line for line, _ in lines_and_reasons])
     assert [row.reason for row in rows] == [reason for _, reason in lines_and_reasons]
     assert all(row.event is None and row.observation is None for row in rows)
+
+
+def test_braces_inside_texts_and_fields_do_not_end_a_line(judge, event, observation):
+    texts, nested = judge(
+        event(client_id="}{", keys=["a}", "]"]), observation(fields={"a": {"b": "}] x"}})
+    )
+    assert (texts.reason, texts.event.client_id) == (None, "}{")
+    assert nested.reason is None
+    assert json.loads(nested.observation.fields) == {"a": {"b": "}] x"}}
+
+
+def test_each_line_is_parsed_once(spark, explained):
+    from integration.pipeline.jobs.ingest import events
+    from integration.pipeline.jobs.schema import parse
+
+    lines = spark.range(1).selectExpr("'f' as source", "concat('{', id, '}') as line")
+    plan = explained(events(parse(lines)))
+    assert plan.count("from_json(") == len({"of an event", "of an observation"}), plan
 
 
 def test_fields_beyond_the_contract_are_ignored(judge, event):
