@@ -5,7 +5,7 @@ equal when all their fields are. Rows that the tables have already are not writt
 interrupted run can be repeated; late events are stored under their own date.
 
 The lines are parsed once, on the way into `events`, and counted there. Observations and lines that
-do not fit are few: only if there are some are their files read again. What is known already is read
+do not fit are few: only if there are some is the input read and parsed again. What is known already is read
 only for the runs, the dates and the time that the input has, so an ingest costs what is new.
 """
 

@@ -37,7 +37,7 @@ def test_deleted_topic_goes_after_its_delay(tmp_path, monkeypatch):
 
         def call(path, *args):
             result = function(path, *args)
-            if path.name.startswith("t-0"):
+            if Path(path).name.startswith("t-0"):
                 event.set()
             return result
 

@@ -142,6 +142,7 @@ def test_sync_takes_as_long_as_the_seed_says():
     def waits(seed):
         waited = []
         disk = SimulatedDisk(seed, DiskOptions(sync_ms=(1, 5)), on_wait=waited.append)
+        (disk.root / "b").touch()
         for _ in range(20):
             disk.sync(disk.root / "b")
         return waited
