@@ -13,7 +13,7 @@ def disabled_levels(monkeypatch):
     """Return the levels that were disabled during the runs, which do nothing else."""
     seen = []
 
-    def run_seed(seed, _duration_ms):
+    def run_seed(seed, *_):
         seen.append(logging.root.manager.disable)
         return SeedResult(seed, None)
 
