@@ -30,7 +30,7 @@ class InvariantChecker:
     * the high watermark never exceeds the log end of any member of the leader's maximal ISR; a deposed
       leader that has not heard of its successor is excepted where elections may be unclean, since
       members of its ISR may have truncated their logs to that of the successor; and so is a member that
-      has lost records with its power, which stays in the ISR until it registers again
+      has ever lost records with its power, which stays in the ISR until it registers again
     * high watermark and last stable offset never go back on a leader, within one leader epoch
     * log start <= last stable offset <= high watermark <= log end
     * two leaders of the same epoch do not exist

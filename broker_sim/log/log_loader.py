@@ -13,12 +13,14 @@ __all__ = ["recover"]
 def recover(log: PartitionLog) -> None:
     """Bring all parts of the log in step with its segments and its last checkpoints.
 
+    A recovery point behind the end, from before a truncation, would leave new records without a flush.
     A log that ends before its checkpointed start has lost its records: it begins there, empty.
     """
     log_start_offset = log.storage.log_start_offset
     if log.log_end_offset < log_start_offset:
         log.truncate_fully_and_start_at(log_start_offset)
         return
+    log.storage.recovery_point = min(log.storage.recovery_point, log.log_end_offset)
     log.log_start_offset = max(log_start_offset, log.segments[0].base_offset)
     log.leader_epoch_cache.truncate_from_end(log.log_end_offset)
     log.leader_epoch_cache.truncate_from_start(log.log_start_offset)

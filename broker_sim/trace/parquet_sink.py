@@ -64,6 +64,7 @@ class ParquetSink:
         self._pending_bytes = 0
         self._longest_line = 0
         self._periods = 0
+        self._is_failed = False
         _make_empty(directory)
 
     def write(self, lines: Sequence[str]) -> None:
@@ -83,10 +84,11 @@ class ParquetSink:
 
     def close(self) -> None:
         """Write what is left; a trace without a line is one file without a row."""
-        if self._pending or not self._number:
+        if self._pending or not (self._number or self._is_failed):
             self._write_file()
 
     def _write_file(self) -> None:
+        self._is_failed = True
         table = self._table()
         name = f"trace-{self._number:05d}"
         unfinished = self._directory / f".{name}.unfinished"
@@ -99,6 +101,7 @@ class ParquetSink:
             raise
         unfinished.rename(self._directory / f"{name}{PARQUET}")
         self._number += 1
+        self._is_failed = False
 
     def _table(self) -> Any:
         """Return the lines so far as a table, and forget them."""

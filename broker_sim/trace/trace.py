@@ -90,11 +90,11 @@ class Trace:
                 sink.write(lines)
             if isinstance(sink, ParquetSink):
                 sink.end_period()
-        except OSError as error:
-            # A full disk, for example. The thread continues, or else the steps would pile up.
+        except (OSError, ValueError) as error:
+            # A full disk, for example, or for Parquet a value that its column does not take. The thread continues, or else the steps would pile up.
             _tell(error)
             self._sinks.remove(sink)
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 sink.close()
 
     def _run(self) -> None:
@@ -109,7 +109,7 @@ class Trace:
         while self._sinks:
             try:
                 self._sinks.pop().close()
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 _tell(error)
 
     def __enter__(self) -> Self:
@@ -119,5 +119,5 @@ class Trace:
         self.close()
 
 
-def _tell(error: OSError) -> None:
-    log.error("trace_sink_failed", reason=error.strerror or str(error))
+def _tell(error: OSError | ValueError) -> None:
+    log.error("trace_sink_failed", reason=getattr(error, "strerror", None) or str(error))

@@ -74,12 +74,23 @@ class DelayedDeletions:
 
     def delete_file(self, path: StoragePath, delay_ms: int) -> StoragePath:
         """Rename the file, and delete it after the delay; return its new name. Raises OSError."""
-        deleted = path.with_name(path.name + DELETED_SUFFIX)
-        self.files.close(deleted)
-        path.rename(deleted)
+        deleted = self._free_name(path)
+        try:
+            path.rename(deleted)
+        except FileNotFoundError:
+            self.files.close(path)  # a new file of this name is another one
+            raise
         self.files.renamed(path, deleted)
         self._delays_ms[deleted] = delay_ms
         self._schedule(deleted)
+        return deleted
+
+    def _free_name(self, path: StoragePath) -> StoragePath:
+        """Return the name with the suffix, and a number if an earlier file of the name is still there."""
+        deleted = path.with_name(path.name + DELETED_SUFFIX)
+        numbers = count(1)
+        while deleted in self._delays_ms:
+            deleted = path.with_name(f"{path.name}.{next(numbers)}{DELETED_SUFFIX}")
         return deleted
 
     def delete_directory(self, directory: StoragePath) -> None:
@@ -98,7 +109,9 @@ class DelayedDeletions:
 
     def _delete(self, path: StoragePath) -> None:
         """Delete it, unless it is gone; what cannot be deleted is tried again at the next start."""
-        is_directory = self._delays_ms.pop(path, 0) is None
+        if path not in self._delays_ms:
+            return
+        is_directory = self._delays_ms[path] is None
         try:
             with suppress(FileNotFoundError):
                 if is_directory:
@@ -109,3 +122,5 @@ class DelayedDeletions:
                     path.unlink()
         except OSError as error:
             log.warning("delete_failed", file=str(path), why=error.strerror or str(error))
+        else:
+            del self._delays_ms[path]

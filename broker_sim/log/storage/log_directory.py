@@ -145,8 +145,8 @@ class LogDirectory:
             with suppress(OSError):  # it is there, but cannot even be looked at
                 if not metadata.exists():
                     continue
-                if not metadata.read_bytes().strip(b"\0"):
-                    # Its power was lost before its first flush, which begins with this file.
+                if not metadata.read_bytes().strip(b"\0") and self._was_never_flushed(directory):
+                    # The power was lost before the first flush, which begins with this file.
                     log.warning("log_never_flushed", directory=str(directory))
                     FileStorage(directory, self.deletions).delete()
                     continue
@@ -154,6 +154,11 @@ class LogDirectory:
             topic_partition = TopicPartition(topic, int(number))
             storage = self.open_log(topic_partition)
             yield topic_partition, storage.topic_id, storage
+
+    def _was_never_flushed(self, directory: StoragePath) -> bool:
+        topic, _, number = directory.name.rpartition("-")
+        recovery_point = self._recovery_points.get(TopicPartition(topic, int(number)), 0)
+        return self.clean_shutdown_epoch is None and recovery_point == 0
 
     def new_log(self, topic_partition: TopicPartition) -> FileStorage:
         """Return the files of a log that is to be created: call its `create`."""

@@ -44,6 +44,7 @@ __all__ = [
 DESTINATIONS: Final = ("events", "observations", "quarantine")
 OBSERVATION_PARTITIONS: Final = ("side",)
 GZIP: Final = ".gz"
+MS_PER_DAY: Final = 86_400_000
 MOST_RUNS: Final = 1_000
 """More runs than these are not told apart when the known events are read."""
 
@@ -81,16 +82,21 @@ def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
     """
     try:
         text = spark.read.text(list(inputs))
-        compressed = [path for path in text.inputFiles() if path.endswith(GZIP)]
+        files = text.inputFiles()
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise PipelineError(f"no such input: {', '.join(inputs)}") from error
         raise
+    if columnar := [path for path in files if is_parquet(path)]:
+        raise PipelineError(
+            f"{columnar[0]} is Parquet: give the directory of that trace, whose name ends in"
+            " .parquet, as an input of its own"
+        )
     lines = text.select(
         sf.col("_metadata.file_path").alias("source"),
         sf.col("value").alias("line"),
     )
-    if not compressed:
+    if not any(path.endswith(GZIP) for path in files):
         return lines
     packed = sf.col("source").endswith(GZIP)
     dealt = lines.where(packed).hint("rebalance", sf.col("line"))
@@ -100,7 +106,7 @@ def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
 def events(parsed: DataFrame) -> DataFrame:
     """Return the events among parsed lines, each once, with their `date` (UTC)."""
     found = parsed.where(sf.col("goes_to") == "events").select("event.*")
-    return found.withColumn("date", sf.to_date(sf.timestamp_millis("ts_ms"))).dropDuplicates()
+    return found.withColumn("date", _date(sf.col("ts_ms"))).dropDuplicates()
 
 
 def observations(parsed: DataFrame) -> DataFrame:
@@ -145,12 +151,13 @@ def known_events(known: DataFrame, inputs: DataFrame) -> DataFrame:
     return known.where(
         sf.col("run_id").isin([run.run_id for run in runs])
         & sf.col("ts_ms").between(from_ms, to_ms)
-        & sf.col("date").between(*(_date(ms) for ms in (from_ms, to_ms)))
+        & sf.col("date").between(*(_date(sf.lit(ms)) for ms in (from_ms, to_ms)))
     )
 
 
-def _date(ms: int) -> Column:
-    return sf.to_date(sf.timestamp_millis(sf.lit(ms)))
+def _date(ms: Column) -> Column:
+    """Return the date in UTC, whatever the time zone of the session is."""
+    return sf.date_from_unix_date(sf.floor(ms / MS_PER_DAY).cast("int"))
 
 
 def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts:

@@ -139,6 +139,35 @@ def test_full_disk_ends_the_trace_with_a_line_in_the_log(both, tmp_path, monkeyp
     assert "trace_sink_failed" in caplog.text
 
 
+def test_trace_that_has_failed_does_not_end_with_an_empty_file(both, tmp_path, monkeypatch, caplog):
+    write_table, failed = pq.write_table, []
+
+    def full(*arguments, **named):
+        if not failed:
+            failed.append(True)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_table(*arguments, **named)
+
+    monkeypatch.setattr(pq, "write_table", full)
+    both.park(KEY)
+    end_periods(both.trace, FILE_PERIODS)
+    both.trace.close()
+    assert "trace_sink_failed" in caplog.text
+    assert list((tmp_path / "trace.parquet").iterdir()) == []
+
+
+def test_value_that_parquet_does_not_take_ends_that_trace_only(both, tmp_path, caplog, monkeypatch):
+    def refused(*_, **__):
+        raise ValueError("out of range")
+
+    monkeypatch.setattr("pyarrow.json.read_json", refused)
+    both.park(KEY)
+    end_periods(both.trace, FILE_PERIODS)
+    both.park(KEY)
+    assert len(both.lines()) == 4
+    assert "out of range" in caplog.text
+
+
 def test_without_pyarrow_there_is_one_line_and_no_directory(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError) as missing:

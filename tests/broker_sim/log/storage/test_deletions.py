@@ -194,3 +194,55 @@ def test_deleted_partitions_of_one_topic_have_names_of_their_own(tmp_path):
     second = delete_dir(tmp_path / "topic-0")
     assert first != second
     assert second == delete_dir(tmp_path / "topic-0")
+
+
+def test_segments_of_one_name_are_kept_for_the_delay_of_each(machine):
+    machine.append(1)
+    machine.log.truncate_fully_and_start_at(0)
+    first = [name for name in machine.names() if name.startswith("0" * 20 + ".log")]
+    machine.advance(200)
+    machine.append(1)
+    machine.log.truncate_fully_and_start_at(0)
+    both = [name for name in machine.names() if name.startswith("0" * 20 + ".log")]
+    assert len(first) == 1
+    assert len(both) == 2
+    machine.advance(100)
+    assert [name for name in machine.names() if name in both] == [
+        name for name in both if name not in first
+    ]
+    machine.advance(200)
+    assert machine.names() == []
+
+
+def test_segment_whose_file_was_gone_is_written_to_a_new_file(machine):
+    (machine.path / "topic-0" / f"{0:020d}.log").unlink()
+    machine.log.truncate_fully_and_start_at(0)
+    machine.append(1)
+    assert (machine.path / "topic-0" / f"{0:020d}.log").stat().st_size > 60
+
+
+def test_what_could_not_be_deleted_is_tried_again_by_the_next_process(machine, monkeypatch):
+    machine.logs.delete(KEY)
+
+    def failing(*_):
+        raise PermissionError(1, "no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", failing)
+        machine.advance(500)
+    (name,) = machine.names("topic-*")
+    machine.start_process()
+    machine.advance(500)
+    assert name not in machine.names("topic-*")
+
+
+def test_recovery_point_behind_a_truncation_is_not_kept(machine):
+    machine.append(1)
+    machine.log.flush()
+    machine.logs.checkpoint_recovery_points()
+    end_offset = machine.log.log_end_offset
+    machine.log.truncate_to(end_offset - 1)
+    machine.directory.close()
+    machine.start()
+    assert machine.log.log_end_offset == end_offset - 1
+    assert machine.log.storage.recovery_point == end_offset - 1

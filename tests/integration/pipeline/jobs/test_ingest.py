@@ -115,3 +115,25 @@ def test_a_compressed_trace_is_parsed_by_many_tasks(spark, event, tmp_path, expl
     # Plans are read from the bottom: the lines are dealt out before they are parsed.
     assert plan.index("from_json(") < plan.index("REBALANCE_PARTITIONS_BY_COL")
     assert "REBALANCE" not in explained(events(read_inputs(spark, [__file__])))
+
+
+def test_dates_are_those_of_utc_in_any_time_zone(run, table, spark, event, tmp_path, write_lines):
+    path = write_lines(tmp_path / "a.jsonl", [event()])
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        for each in (zone, "Pacific/Auckland", "Pacific/Honolulu"):
+            spark.conf.set("spark.sql.session.timeZone", each)
+            run(path)
+            (row,) = table("events").select("date").collect()
+            assert row.date == dt.date(2023, 11, 14)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+def test_parquet_among_the_lines_is_refused(run, tmp_path):
+    from integration.pipeline.errors import PipelineError
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "trace-00000.parquet").write_bytes(b"PAR1")
+    with pytest.raises(PipelineError, match=r"is Parquet: give the directory of that trace"):
+        run(str(tmp_path / "in"))
