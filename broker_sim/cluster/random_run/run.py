@@ -7,6 +7,8 @@ in sync within `RECOVERY_LIMIT_MS`, and `check_end` looks at the logs.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -127,6 +129,17 @@ def run_schedule(schedule: Schedule) -> RunSummary:
         events = "\n".join(run.cluster.trace.recent[-SHOWN_EVENTS:])
         text = f"{cause}, at {run.cluster.now_ms} ms of virtual time; last events:\n{events}"
         raise RunFailedError(schedule, invariant, text) from cause
+    finally:
+        _close_unstarted(run.cluster.loop)
+
+
+def _close_unstarted(loop: asyncio.AbstractEventLoop) -> None:
+    """Close what waits for its first step when a run ends, or Python warns that it was never awaited."""
+    for task in asyncio.all_tasks(loop):
+        coroutine = task.get_coro()
+        is_coroutine = inspect.iscoroutine(coroutine)
+        if is_coroutine and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+            coroutine.close()
 
 
 class _Run:

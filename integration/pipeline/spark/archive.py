@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 import broker_sim
 import integration
 import purgatory
-from integration.pipeline.spark.driver import needs_code, send_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +51,9 @@ def ship_code(spark: SparkSession) -> None:
 
     Their Python must have what the code imports (crc32c, pyarrow).
     """
+    # An archive is written without pyspark too.
+    from integration.pipeline.spark.driver import needs_code, send_code  # noqa: PLC0415
+
     if needs_code(spark):
         archive, _ = write_archive(Path(tempfile.mkdtemp(prefix="broker-sim-")))
         send_code(spark, archive)

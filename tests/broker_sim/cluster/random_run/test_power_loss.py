@@ -145,7 +145,11 @@ UNFLUSHED_RUNS = [
 FOUND_BY = [
     (flush_is_only_noted, FLUSHED_RUNS, {"flushed-records-stay"}),
     (damaged_batches_are_recovered, UNFLUSHED_RUNS, {"recovered-batches-are-whole"}),
-    (log_start_checkpoint_is_ahead_of_the_log, FLUSHED_RUNS, {"flushed-records-stay"}),
+    (
+        log_start_checkpoint_is_ahead_of_the_log,
+        FLUSHED_RUNS,
+        {"flushed-records-stay", "high-watermark-within-isr"},
+    ),
 ]
 
 

@@ -1,10 +1,12 @@
 """Runs with random faults: what must hold holds, and a seed repeats its trace."""
 
+import gc
 import os
 import random
 
 import pytest
 
+from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run import (
     CONTROLLER,
     Action,
@@ -16,6 +18,7 @@ from broker_sim.cluster.random_run import (
     run_schedule,
 )
 from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
+from broker_sim.protocol import messages
 
 FIXED_SEEDS = range(12)
 
@@ -144,3 +147,14 @@ def test_failed_step_of_a_virtual_cluster_names_its_seed():
     partition.log.high_watermark = 5
     with pytest.raises(SimulationError, match=r"seed 77: offsets out of order"):
         cluster.advance(1_000)
+
+
+def test_run_that_ends_before_a_client_has_connected_warns_of_nothing(monkeypatch):
+    def fail(cluster, *_):
+        cluster.client().send(1, messages.ApiVersionsRequest(), 0)
+        raise InvariantViolationError("sound", "it is not")
+
+    monkeypatch.setattr("broker_sim.cluster.random_run.run.check_end", fail)
+    with pytest.raises(RunFailedError, match="it is not"):
+        run_schedule(Schedule(1))
+    gc.collect()
