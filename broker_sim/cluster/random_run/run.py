@@ -11,6 +11,7 @@ import asyncio
 import inspect
 from dataclasses import dataclass
 from functools import partial
+from types import CoroutineType
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError
@@ -137,8 +138,10 @@ def _close_unstarted(loop: asyncio.AbstractEventLoop) -> None:
     """Close what waits for its first step when a run ends, or Python warns that it was never awaited."""
     for task in asyncio.all_tasks(loop):
         coroutine = task.get_coro()
-        is_coroutine = inspect.iscoroutine(coroutine)
-        if is_coroutine and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+        if (
+            isinstance(coroutine, CoroutineType)
+            and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
+        ):
             coroutine.close()
 
 
