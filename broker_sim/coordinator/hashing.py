@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["java_hash_code", "partition_of_hash"]
+__all__ = ["java_hash_code", "partition_of_hash", "partition_of_key"]
 
 _INT_MASK: Final = 0xFFFFFFFF
 _MAX_INT: Final = 0x7FFFFFFF
@@ -20,6 +20,12 @@ def java_hash_code(text: str) -> int:
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & _INT_MASK
     return value
+
+
+@lru_cache(maxsize=4_096)
+def partition_of_key(key: str, partitions: int) -> int:
+    """Return the partition that a group or a transactional id of that name is in."""
+    return partition_of_hash(java_hash_code(key), partitions)
 
 
 def partition_of_hash(code: int, partitions: int) -> int:
