@@ -159,14 +159,22 @@ def _write(
     order: Iterable[str],
     observations: dict[str, list[Observation]],
 ) -> None:
+    lines = [_line(name, seen) for name in order for seen in observations.get(name, ())]
     directory.mkdir(parents=True, exist_ok=True)
     document = json.dumps({"runs": runs}, indent=1)
     (directory / FACTS_FILE).write_text(document + "\n", encoding="utf-8")
-    with (directory / OBSERVATIONS_FILE).open("w", encoding="utf-8") as out:
-        for name in order:
-            for seen in observations.get(name, ()):
-                line = {"scenario": name, **seen.to_json()}
-                out.write(json.dumps(line, separators=(",", ":")) + "\n")
+    (directory / OBSERVATIONS_FILE).write_text("".join(lines), encoding="utf-8")
+
+
+def _line(scenario: str, seen: Observation) -> str:
+    """Return a line; ValueError when reading it would not give back the same, so that nothing could agree."""
+    line = json.dumps({"scenario": scenario, **seen.to_json()}, separators=(",", ":"))
+    if Observation.from_json(json.loads(line)) != seen:
+        raise ValueError(
+            f"{scenario}, step {seen.step!r}: JSON changes what was observed; use lists, not tuples, and"
+            " texts as keys"
+        )
+    return line + "\n"
 
 
 def _control(run: dict[str, Any]) -> Distribution | None:

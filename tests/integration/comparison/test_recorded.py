@@ -125,3 +125,11 @@ def test_scenarios_that_are_no_more_are_dropped(record, side, three, tmp_path):
     assert side().versions.keys() == {"b", "c"}
     lines = (tmp_path / "observations.jsonl").read_text().splitlines()
     assert [json.loads(line)["scenario"] for line in lines] == ["b", "c"]
+
+
+def test_what_json_would_change_is_refused_and_the_recording_stays(record, side, result_of, see):
+    record(result_of(([see("a")], [see("a")]), name="kept"))
+    changed = [see("b", fields={"value": (1, 2)})]
+    with pytest.raises(ValueError, match=r"changed, step 'b': JSON changes .* use lists"):
+        record(result_of((changed, changed), name="changed"))
+    assert list(side().versions) == ["kept"]

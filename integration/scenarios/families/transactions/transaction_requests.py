@@ -127,6 +127,7 @@ def brokers_add_and_verify_partitions_of_several_producers(
         reply = producer.add_as_broker((topic, 0), (topic, 1), verify_only=True, version=version)
         yield transactions.seen(f"one of two verified v{version}", reply)
         producer.end(version=4)
+        transactions.completed(producer)
         reply = producer.add_as_broker((topic, 0), verify_only=True, version=version)
         yield transactions.seen(f"verified after the end v{version}", reply)
 

@@ -377,7 +377,7 @@ def _written(batch: memoryview, group: GroupUnderTest) -> dict[str, Any]:
     for number, record in enumerate(iter_records(batch)):
         key, value = record.key or b"", record.value
         if header.is_control:
-            written[f"marker {number}"] = key.hex(), len(value or b"")
+            written[f"marker {number}"] = [key.hex(), len(value or b"")]
             continue
         decoded = decode_record(key, value)
         fields = None if decoded.value is None else to_dict(decoded.value)
@@ -385,5 +385,5 @@ def _written(batch: memoryview, group: GroupUnderTest) -> dict[str, Any]:
             fields |= {name: "time" for name in fields if name.endswith("_timestamp")}
             fields["topic_id"] = "given" if any(fields["topic_id"]) else "none"
         written[f"key {number}"] = group.named(str(to_dict(decoded.key)))
-        written[f"value {number}"] = fields and str(fields), decoded.value_version
+        written[f"value {number}"] = [fields and str(fields), decoded.value_version]
     return written
