@@ -55,8 +55,10 @@ class JoinRequest:
         self.respond = respond
         # Copies: the bytes of a request are parts of the frame that they came in.
         self.protocols: Sequence[MemberProtocol] = tuple(
-            MemberProtocol(protocol.name, bytes(protocol.metadata))
-            for protocol in message.protocols
+            [
+                MemberProtocol(protocol.name, bytes(protocol.metadata))
+                for protocol in message.protocols
+            ]
         )
 
     @property
