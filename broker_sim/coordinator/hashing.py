@@ -7,7 +7,7 @@ from operator import mul
 from struct import unpack
 from typing import Final
 
-__all__ = ["java_hash_code", "partition_of_hash"]
+__all__ = ["java_hash_code", "partition_of_hash", "partition_of_key"]
 
 _INT_MASK: Final = 0xFFFFFFFF
 _MAX_INT: Final = 0x7FFFFFFF
@@ -30,6 +30,12 @@ def java_hash_code(text: str) -> int:
         powers = _POWERS[-len(piece) - 1 :]
         value = value * powers[0] + sum(map(mul, piece, powers[1:]))
     return value & _INT_MASK
+
+
+@lru_cache(maxsize=4_096)
+def partition_of_key(key: str, partitions: int) -> int:
+    """Return the partition that a group or a transactional id of that name is in."""
+    return partition_of_hash(java_hash_code(key), partitions)
 
 
 def partition_of_hash(code: int, partitions: int) -> int:
