@@ -24,7 +24,7 @@ def java_hash_code(text: str) -> int:
     data = text.encode("utf-16-le", "surrogatepass")
     units = unpack(f"<{len(data) // 2}H", data)
     value = 0
-    # All units of a piece at once: a step for each takes three times as long.
+    # All units of a piece at once: a step for each takes twice as long.
     for start in range(0, len(units), _PIECE):
         piece = units[start : start + _PIECE]
         powers = _POWERS[-len(piece) - 1 :]

@@ -115,7 +115,11 @@ class Member(FramedConnection):
     def join(self) -> None:
         """Ask for the next generation."""
         self._take = self._joined
-        self.transport.write(self._group.requests.join.fill(self._member_id))
+        self._send(self._group.requests.join.fill(self._member_id))
+
+    def _send(self, frame: bytes) -> None:
+        self._group.requests_sent += 1
+        self.transport.write(frame)
 
     def _joined(self, frame: bytes) -> None:
         _, _, error_code, generation = _JOINED.unpack_from(frame)
@@ -143,9 +147,9 @@ class Member(FramedConnection):
                 member_id.decode(),
                 assignments=self._assignments(frame),
             )
-            self.transport.write(encode_frame(ApiKey.SYNC_GROUP, request))
+            self._send(encode_frame(ApiKey.SYNC_GROUP, request))
         else:
-            self.transport.write(self._group.requests.sync(generation).fill(member_id))
+            self._send(self._group.requests.sync(generation).fill(member_id))
 
     def _assignments(self, frame: bytes) -> list[Any]:
         """Return what the leader brings: every partition to one member."""
@@ -171,8 +175,7 @@ class Member(FramedConnection):
         self._group.member_is_stable(self)
 
     def _beat(self) -> None:
-        frame = self._group.requests.heartbeat(self.generation).fill(self._member_id)
-        self.transport.write(frame)
+        self._send(self._group.requests.heartbeat(self.generation).fill(self._member_id))
 
     def _beaten(self, frame: bytes) -> None:
         _, _, error_code = _BEATEN.unpack_from(frame)
@@ -193,6 +196,7 @@ class Group:
     def __init__(self, group_id: str, partitions: int) -> None:
         self.group_id, self.partitions = group_id, partitions
         self.requests = Requests(group_id)
+        self.requests_sent = 0
         self.last_told_s = 0.0
         """When a member last heard of a rebalance."""
         self._members: list[Member] = []

@@ -88,6 +88,15 @@ class Report:
                 )
             )
 
+    def bar_unmoved(self, suite: str, name: str, before: str, *, at_most: float) -> None:
+        """Judge a figure of the simulator beside another one of the same build."""
+        for build in (OURS, NATIVE):
+            ours, wanted = self.value(suite, name, build), self.value(suite, before, build)
+            if ours and wanted:
+                claim = f"{build}: {name}: at most {at_most:g} x {before}"
+                ratio = ours / wanted
+                self.bars.append(Bar(claim, f"{ratio:.2f} x", ratio <= at_most))
+
     def say(self, text: str) -> None:
         """Print one line, such as that a peer is missing."""
         self.console.print(text, markup=False)

@@ -22,6 +22,9 @@ class ClassicGroupState(Enum):
     DEAD = "Dead"
     """No longer on this coordinator."""
 
+    # Each is there once. Enum hashes the name instead, by a call in Python, and joins look states up.
+    __hash__ = object.__hash__
+
     def can_follow(self, state: ClassicGroupState) -> bool:
         """Return whether a group may come from `state` to this one."""
         return state in _PREVIOUS[self]

@@ -36,7 +36,7 @@ _UUID_VERSION_4 = 0x4 << 76 | 0x2 << 62
 
 
 def _uuid_text(random_bits: int) -> str:
-    """Return a random UUID (version 4) as `str(uuid.UUID(int=..., version=4))`, in a fifth of the time."""
+    """Return a random UUID (version 4) as `str(uuid.UUID(int=..., version=4))`, in a third of the time."""
     number = random_bits & ~_UUID_FIXED_BITS | _UUID_VERSION_4
     text = f"{number:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
@@ -55,8 +55,10 @@ class JoinRequest:
         self.respond = respond
         # Copies: the bytes of a request are parts of the frame that they came in.
         self.protocols: Sequence[MemberProtocol] = tuple(
-            MemberProtocol(protocol.name, bytes(protocol.metadata))
-            for protocol in message.protocols
+            [
+                MemberProtocol(protocol.name, bytes(protocol.metadata))
+                for protocol in message.protocols
+            ]
         )
 
     @property
