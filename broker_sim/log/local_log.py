@@ -81,7 +81,12 @@ class LocalLog:
         self._base_offsets.append(base_offset)
 
     def read(
-        self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool
+        self,
+        start_offset: int,
+        max_bytes: int,
+        upper_bound_offset: int,
+        min_one_message: bool,
+        as_view: bool = False,
     ) -> FetchDataInfo:
         """Return a slice of one segment, as `LogSegment.read`; empty at or above the upper bound.
 
@@ -91,10 +96,14 @@ class LocalLog:
             return EMPTY_FETCH
         active = self.active_segment
         if start_offset >= active.base_offset:
-            data = active.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
+            data = active.read(
+                start_offset, max_bytes, upper_bound_offset, min_one_message, as_view
+            )
             return EMPTY_FETCH if data is None else data
         for segment in self._segments[self._floor(start_offset) :]:
-            data = segment.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
+            data = segment.read(
+                start_offset, max_bytes, upper_bound_offset, min_one_message, as_view
+            )
             if data is not None:
                 return data
         return EMPTY_FETCH

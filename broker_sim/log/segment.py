@@ -27,6 +27,7 @@ from broker_sim.log.offset_index import OffsetIndex
 from broker_sim.log.storage import (
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
+    FileBatches,
     LogStorage,
     SegmentContent,
     SegmentIndexes,
@@ -192,13 +193,18 @@ class LogSegment:
         return len({timestamps[batch] for batch in self._index.batches(self._positions)})
 
     def read(
-        self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool
+        self,
+        start_offset: int,
+        max_bytes: int,
+        upper_bound_offset: int,
+        min_one_message: bool,
+        as_view: bool = False,
     ) -> FetchDataInfo | None:
         """Return a slice of the segment, or None if nothing here ends after `start_offset`.
 
         It begins with the batch that holds `start_offset`, has at most `max_bytes` (but the
         whole first batch with `min_one_message`) and stops before the batch that holds
-        `upper_bound_offset`. Raises UNKNOWN_SERVER_ERROR for a negative `max_bytes`.
+        `upper_bound_offset`. With `as_view` it may come as a view of the file. Raises UNKNOWN_SERVER_ERROR for a negative `max_bytes`.
         """
         if max_bytes < 0:
             raise ApiError(
@@ -215,6 +221,10 @@ class LogSegment:
         size = min(available, max(first_size, max_bytes) if min_one_message else max_bytes)
         if size <= 0:
             return EMPTY_FETCH
+        if as_view and isinstance(self._batches, FileBatches):
+            view = self._batches.view(start - positions[0], size)
+            if view is not None:
+                return FetchDataInfo((), size, size < first_size, view)
         if size == available:
             return FetchDataInfo(self._batches[first:limit], size)
         end = start + size

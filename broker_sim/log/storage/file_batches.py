@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Final, overload
 
 if TYPE_CHECKING:
     from array import array
 
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.guard import StorageGuard
+    from broker_sim.protocol.file_view import FileView
 
 __all__ = ["FileBatches"]
+
+VIEW_BYTES: Final = 64 * 1024
+"""What is smaller is read: the calls for a view would take longer."""
 
 
 class FileBatches:
@@ -88,6 +92,17 @@ class FileBatches:
             cut = OSError(errno.EIO, f"it ends at {position + len(found)}, within its batches")
             raise self._guard.failed(f"read {self.path.name}", cut)
         return found
+
+    def view(self, position: int, size_bytes: int) -> FileView | None:
+        """Return so many bytes of the segment without reading them; None where they must be read."""
+        if size_bytes < VIEW_BYTES:
+            return None
+        if self._guard.is_failed:
+            self._guard.check()
+        try:
+            return self._files.view(self.path, size_bytes, position)
+        except OSError as error:
+            raise self._guard.failed(f"read {self.path.name}", error) from error
 
     def __setitem__(self, index: int, batch: bytes, /) -> None:
         raise TypeError("batches in files are not replaced")
