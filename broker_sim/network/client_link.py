@@ -55,9 +55,6 @@ class ClientLink:
     def detach(self) -> None:
         """Forget the transport: the client has gone."""
         self._transport = None
-        self._stop_files()
-
-    def _stop_files(self) -> None:
         if self._files is not None:
             self._files.abort()
 
@@ -164,7 +161,6 @@ class ClientLink:
 
     def abort(self) -> None:
         """Close the transport at once."""
-        self._stop_files()
         if self._transport is not None:
             self._transport.abort()
 
