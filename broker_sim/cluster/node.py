@@ -27,6 +27,7 @@ class Node:
 
     __slots__ = (
         "_before_power_loss",
+        "_lacking",
         "_memory",
         "_producers",
         "address",
@@ -65,6 +66,7 @@ class Node:
         self.lost: list[LostRecords] = []
         """What power losses have taken, found when the logs were opened again."""
         self._before_power_loss: KeptBatches = {}
+        self._lacking: set[TopicPartition] = set()
         self.address = address
         self.process: Process | None = None
         self.broker: Broker | None = None
@@ -80,7 +82,9 @@ class Node:
             self.logs = LogManager(self.clock, self._producers, self._memory, directory)
         self.logs.recover()
         before, self._before_power_loss = self._before_power_loss, {}
-        self.lost += lost_records(self.broker_id, before, self.logs)
+        lost = lost_records(self.broker_id, before, self.logs)
+        self.lost += lost
+        self._lacking.update(each.topic_partition for each in lost)
 
     def lose_power(self) -> None:
         """Leave of the logs what is on the simulated disk; the process must have ended."""
@@ -89,9 +93,13 @@ class Node:
         self.disk.lose_power()
         self.logs = LogManager(self.clock, self._producers, self._memory)
 
-    def has_lost_records(self, topic_partition: TopicPartition) -> bool:
-        """Whether a power loss has ever taken records of that log."""
-        return any(each.topic_partition == topic_partition for each in self.lost)
+    def lacks_records(self, topic_partition: TopicPartition) -> bool:
+        """Whether a power loss has taken records of that log, and it has not caught up since."""
+        return topic_partition in self._lacking
+
+    def caught_up(self, topic_partition: TopicPartition) -> None:
+        """Note that the log has all again that an in-sync replica has to have."""
+        self._lacking.discard(topic_partition)
 
     @property
     def state(self) -> ProcessState:

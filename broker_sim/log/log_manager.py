@@ -66,6 +66,10 @@ class LogManager:
         self.clean_shutdown_epoch = -1
         """The epoch of the broker that last called `shutdown`, -1 if none has (KIP-966)."""
         self._is_used = False
+        self._written_recovery_points: Mapping[TopicPartition, int] = (
+            {} if directory is None else directory.recovery_points
+        )
+        """Those of the last checkpoint."""
         self.directory = directory
         if directory is not None:
             self._load(directory)
@@ -120,8 +124,14 @@ class LogManager:
             changed=self.changed,
             storage=storage,
         )
-        log.on_truncated = partial(self.cleaner.truncated, topic_partition)
+        log.on_truncated = partial(self._truncated, topic_partition, storage)
         return log
+
+    def _truncated(self, topic_partition: TopicPartition, storage: LogStorage, offset: int) -> None:
+        """Hear that a log was cut: no checkpoint may say more of it than is still there."""
+        self.cleaner.truncated(topic_partition, offset)
+        if self._written_recovery_points.get(topic_partition, 0) > storage.recovery_point:
+            self.checkpoint_recovery_points()
 
     def _failure_of(
         self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage
@@ -288,7 +298,10 @@ class LogManager:
         if self.directory is None:
             return True
         offsets = {key: storage.recovery_point for key, storage in self._storages()}
-        return self._write(partial(self.directory.write_recovery_points, offsets))
+        is_written = self._write(partial(self.directory.write_recovery_points, offsets))
+        if is_written:
+            self._written_recovery_points = offsets
+        return is_written
 
     def checkpoint_offsets(self) -> bool:
         """Write all checkpoints; returns whether all are written."""

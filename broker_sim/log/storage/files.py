@@ -276,7 +276,7 @@ class FileStorage(LogStorage):
                     path = self._path(base_offset, suffix)
                     deleted = self._deletions.delete_file(path, self.file_delete_delay_ms)
                     if batches is not None and suffix is LOG_SUFFIX:
-                        batches.path = deleted
+                        batches.deleted(deleted)
 
     def replace_segments(
         self,
@@ -360,7 +360,7 @@ class FileStorage(LogStorage):
             self._guard.failed("delete the log", error)
             return
         for batches in self._batches.values():
-            batches.path = doomed / batches.path.name
+            batches.deleted(doomed / batches.path.name)
         self._deletions.delete_directory(doomed)
 
     def _sync(self, base_offset: int) -> None:

@@ -76,7 +76,8 @@ class LogDirectory:
             self.clean_shutdown_epoch = self._take_clean_shutdown()
             self._high_watermarks = _offsets_or_none(path / HIGH_WATERMARKS)
             self._log_starts = _offsets_or_none(path / LOG_STARTS)
-            self._recovery_points = _offsets_or_none(path / RECOVERY_POINTS)
+            self.recovery_points = _offsets_or_none(path / RECOVERY_POINTS)
+            """Up to where each log was known to be on the disk when the directory was opened."""
             self.cleaner_offsets = _offsets_or_none(path / CLEANER_OFFSETS)
             """The first dirty offsets of compacted logs when the directory was opened."""
         except BaseException:
@@ -157,7 +158,7 @@ class LogDirectory:
 
     def _was_never_flushed(self, directory: StoragePath) -> bool:
         topic, _, number = directory.name.rpartition("-")
-        recovery_point = self._recovery_points.get(TopicPartition(topic, int(number)), 0)
+        recovery_point = self.recovery_points.get(TopicPartition(topic, int(number)), 0)
         return self.clean_shutdown_epoch is None and recovery_point == 0
 
     def new_log(self, topic_partition: TopicPartition) -> FileStorage:
@@ -174,7 +175,7 @@ class LogDirectory:
             self.deletions,
             high_watermark=self._high_watermarks.get(topic_partition, 0),
             log_start_offset=self._log_starts.get(topic_partition, 0),
-            recovery_point=self._recovery_points.get(topic_partition, 0),
+            recovery_point=self.recovery_points.get(topic_partition, 0),
             was_closed=self.clean_shutdown_epoch is not None,
             is_created=True,
         )

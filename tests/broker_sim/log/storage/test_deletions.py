@@ -5,6 +5,7 @@ import re
 import pytest
 
 from broker_sim.config import BrokerConfig, TopicConfig
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import LogDirectory, LogManager
 from broker_sim.log.storage.deletions import delete_dir
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -246,3 +247,35 @@ def test_recovery_point_behind_a_truncation_is_not_kept(machine):
     machine.start()
     assert machine.log.log_end_offset == end_offset - 1
     assert machine.log.storage.recovery_point == end_offset - 1
+
+
+def test_reader_of_a_deleted_segment_gets_an_error_and_the_log_lives_on(machine):
+    machine.append(4)
+    offline = []
+    machine.logs.on_offline = offline.append
+    segment = machine.log.segments[0]
+    machine.log.roll()
+    machine.delete_first_segment()
+    expected = segment.read(0, 1000, 1, min_one_message=True).records
+    assert len(b"".join(expected)) > 60
+    machine.advance(300)
+    with pytest.raises(ApiError, match="is deleted") as caught:
+        segment.read(0, 1000, 1, min_one_message=True)
+    assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert offline == []
+    machine.append(1)
+
+
+def test_reader_of_a_deleted_log_does_not_take_its_successor_offline(machine):
+    machine.append(2)
+    offline = []
+    machine.logs.on_offline = offline.append
+    segment = machine.log.segments[0]
+    machine.logs.delete(KEY)
+    machine.log = machine.logs.get_or_create(KEY, bytes(16), CONFIG)
+    machine.advance(500)
+    with pytest.raises(ApiError, match="is deleted"):
+        segment.read(0, 1000, 1, min_one_message=True)
+    assert offline == []
+    machine.append(1)
+    assert machine.logs.get(KEY, bytes(16)) is machine.log
