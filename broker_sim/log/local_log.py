@@ -214,8 +214,10 @@ class LocalLog:
                 self._seal(segment, aborted)
 
     def _seal(self, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> None:
-        if self._storage.is_persistent:  # in memory the indexes would be made for nobody
-            self._storage.seal(segment.base_offset, segment.indexes(aborted), segment.end_offset)
+        storage, base_offset, end_offset = self._storage, segment.base_offset, segment.end_offset
+        # In memory the indexes would be made for nobody, and to make them all batches are looked at.
+        if storage.is_persistent and not storage.is_sealed(base_offset, end_offset):
+            storage.seal(base_offset, segment.indexes(aborted), end_offset)
 
     def release_before(self, offset: int) -> None:
         """Free the batches in memory that end before `offset`; the segments keep their size."""
