@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import Respond
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.network import SendResponse
-    from broker_sim.protocol.message import BytesLike
+    from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.action_queue import ActionQueue
 
 __all__ = ["RequestDispatcher"]
@@ -80,7 +80,7 @@ class RequestDispatcher:
         finally:
             self._actions.try_complete_actions()
 
-    def _encode_unsupported_version(self, header: RequestHeader) -> list[BytesLike]:
+    def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
         if self._api_table.get(header.api_key) is None:
             raise ProtocolError(

@@ -66,6 +66,10 @@ class ClientConnection(Protocol):
     def ip(self) -> str:
         """The client's address."""
 
+    @property
+    def sends_files(self) -> bool:
+        """Whether a response may have parts of files."""
+
     def close(self, reason: str = "") -> None:
         """Close the connection; `reason` is logged if there is one."""
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from broker_sim.log.producer_state_entry import BatchMetadata
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.protocol.file_view import FileView
     from broker_sim.protocol.record_batch import BatchHeader
 
 __all__ = [
@@ -96,19 +97,22 @@ EMPTY_APPEND: Final = LogAppendInfo(-1, -1, NO_TIMESTAMP, 0)
 class FetchDataInfo:
     """Records read: whole batches by reference, the last one possibly cut; for reading only.
 
-    `first_entry_incomplete` says that the limit was smaller than the first batch.
+    `first_entry_incomplete` says that the limit was smaller than the first batch. A `view` has the
+    records in the place of `records`, where the reader asked for one and they are many.
     """
 
-    __slots__ = ("first_entry_incomplete", "records", "size_bytes")
+    __slots__ = ("first_entry_incomplete", "records", "size_bytes", "view")
 
     def __init__(
         self,
         records: Sequence[bytes | memoryview],
         size_bytes: int,
         first_entry_incomplete: bool = False,
+        view: FileView | None = None,
     ) -> None:
         self.records = records
         self.size_bytes = size_bytes
+        self.view = view
         self.first_entry_incomplete = first_entry_incomplete
 
 

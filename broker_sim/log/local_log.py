@@ -81,7 +81,12 @@ class LocalLog:
         self._base_offsets.append(base_offset)
 
     def read(
-        self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool
+        self,
+        start_offset: int,
+        max_bytes: int,
+        upper_bound_offset: int,
+        min_one_message: bool,
+        as_view: bool = False,
     ) -> FetchDataInfo:
         """Return a slice of one segment, as `LogSegment.read`; empty at or above the upper bound.
 
@@ -91,10 +96,14 @@ class LocalLog:
             return EMPTY_FETCH
         active = self.active_segment
         if start_offset >= active.base_offset:
-            data = active.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
+            data = active.read(
+                start_offset, max_bytes, upper_bound_offset, min_one_message, as_view
+            )
             return EMPTY_FETCH if data is None else data
         for segment in self._segments[self._floor(start_offset) :]:
-            data = segment.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
+            data = segment.read(
+                start_offset, max_bytes, upper_bound_offset, min_one_message, as_view
+            )
             if data is not None:
                 return data
         return EMPTY_FETCH
@@ -205,8 +214,10 @@ class LocalLog:
                 self._seal(segment, aborted)
 
     def _seal(self, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> None:
-        if self._storage.is_persistent:  # in memory the indexes would be made for nobody
-            self._storage.seal(segment.base_offset, segment.indexes(aborted), segment.end_offset)
+        storage, base_offset, end_offset = self._storage, segment.base_offset, segment.end_offset
+        # In memory the indexes would be made for nobody, and to make them all batches are looked at.
+        if storage.is_persistent and not storage.is_sealed(base_offset, end_offset):
+            storage.seal(base_offset, segment.indexes(aborted), end_offset)
 
     def release_before(self, offset: int) -> None:
         """Free the batches in memory that end before `offset`; the segments keep their size."""

@@ -235,11 +235,13 @@ class PartitionLog(LogOffsets):
         *,
         upper_bound_offset: int | None = None,
         min_one_message: bool = False,
+        as_view: bool = False,
     ) -> FetchDataInfo:
         """Return the bytes from the batch that holds `start_offset` on, as from a file.
 
         At most `max_bytes` of one segment, so the last batch may be cut; with `min_one_message` the
         first one comes whole. The read ends before `upper_bound_offset`'s batch (default: log's end).
+        With `as_view`, much of a log in files comes as a view of the file.
         Raises OFFSET_OUT_OF_RANGE before the log's start and after its end.
         """
         end_offset = self._local_log.log_end_offset
@@ -247,7 +249,9 @@ class PartitionLog(LogOffsets):
             raise range_errors.read_outside_log(self, start_offset)
         if upper_bound_offset is None:
             upper_bound_offset = end_offset
-        return self._local_log.read(start_offset, max_bytes, upper_bound_offset, min_one_message)
+        return self._local_log.read(
+            start_offset, max_bytes, upper_bound_offset, min_one_message, as_view
+        )
 
     @property
     def segments(self) -> Sequence[LogSegment]:

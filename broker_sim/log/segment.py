@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -27,6 +28,7 @@ from broker_sim.log.offset_index import OffsetIndex
 from broker_sim.log.storage import (
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
+    FileBatches,
     LogStorage,
     SegmentContent,
     SegmentIndexes,
@@ -34,7 +36,7 @@ from broker_sim.log.storage import (
 from broker_sim.protocol.record_batch import NO_TIMESTAMP, BatchHeader, parse_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from broker_sim.log.append_info import LogAppendInfo
     from broker_sim.log.storage import Batches
@@ -56,6 +58,7 @@ class LogSegment:
         "_positions",
         "_released",
         "_rolling_based_timestamp",
+        "_unread",
         "base_offset",
         "created_ms",
         "last_modified_ms",
@@ -83,6 +86,8 @@ class LogSegment:
         self._index = OffsetIndex(index_interval_bytes)
         self._rolling_based_timestamp = NO_TIMESTAMP
         self._released = 0
+        self._unread: Callable[[], SegmentContent] | None = None
+        """Looks at the batches that the log was opened with; until then the arrays have them as one."""
 
     @classmethod
     def of_content(cls, content: SegmentContent, index_interval_bytes: int) -> LogSegment:
@@ -93,7 +98,20 @@ class LogSegment:
         segment._positions = content.positions
         segment._max_timestamps = content.max_timestamps
         segment._rolling_based_timestamp = content.first_timestamp
+        segment._unread = content.load
         return segment
+
+    def _read_up_to(self, offset: int) -> None:
+        """Look at the batches that the segment was opened without, if `offset` is before their end."""
+        unread = self._unread
+        if unread is None or offset >= self._end_offsets[0]:
+            return
+        content = unread()
+        self._unread = None
+        self._end_offsets[:1] = content.end_offsets
+        self._positions[:2] = content.positions
+        self._max_timestamps[:1] = content.max_timestamps
+        self._max_timestamps = array("q", accumulate(self._max_timestamps, max))
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -178,6 +196,7 @@ class LogSegment:
 
         As in Kafka the last entry of the time index is kept for the largest timestamp.
         """
+        self._read_up_to(self.base_offset)
         offsets = len(self._index.batches(self._positions))
         most_times = max_index_bytes // TIME_ENTRY_BYTES - 1
         if not self._batches or offsets < most_times:
@@ -192,18 +211,24 @@ class LogSegment:
         return len({timestamps[batch] for batch in self._index.batches(self._positions)})
 
     def read(
-        self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool
+        self,
+        start_offset: int,
+        max_bytes: int,
+        upper_bound_offset: int,
+        min_one_message: bool,
+        as_view: bool = False,
     ) -> FetchDataInfo | None:
         """Return a slice of the segment, or None if nothing here ends after `start_offset`.
 
         It begins with the batch that holds `start_offset`, has at most `max_bytes` (but the
         whole first batch with `min_one_message`) and stops before the batch that holds
-        `upper_bound_offset`. Raises UNKNOWN_SERVER_ERROR for a negative `max_bytes`.
+        `upper_bound_offset`. With `as_view` it may come as a view of the file. Raises UNKNOWN_SERVER_ERROR for a negative `max_bytes`.
         """
         if max_bytes < 0:
             raise ApiError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_bytes} for log read"
             )
+        self._read_up_to(start_offset)
         end_offsets, positions = self._end_offsets, self._positions
         first = bisect_right(end_offsets, start_offset)
         if first == len(end_offsets):
@@ -215,6 +240,10 @@ class LogSegment:
         size = min(available, max(first_size, max_bytes) if min_one_message else max_bytes)
         if size <= 0:
             return EMPTY_FETCH
+        if as_view and isinstance(self._batches, FileBatches):
+            view = self._batches.view(start - positions[0], size)
+            if view is not None:
+                return FetchDataInfo((), size, size < first_size, view)
         if size == available:
             return FetchDataInfo(self._batches[first:limit], size)
         end = start + size
@@ -230,6 +259,7 @@ class LogSegment:
 
         It is the last one of the batch with the next entry of the sparse index, None without any.
         """
+        self._read_up_to(self.base_offset)
         positions = self._positions
         start = positions[bisect_right(self._end_offsets, start_offset)]
         batch = self._index.first_at_or_after(start + size_bytes, positions)
@@ -237,10 +267,12 @@ class LogSegment:
 
     def position(self, offset: int) -> int:
         """Return the bytes of the log before the batch that holds `offset` or follows it."""
+        self._read_up_to(offset)
         return self._positions[bisect_right(self._end_offsets, offset)]
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drop the batch that holds `offset` and all later ones."""
+        self._read_up_to(offset)
         keep = bisect_right(self._end_offsets, offset)
         if keep == len(self._batches):
             return
@@ -271,6 +303,7 @@ class LogSegment:
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield all batches that are kept, from the one that holds `offset` or follows it."""
+        self._read_up_to(offset)
         batches = self._batches
         for index in range(bisect_right(self._end_offsets, offset), len(batches)):
             if batch := batches[index]:
@@ -278,6 +311,7 @@ class LogSegment:
 
     def base_offset_of_batch(self, offset: int) -> int:
         """Return where the batch begins that holds `offset` or follows it; the end after the last."""
+        self._read_up_to(offset)
         index = bisect_right(self._end_offsets, offset)
         if index == len(self._batches):
             return self.end_offset
@@ -285,6 +319,7 @@ class LogSegment:
 
     def batches_since(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield the batches at or after `offset` whose largest timestamp is at least `timestamp`."""
+        self._read_up_to(self.base_offset)
         first = max(
             bisect_left(self._max_timestamps, timestamp), bisect_right(self._end_offsets, offset)
         )
@@ -300,6 +335,7 @@ class LogSegment:
 
         The largest timestamp has an entry too, as in a segment that Kafka has rolled.
         """
+        self._read_up_to(self.base_offset)
         end_offsets, timestamps, positions = (
             self._end_offsets,
             self._max_timestamps,

@@ -6,11 +6,16 @@ broker sends waits here, what the client sends is not read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from broker_sim.protocol.file_view import FileView
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
+
+    from broker_sim.network.file_sender import FileSender
+    from broker_sim.protocol.message import BytesLike, Chunk
 
 __all__ = ["ClientLink"]
 
@@ -21,23 +26,37 @@ SEND_BUFFER_BYTES = 100 * 1024
 class ClientLink:
     """Writes to a client and says when to read from it; does nothing once the client has gone."""
 
-    __slots__ = ("_held", "_held_bytes", "_is_reading", "_transport", "_transport_is_full")
+    __slots__ = (
+        "_files",
+        "_held",
+        "_held_bytes",
+        "_is_closing",
+        "_is_reading",
+        "_transport",
+        "_transport_is_full",
+    )
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._transport_is_full = False
         self._is_reading = True
-        self._held: list[bytes | bytearray | memoryview] | None = None
+        self._files: FileSender | None = None
+        self._is_closing = False
+        """Whether the transport is to be closed when all files are sent."""
+        self._held: list[Chunk] | None = None
         """What waits for the client; None while the link is not held."""
         self._held_bytes = 0
 
-    def attach(self, transport: asyncio.Transport) -> None:
-        """Use this transport; before, nothing is written or read."""
+    def attach(self, transport: asyncio.Transport, files: FileSender | None = None) -> None:
+        """Use this transport; before, nothing is written or read. `files` can send parts of files on it."""
         self._transport = transport
+        self._files = files
 
     def detach(self) -> None:
         """Forget the transport: the client has gone."""
         self._transport = None
+        if self._files is not None:
+            self._files.abort()
 
     # -- writing --------------------------------------------------------------------------------
 
@@ -47,19 +66,39 @@ class ClientLink:
 
         Kafka looks at a connection's next request when the answer before it is in the send buffer.
         """
-        return self._transport_is_full or self._held_bytes >= SEND_BUFFER_BYTES
+        return (
+            self._transport_is_full
+            or self._held_bytes >= SEND_BUFFER_BYTES
+            or self.is_sending_files
+        )
+
+    @property
+    def is_sending_files(self) -> bool:
+        """Whether a response with parts of files is on its way."""
+        return self._files is not None and self._files.is_busy
+
+    @property
+    def sends_files(self) -> bool:
+        """Whether responses may have parts of files."""
+        return self._files is not None
 
     def set_transport_full(self, *, is_full: bool) -> None:
         """Learn that the transport's buffer has filled up, or has room again."""
         self._transport_is_full = is_full
+        if not is_full and self._files is not None:
+            self._files.transport_has_room()
 
-    def write(self, chunks: Sequence[bytes | bytearray | memoryview]) -> None:
+    def write(self, chunks: Sequence[Chunk]) -> None:
         """Send one response, now or when the link is released."""
         transport = self._transport
-        if transport is None or transport.is_closing():
+        if transport is None or self._is_closing or transport.is_closing():
             return
         if self._held is None:
-            transport.writelines(chunks)
+            files = self._files
+            if files is not None and (files.is_busy or _has_file(chunks)):
+                files.send(chunks)
+            else:
+                transport.writelines(cast("Sequence[BytesLike]", chunks))
         else:
             self._held += chunks
             self._held_bytes += sum(map(len, chunks))
@@ -93,11 +132,15 @@ class ClientLink:
         if self._held is None:
             self.set_reading(wanted=False)
             self._held = []
+            if self._files is not None:
+                self._files.hold()
 
     def release(self) -> None:
         """Send what has waited; reading goes on with the next `set_reading`."""
         held, self._held = self._held, None
         self._held_bytes = 0
+        if self._files is not None:
+            self._files.release()
         if held:
             self.write(held)
 
@@ -105,10 +148,27 @@ class ClientLink:
 
     def close(self) -> None:
         """Close the transport when it has sent what was written."""
-        if self._transport is not None:
+        if self.is_sending_files:
+            self._is_closing = True
+        elif self._transport is not None:
             self._transport.close()
+
+    def files_sent(self) -> None:
+        """Hear that all files are sent: close the transport, if that is what waited for it."""
+        if self._is_closing:
+            self._is_closing = False
+            self.close()
 
     def abort(self) -> None:
         """Close the transport at once."""
         if self._transport is not None:
             self._transport.abort()
+
+
+def _has_file(chunks: Sequence[Chunk]) -> bool:
+    """Return whether there is a part of a file behind the first piece, which is the response's header."""
+    if len(chunks) > 1:
+        for chunk in chunks:
+            if isinstance(chunk, FileView):
+                return True
+    return False

@@ -15,6 +15,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from broker_sim.network.client_link import ClientLink
+from broker_sim.network.file_sender import FileSender
 from broker_sim.network.framing import Framer
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.runtime.event_log import get_logger
@@ -23,6 +24,7 @@ from broker_sim.runtime.process import ProcessState
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.process import Process
 
 __all__ = ["Connection", "RequestSink", "SendResponse"]
@@ -38,7 +40,7 @@ _PAUSED: Final = ProcessState.PAUSED
 class SendResponse(Protocol):
     """Sends the bytes of a response, or None where the request has none (acks=0)."""
 
-    def __call__(self, chunks: Sequence[bytes | bytearray | memoryview] | None, /) -> None:
+    def __call__(self, chunks: Sequence[Chunk] | None, /) -> None:
         """Send them and let the next request in; called exactly once for every request."""
 
 
@@ -86,7 +88,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start; the broker learns of the connection."""
         # uvloop's transports have the methods of asyncio.Transport, but not its type.
-        self._link.attach(cast("asyncio.Transport", transport))
+        attached = cast("asyncio.Transport", transport)
+        self._link.attach(attached, self._file_sender(attached))
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.ip = peer[0]
@@ -95,6 +98,24 @@ class Connection(asyncio.BufferedProtocol):
         if self._process.state is ProcessState.DEAD:
             # The client was accepted while the broker died.
             self.abort()
+
+    def _file_sender(self, transport: asyncio.Transport) -> FileSender | None:
+        """Return what sends parts of files on the transport, None if they must be read for it."""
+        if not FileSender.can_send_on(transport):
+            return None
+        return FileSender(
+            transport,
+            asyncio.get_running_loop(),
+            self._process,
+            on_progress=self._on_progress,
+            on_done=self._on_files_sent,
+            on_failed=self._on_files_failed,
+        )
+
+    @property
+    def sends_files(self) -> bool:
+        """Whether responses on this connection may have parts of files."""
+        return self._link.sends_files
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Forget the client; requests that it sent before it left are still served, as by Kafka."""
@@ -123,6 +144,26 @@ class Connection(asyncio.BufferedProtocol):
         """Go on with the requests that are here."""
         self._link.set_transport_full(is_full=False)
         self._process.deliver(self._serve_requests)
+
+    def eof_received(self) -> bool:
+        """Return whether the connection stays, for a response that is being sent from files."""
+        if self._link.is_sending_files:
+            self._is_closed = True
+            self._link.close()
+            return True
+        return False
+
+    def _on_progress(self) -> None:
+        self.is_active = True
+
+    def _on_files_sent(self) -> None:
+        self._link.files_sent()
+        if self._framer.buffered_bytes:
+            self._process.call_soon(self._serve_requests)
+
+    def _on_files_failed(self, reason: str) -> None:
+        self._log_end(reason)
+        self.abort()
 
     # -- requests and responses -----------------------------------------------------------------
 
@@ -162,7 +203,7 @@ class Connection(asyncio.BufferedProtocol):
             or not (self._is_muted or self._link.is_full)
         )
 
-    def _send_response(self, chunks: Sequence[bytes | bytearray | memoryview] | None) -> None:
+    def _send_response(self, chunks: Sequence[Chunk] | None) -> None:
         assert self._is_muted, "a request is answered once"
         self._is_muted = False
         self.is_active = True
@@ -187,12 +228,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self, reason: str = "") -> None:
         """Close the connection; `reason` is logged if there is one."""
+        self._log_end(reason)
+        self._is_closed = True
+        self._link.close()
+
+    def _log_end(self, reason: str) -> None:
         if reason:
             log.bind(self._process.clock, node=self._process.name).warning(
                 "connection_closed", peer=self.peer, reason=reason
             )
-        self._is_closed = True
-        self._link.close()
 
     def abort(self) -> None:
         """Break the connection off, as a killed process does."""

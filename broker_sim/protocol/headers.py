@@ -8,13 +8,13 @@ yet which versions the broker serves (KIP-511). A null client id stays null here
 """
 
 from struct import Struct, error
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.api_keys import ApiKey, request_class, response_class
 from broker_sim.protocol.codec import decode, encode, encoded_size
 from broker_sim.protocol.errors import ProtocolError
-from broker_sim.protocol.message import BytesLike, Message
+from broker_sim.protocol.message import BytesLike, Chunk, Message
 from broker_sim.protocol.primitives import skip_tagged_fields
 
 _NEVER = 32768
@@ -111,15 +111,15 @@ def encode_request(header: RequestHeader, message: Message) -> list[BytesLike]:
 
 def encode_response(
     api_key: int, api_version: int, correlation_id: int, message: Message
-) -> list[BytesLike]:
-    """Return a whole frame, its size first."""
+) -> list[Chunk]:
+    """Return a whole frame, its size first; records of a fetch may be parts of files."""
     chunks = encode(message, api_version)
     size = encoded_size(chunks)
     if api_version >= _APIS[api_key].flexible_response_header_min:
         prefix = _FLEXIBLE_RESPONSE_PREFIX.pack(size + 5, correlation_id, 0)
     else:
         prefix = _RESPONSE_PREFIX.pack(size + 4, correlation_id)
-    return _with_prefix(prefix, chunks)
+    return cast("list[Chunk]", _with_prefix(prefix, chunks))
 
 
 def decode_response(api_key: int, api_version: int, buffer: BytesLike) -> tuple[int, Message]:

@@ -7,10 +7,12 @@ of a message. Deliberate difference: unknown tagged fields are skipped, not kept
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
+from broker_sim.protocol.file_view import FileView
 from broker_sim.protocol.schema import FieldSpec, MessageSpec, StructSpec
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
-Records: TypeAlias = BytesLike | Sequence[BytesLike]
+Records: TypeAlias = BytesLike | Sequence[BytesLike] | FileView
+Chunk: TypeAlias = BytesLike | FileView
 
 _SHOWN_BYTES = 32
 _FRESH: Any = object()

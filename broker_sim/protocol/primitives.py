@@ -10,7 +10,8 @@ from functools import cache
 from struct import Struct
 
 from broker_sim.protocol.errors import ProtocolError
-from broker_sim.protocol.message import BytesLike, Records
+from broker_sim.protocol.file_view import FileView
+from broker_sim.protocol.message import BytesLike, Chunk, Records
 
 BY_REFERENCE_BYTES = 4096
 """Records and bytes of at least this size become a chunk of their own and are not copied."""
@@ -19,6 +20,7 @@ _MAX_STRING_BYTES = 32767
 _MAX_VARINT = 0x7FFF_FFFF
 _MEMORISED_LENGTHS = 1 << 14
 _BYTES_TYPES = (memoryview, bytes, bytearray)
+_BYTES_TYPES_AND_VIEWS = (*_BYTES_TYPES, FileView)
 _PIECES_TYPES = (list, tuple)
 _ONLY_BYTES = frozenset({bytes, bytearray})
 
@@ -155,7 +157,7 @@ def checked_uuid(uuid: bytes) -> bytes:
 
 
 def size_of(value: Records) -> int:
-    """Return the number of bytes of a bytes-like value or of a list of them."""
+    """Return the number of bytes of a bytes-like value, of a list of them, or of a part of a file."""
     if isinstance(value, _BYTES_TYPES):
         size = len(value)
         if isinstance(value, memoryview) and value.nbytes != size:
@@ -164,13 +166,15 @@ def size_of(value: Records) -> int:
     if isinstance(value, _PIECES_TYPES):
         # A fetch may return thousands of small batches: len() is enough for pieces of bytes.
         return sum(map(len if _ONLY_BYTES.issuperset(map(type, value)) else size_of, value))
+    if isinstance(value, FileView):
+        return len(value)
     raise ProtocolError(f"{type(value).__name__} is not bytes-like")
 
 
-def append_bytes(out: list[BytesLike], chunks: list[BytesLike], value: Records | None) -> None:
-    """Append `value` to the small pieces `out`; if it is large, make it a chunk after them."""
-    if isinstance(value, _BYTES_TYPES):
-        if len(value) < BY_REFERENCE_BYTES:
+def append_bytes(out: list[BytesLike], chunks: list[Chunk], value: Records | None) -> None:
+    """Append `value` to the small pieces `out`; if it is large or in a file, make it a chunk after them."""
+    if isinstance(value, _BYTES_TYPES_AND_VIEWS):
+        if not isinstance(value, FileView) and len(value) < BY_REFERENCE_BYTES:
             out.append(value)
             return
         if out:

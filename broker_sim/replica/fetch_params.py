@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from broker_sim.errors import ErrorCode
     from broker_sim.log import AbortedTxn
+    from broker_sim.protocol.file_view import FileView
 
 __all__ = [
     "CONSUMER_REPLICA_ID",
@@ -40,6 +41,7 @@ class FetchParams:
     """What holds for all partitions of a fetch; for reading only."""
 
     __slots__ = (
+        "as_views",
         "client_id",
         "fetch_only_leader",
         "is_from_follower",
@@ -64,6 +66,7 @@ class FetchParams:
         has_client_metadata: bool = True,
         client_id: str | None = None,
         rack_id: str = "",
+        as_views: bool = False,
     ) -> None:
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
@@ -73,6 +76,8 @@ class FetchParams:
         self.replica_epoch = replica_epoch
         self.client_id = client_id
         self.rack_id = rack_id
+        self.as_views = as_views
+        """Whether records may come as views of files."""
         self.is_from_follower = replica_id >= 0
         # Before version 11 (KIP-392) a consumer's fetch carries no rack, and only the leader serves it.
         self.fetch_only_leader = self.is_from_follower or not has_client_metadata
@@ -124,6 +129,7 @@ class FetchPartitionData:
         "preferred_read_replica",
         "records",
         "size_bytes",
+        "view",
     )
 
     def __init__(
@@ -144,6 +150,8 @@ class FetchPartitionData:
         self.log_start_offset = log_start_offset
         self.records = records
         self.size_bytes = size_bytes
+        self.view: FileView | None = None
+        """The records in the place of `records`, where they were asked for as views of files."""
         self.diverging_epoch = diverging_epoch
         self.preferred_read_replica = preferred_read_replica
         """The broker that the consumer should ask in place of this one; -1 without one."""

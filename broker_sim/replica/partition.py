@@ -197,6 +197,7 @@ class Partition:
             max_bytes,
             upper_bound_offset=end,
             min_one_message=min_one_message,
+            as_view=params.as_views,
         )
         if replica is not None and update_fetch_state:
             self._update_follower_fetch_state(
@@ -207,6 +208,7 @@ class Partition:
             # As in Kafka, no part of a batch where the next fetch may have all of it (KIP-74).
             return result
         result.records, result.size_bytes = data.records, data.size_bytes
+        result.view = data.view
         if isolation is _TXN_COMMITTED:
             aborted = local_log.aborted_transactions(fetch.fetch_offset, data.size_bytes)
             result.aborted_transactions = aborted

@@ -57,6 +57,8 @@ class FrameClient:
     It is the connection of its requests too: `closed` has the reasons for which it was closed.
     """
 
+    sends_files = False
+
     def __init__(self, handle_frame):
         self._handle_frame = handle_frame
         self.closed = []

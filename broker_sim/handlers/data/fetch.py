@@ -258,6 +258,7 @@ def _fetch_params(
         has_client_metadata=knows_racks,
         client_id=context.client_id,
         rack_id=request.rack_id if knows_racks else "",
+        as_views=context.connection.sends_files,
     )
 
 

@@ -137,7 +137,7 @@ def _partition_data(index: int, data: FetchPartitionData) -> messages.FetchRespo
         high_watermark=data.high_watermark,
         last_stable_offset=data.last_stable_offset,
         log_start_offset=data.log_start_offset,
-        records=data.records,
+        records=data.records if data.view is None else data.view,
         preferred_read_replica=data.preferred_read_replica,
         aborted_transactions=None,
     )

@@ -1,6 +1,7 @@
 """What the segments of a log are kept in: memory, or the files of Kafka's log directories."""
 
 from broker_sim.log.storage.batch_scan import SegmentContent
+from broker_sim.log.storage.file_batches import FileBatches
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.guard import suppress_storage_error
 from broker_sim.log.storage.index_files import (
@@ -20,6 +21,7 @@ __all__ = [
     "TIME_ENTRY_BYTES",
     "Batches",
     "DiskOptions",
+    "FileBatches",
     "FileStorage",
     "LogDirectory",
     "LogDirectoryError",

@@ -26,13 +26,13 @@ from broker_sim.protocol.record_batch import (
 from broker_sim.protocol.records import read_end_txn_marker
 
 if TYPE_CHECKING:
-    import mmap
+    from collections.abc import Callable
 
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.interface import Batches
     from broker_sim.log.storage.log_history import LogHistory
 
-__all__ = ["SegmentContent", "scan_segment"]
+__all__ = ["SegmentContent", "scan_batches", "scan_segment"]
 
 # Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer.
 _FIELDS: Final = Struct(">qiibIhi8xqq")
@@ -49,6 +49,7 @@ class SegmentContent:
         "batches",
         "end_offsets",
         "first_timestamp",
+        "load",
         "max_timestamps",
         "modified_ms",
         "positions",
@@ -64,6 +65,8 @@ class SegmentContent:
         self.max_timestamps = array("q")
         self.first_timestamp = NO_TIMESTAMP
         self.modified_ms = 0
+        self.load: Callable[[], SegmentContent] | None = None
+        """Looks at the batches of a segment that has all of them as one; see `unread_segment`."""
 
     @property
     def end_offset(self) -> int:
@@ -90,27 +93,33 @@ def scan_segment(
     *,
     verify: bool,
     upper_bound_offset: int | None = None,
+    at_most_bytes: int | None = None,
 ) -> int:
     """Note each batch of the file in `content` and `history`; return how many bytes of the file count.
 
     With `verify` the CRC of each batch is checked too. All batches end at or before the upper bound, at
-    which the next segment begins.
+    which the next segment begins. What is behind so many bytes of the file is not looked at.
     """
     if path.stat().st_size < BATCH_OVERHEAD_BYTES:
         return 0
-    if upper_bound_offset is None:
-        upper_bound_offset = content.base_offset + _MAX_RELATIVE_OFFSET
-    with files.mapped(path) as mapped:
-        return _scan(mapped, content, history, verify, upper_bound_offset)
+    with (
+        files.mapped(path) as mapped,
+        memoryview(mapped) as whole,
+        whole[:at_most_bytes] as part,
+    ):
+        return scan_batches(part, content, history, verify, upper_bound_offset)
 
 
-def _scan(
-    mapped: mmap.mmap | bytes,
+def scan_batches(
+    mapped: memoryview | bytes,
     content: SegmentContent,
     history: LogHistory,
     verify: bool,
-    upper_bound_offset: int,
+    upper_bound_offset: int | None,
 ) -> int:
+    """Do the same with bytes of a file."""
+    if upper_bound_offset is None:
+        upper_bound_offset = content.base_offset + _MAX_RELATIVE_OFFSET
     position, file_bytes, last_epoch = 0, len(mapped), -1
     end_offset = content.end_offset
     while position + BATCH_OVERHEAD_BYTES <= file_bytes:
@@ -144,7 +153,7 @@ def _scan(
     return position
 
 
-def _offset_at(mapped: mmap.mmap | bytes, position: int) -> int:
+def _offset_at(mapped: memoryview | bytes, position: int) -> int:
     """Return the base offset that a batch at this position says, -1 if there is no room for a batch."""
     if position + BATCH_OVERHEAD_BYTES > len(mapped):
         return -1
@@ -152,7 +161,7 @@ def _offset_at(mapped: mmap.mmap | bytes, position: int) -> int:
     return int(base_offset)
 
 
-def _is_sound(mapped: mmap.mmap | bytes, position: int) -> bool:
+def _is_sound(mapped: memoryview | bytes, position: int) -> bool:
     """Return whether a whole batch is here, with the records that its CRC says."""
     _, length, _, magic, crc, *_ = _FIELDS.unpack_from(mapped, position)
     end = position + LOG_OVERHEAD_BYTES + length
@@ -161,7 +170,11 @@ def _is_sound(mapped: mmap.mmap | bytes, position: int) -> bool:
 
 
 def _note_transaction(
-    history: LogHistory, batch: bytes, attributes: int, producer_id: int, base_offset: int
+    history: LogHistory,
+    batch: memoryview | bytes,
+    attributes: int,
+    producer_id: int,
+    base_offset: int,
 ) -> bool:
     """Note a batch of a transaction or its marker; return False for a marker that cannot be read."""
     if not attributes & CONTROL_FLAG:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Final, overload
 
 from broker_sim.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from array import array
+    from collections.abc import Sequence
 
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.guard import StorageGuard
+    from broker_sim.protocol.file_view import FileView
 
-__all__ = ["FileBatches"]
+__all__ = ["FileBatches", "write_synced"]
+
+VIEW_BYTES: Final = 64 * 1024
+"""What is smaller is read: the calls for a view would take longer."""
 
 
 class FileBatches:
@@ -106,6 +111,17 @@ class FileBatches:
             raise self._guard.failed(f"read {self.path.name}", cut)
         return found
 
+    def view(self, position: int, size_bytes: int) -> FileView | None:
+        """Return so many bytes of the segment without reading them; None where they must be read."""
+        if size_bytes < VIEW_BYTES:
+            return None
+        if self._guard.is_failed:
+            self._guard.check()
+        try:
+            return self._files.view(self.path, size_bytes, position)
+        except OSError as error:
+            raise self._guard.failed(f"read {self.path.name}", error) from error
+
     def __setitem__(self, index: int, batch: bytes, /) -> None:
         raise TypeError("batches in files are not replaced")
 
@@ -116,3 +132,19 @@ class FileBatches:
         positions = self._positions
         with self._guard.io(f"truncate {self.path.name}"):
             self._files.truncate(self.path, positions[first] - positions[0])
+
+
+def write_synced(
+    files: FileSystem, path: StoragePath, batches: Sequence[bytes], modified_ns: int
+) -> None:
+    """Write a new file, modified at that time, and bring it to the disk. Raises OSError."""
+    position = 0
+    files.create(path)
+    for batch in batches:
+        written = 0
+        while written < len(batch):
+            written += files.write(path, memoryview(batch)[written:], position + written)
+        position += written
+    files.sync(path)
+    files.set_modified(path, modified_ns)
+    files.close(path)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from broker_sim.protocol.file_view import FileView
+
 __all__ = ["FileStatus", "FileSystem", "StoragePath"]
 
 
@@ -95,6 +97,9 @@ class FileSystem(Protocol):
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
         """Return so many bytes from there on, fewer where the file ends."""
+
+    def view(self, path: StoragePath, size_bytes: int, position: int) -> FileView | None:
+        """Return so many bytes from there on without reading them; None where they must be read."""
 
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
         """Write as much of the data as there is room for, and return how much."""

@@ -18,15 +18,19 @@ from __future__ import annotations
 
 import errno
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
-from broker_sim.log.storage.checkpoint_file import read_lines, replace_file, write_lines
+from broker_sim.log.storage.checkpoint_file import replace_file, write_lines
 from broker_sim.log.storage.deletions import DELETED_SUFFIX, delete_dir
-from broker_sim.log.storage.file_batches import FileBatches
+from broker_sim.log.storage.file_batches import FileBatches, write_synced
 from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.index_files import (
+    INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
     encode_aborted_transactions,
     encode_offset_index,
     encode_time_index,
@@ -34,6 +38,7 @@ from broker_sim.log.storage.index_files import (
     is_sound_time_index,
 )
 from broker_sim.log.storage.interface import LogStorage
+from broker_sim.log.storage.leader_epoch_file import LEADER_EPOCHS, read_leader_epochs
 from broker_sim.log.storage.log_history import LogHistory
 from broker_sim.log.storage.partition_metadata import (
     PARTITION_METADATA,
@@ -41,6 +46,7 @@ from broker_sim.log.storage.partition_metadata import (
     read_topic_id,
 )
 from broker_sim.log.storage.snapshot_files import SnapshotFiles
+from broker_sim.log.storage.unread_segment import load_batches, needs_no_batches, open_unread
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -58,12 +64,8 @@ __all__ = ["FileStorage"]
 log = get_logger(__name__)
 
 LOG_SUFFIX: Final = ".log"
-INDEX_SUFFIX: Final = ".index"
-TIME_INDEX_SUFFIX: Final = ".timeindex"
-TXN_INDEX_SUFFIX: Final = ".txnindex"
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
-LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
 _INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
@@ -144,6 +146,11 @@ class FileStorage(LogStorage):
         loaded: list[SegmentContent] = []
         bases = self._base_offsets()
         refused = self.directory / CLOSED_AND_DAMAGED
+        may_be_unread = (
+            self._was_closed
+            and not refused.exists()
+            and needs_no_batches(self.directory, self.snapshots)
+        )
         self._was_closed = self._was_closed or refused.exists()
         for number, base_offset in enumerate(bases):
             content = SegmentContent(base_offset, loaded[-1].positions[-1] if loaded else 0)
@@ -151,6 +158,11 @@ class FileStorage(LogStorage):
             status = path.stat()
             content.modified_ms = status.st_mtime_ns // _NS_PER_MS
             next_base = bases[number + 1] if number + 1 < len(bases) else None
+            if may_be_unread and open_unread(path, self._files, content, next_base):
+                content.batches = self._batches_of(base_offset, content.positions)
+                content.load = partial(self._load_batches, content, next_base)
+                loaded.append(content)
+                continue
             recovers = not self._was_closed and (
                 next_base is None or next_base > self.recovery_point
             )
@@ -190,6 +202,16 @@ class FileStorage(LogStorage):
             self._sealed = (loaded[-1].base_offset, loaded[-1].end_offset)
         return loaded
 
+    def _load_batches(self, opened: SegmentContent, next_base: int | None) -> SegmentContent:
+        """Look at the batches of a segment that was opened without."""
+        with self._guard.io("read a segment"):
+            path = self._batches[opened.base_offset].path
+            try:
+                return load_batches(path, self._files, opened, next_base)
+            except OSError:
+                (self.directory / CLOSED_AND_DAMAGED).touch()
+                raise
+
     def _base_offsets(self) -> list[int]:
         """Return those of the segments; files that have no offset in their names are not ours."""
         stems = (path.stem for path in self.directory.glob(f"*{LOG_SUFFIX}"))
@@ -221,7 +243,7 @@ class FileStorage(LogStorage):
             why = "there is no such file"
             if path.exists():
                 try:
-                    cache = LeaderEpochCache(_read_leader_epochs(path))
+                    cache = LeaderEpochCache(read_leader_epochs(path))
                 except (ValueError, TypeError) as error:
                     why = str(error)
                 else:
@@ -285,7 +307,7 @@ class FileStorage(LogStorage):
         with self._guard.io("replace segments"):
             base_offset = old_base_offsets[0]
             beside = self._path(base_offset, f"{LOG_SUFFIX}{CLEANED_SUFFIX}")
-            self._write_synced(beside, cleaned, modified_ms)
+            write_synced(self._files, beside, cleaned, modified_ms * _NS_PER_MS)
             swapped = beside.with_suffix(SWAP_SUFFIX)
             beside.rename(swapped)
             for old in old_base_offsets:
@@ -293,24 +315,14 @@ class FileStorage(LogStorage):
             swapped.rename(self._path(base_offset, LOG_SUFFIX))
             return self._batches_of(base_offset, positions)
 
-    def _write_synced(self, path: StoragePath, batches: Sequence[bytes], modified_ms: int) -> None:
-        """Write a new file and bring it to the disk."""
-        files, position = self._files, 0
-        files.create(path)
-        for batch in batches:
-            written = 0
-            while written < len(batch):
-                written += files.write(path, memoryview(batch)[written:], position + written)
-            position += written
-        files.sync(path)
-        files.set_modified(path, modified_ms * _NS_PER_MS)
-        files.close(path)
+    def is_sealed(self, base_offset: int, end_offset: int) -> bool:
+        """Return whether it was sealed last; raises KAFKA_STORAGE_ERROR where nothing can be."""
+        self._guard.check()
+        return self._sealed == (base_offset, end_offset)
 
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
         """Write the index files and sync the batches; the recovery point moves to `end_offset`."""
         with self._guard.io("flush a segment"):
-            if self._sealed == (base_offset, end_offset):
-                return
             if end_offset > base_offset:
                 self._sync(base_offset)
             replace_file(
@@ -377,14 +389,3 @@ class FileStorage(LogStorage):
 
     def _path(self, base_offset: int, suffix: str) -> StoragePath:
         return self.directory / f"{base_offset:020d}{suffix}"
-
-
-def _read_leader_epochs(path: StoragePath) -> list[EpochEntry]:
-    """Return the entries of the file. Raises ValueError or TypeError if they cannot be such entries."""
-    entries = [EpochEntry(*map(int, line.split())) for line in read_lines(path)]
-    before = EpochEntry(-1, -1)
-    for entry in entries:
-        if entry.epoch <= before.epoch or entry.start_offset <= before.start_offset:
-            raise ValueError(f"{entry} follows {before}")
-        before = entry
-    return entries

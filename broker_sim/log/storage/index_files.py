@@ -11,7 +11,7 @@ is missing, they are written when a segment is rolled, flushed or closed, not wi
 
 from __future__ import annotations
 
-import itertools
+from operator import le, lt
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from broker_sim.log.transaction_index import AbortedTxn
 
 __all__ = [
+    "INDEX_SUFFIX",
     "OFFSET_ENTRY_BYTES",
     "TIME_ENTRY_BYTES",
+    "TIME_INDEX_SUFFIX",
+    "TXN_INDEX_SUFFIX",
     "SegmentIndexes",
     "encode_aborted_transactions",
     "encode_offset_index",
@@ -31,6 +34,10 @@ __all__ = [
     "is_sound_offset_index",
     "is_sound_time_index",
 ]
+
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TXN_INDEX_SUFFIX: Final = ".txnindex"
 
 _OFFSET_ENTRY: Final = Struct(">ii")
 _TIME_ENTRY: Final = Struct(">qi")
@@ -82,8 +89,7 @@ def _is_sound(path: StoragePath, entry: Struct) -> bool:
     content = path.read_bytes() if path.exists() else None
     if content is None or len(content) % entry.size:
         return False
-    entries = list(entry.iter_unpack(content))
-    return all(
-        before[0] < after[0] and before[1] <= after[1]
-        for before, after in itertools.pairwise(entries)
-    )
+    if not content:
+        return True
+    firsts, seconds = zip(*entry.iter_unpack(content), strict=True)
+    return all(map(lt, firsts, firsts[1:])) and all(map(le, seconds, seconds[1:]))

@@ -122,6 +122,10 @@ class LogStorage(ABC):
         """Return whether a sealed segment has its indexes, with these aborted transactions."""
 
     @abstractmethod
+    def is_sealed(self, base_offset: int, end_offset: int) -> bool:
+        """Return whether the segment is known to be on the disk up to there, with its indexes."""
+
+    @abstractmethod
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
         """Write the segment's indexes and bring all of it to the disk, up to `end_offset`."""
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.protocol.file_view import FileView, OpenFile
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -24,7 +26,7 @@ SHARE_OF_LIMIT: Final = 8
 class OpenFiles:
     """Descriptors by path. The one that was opened first is closed when there are too many."""
 
-    __slots__ = ("_descriptors", "_most")
+    __slots__ = ("_most", "_opened")
 
     def __init__(self, most: int | None = None) -> None:
         if most is None:
@@ -33,26 +35,38 @@ class OpenFiles:
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             most = MOST_FILES if soft < 0 else max(8, min(MOST_FILES, soft // SHARE_OF_LIMIT))
         self._most = most
-        self._descriptors: dict[StoragePath, int] = {}
+        self._opened: dict[StoragePath, OpenFile] = {}
 
     def descriptor(self, path: StoragePath, *, create: bool = False) -> int:
         """Return a descriptor to read and write the file; with `create` it is made if there is none.
 
         It holds until the next call. Raises OSError.
         """
-        found = self._descriptors.get(path)
+        return self._open(path, create=create).descriptor
+
+    def _open(self, path: StoragePath, *, create: bool = False) -> OpenFile:
+        found = self._opened.get(path)
         if found is not None:
             return found
-        while len(self._descriptors) >= self._most:
-            self.close(next(iter(self._descriptors)))
+        while len(self._opened) >= self._most:
+            self.close(next(iter(self._opened)))
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        opened = os.open(str(path), flags, 0o644)
-        self._descriptors[path] = opened
+        opened = self._opened[path] = OpenFile(os.open(str(path), flags, 0o644))
         return opened
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
         """Return so many bytes from there on, fewer where the file ends. Raises OSError."""
         return os.pread(self.descriptor(path), size_bytes, position)
+
+    def view(self, path: StoragePath, size_bytes: int, position: int) -> FileView | None:
+        """Return so many bytes from there on without reading them, None where the file ends before.
+
+        The view keeps the file open, whatever is closed here. Raises OSError.
+        """
+        file = self._open(path)
+        if os.fstat(file.descriptor).st_size < position + size_bytes:
+            return None
+        return FileView(file, position, size_bytes)
 
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
         """Write as much as there is room for, and return how much. Raises OSError."""
@@ -89,23 +103,20 @@ class OpenFiles:
 
     def renamed(self, path: StoragePath, new_path: StoragePath) -> None:
         """Hear that the file has a new name; it stays open."""
-        opened = self._descriptors.pop(path, None)
+        opened = self._opened.pop(path, None)
         if opened is not None:
-            self._descriptors[new_path] = opened
+            self._opened[new_path] = opened
 
     def close(self, path: StoragePath) -> None:
-        """Close the file if it is open."""
-        opened = self._descriptors.pop(path, None)
-        if opened is not None:
-            os.close(opened)
+        """Close the file if it is open, or let the last view of it close it."""
+        self._opened.pop(path, None)
 
     def close_in(self, directory: StoragePath) -> None:
         """Close every file in the directory."""
-        for path in list(self._descriptors):
+        for path in list(self._opened):
             if path.parent == directory:
                 self.close(path)
 
     def close_all(self) -> None:
         """Close every file."""
-        for path in list(self._descriptors):
-            self.close(path)
+        self._opened.clear()

@@ -40,6 +40,8 @@ class NobodyHasBegun:
 class AlwaysOpen:
     """The connection of a request that is answered."""
 
+    sends_files = False
+
     def close(self, reason=""):
         raise AssertionError(f"closed: {reason}")
 

@@ -1,8 +1,11 @@
 """The way between client and broker, on a transport that only remembers."""
 
+import os
+
 import pytest
 
 from broker_sim.network.client_link import ClientLink
+from broker_sim.protocol.file_view import FileView, OpenFile
 
 SEND_BUFFER_BYTES = 100 * 1024
 
@@ -80,3 +83,31 @@ def test_link_to_a_client_that_has_gone_writes_and_reads_nothing(link, transport
     link.release()
     assert transport.written == []
     assert transport.reading
+
+
+class Files:
+    """A sender of files that is busy as long as the test wants it."""
+
+    def __init__(self):
+        self.is_busy = False
+        self.sent = []
+
+    def send(self, chunks):
+        self.is_busy = True
+        self.sent += chunks
+
+
+def test_everything_behind_a_file_goes_its_way_until_it_is_sent(transport, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    view = FileView(OpenFile(os.open(path, os.O_RDONLY)), 0, 7)
+    link, files = ClientLink(), Files()
+    link.attach(transport, files)
+    link.write([b"one"])
+    link.write([b"two", view])
+    assert link.is_full
+    link.write([b"three"])
+    assert files.sent == [b"two", view, b"three"]
+    files.is_busy = False
+    link.write([b"four"])
+    assert transport.written == [b"one", b"four"]

@@ -137,6 +137,9 @@ class SimulatedDisk:
         """Return so many bytes from there on, fewer where the file ends."""
         return bytes(self.file(str(path)).content[position : position + size_bytes])
 
+    def view(self, path: StoragePath, size_bytes: int, position: int) -> None:
+        """Return None: there is no descriptor that a socket could be sent from."""
+
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
         """Write as much as there is room for; raises ENOSPC where there is none."""
         file = self.file(str(path))
