@@ -30,6 +30,8 @@ class Node:
         "_lacking",
         "_memory",
         "_producers",
+        "_reopen",
+        "_was_started",
         "address",
         "broker",
         "broker_id",
@@ -52,7 +54,9 @@ class Node:
         memory: MemoryAccount,
         directory: LogDirectory | None = None,
         disk: SimulatedDisk | None = None,
+        reopen: Callable[[], LogDirectory] | None = None,
     ) -> None:
+        """`directory` is open for the first start; `reopen()` opens it again for each later one."""
         self.broker_id = broker_id
         self.config = config
         self.clock = MachineClock(clock)
@@ -63,6 +67,8 @@ class Node:
         self._memory = memory
         self.logs = LogManager(self.clock, self._producers, memory, directory)
         self.disk = disk
+        self._reopen = reopen
+        self._was_started = False
         self.lost: list[LostRecords] = []
         """What power losses have taken, found when the logs were opened again."""
         self._before_power_loss: KeptBatches = {}
@@ -75,16 +81,26 @@ class Node:
         """What `Nodes.stop` was asked to call; None unless the broker is shutting down."""
 
     def recover_logs(self, cluster_id: str) -> None:
-        """Make the logs ready for a new process, which reads them from the simulated disk if there is one."""
-        if self.disk is not None:
-            path = self.disk.root / f"broker-{self.broker_id}"
-            directory = LogDirectory(path, cluster_id, self.broker_id, self.disk)
+        """Make the logs ready for a new process, which reads them from its disk if it has one.
+
+        Raises ConfigError for a directory that cannot be used, and OSError.
+        """
+        directory = self._directory_for_a_start(cluster_id)
+        if directory is not None:
             self.logs = LogManager(self.clock, self._producers, self._memory, directory)
         self.logs.recover()
         before, self._before_power_loss = self._before_power_loss, {}
         lost = lost_records(self.broker_id, before, self.logs)
         self.lost += lost
         self._lacking.update(each.topic_partition for each in lost)
+
+    def _directory_for_a_start(self, cluster_id: str) -> LogDirectory | None:
+        """Return a directory that has just been opened; None if the logs are open already, or in memory."""
+        if self.disk is not None:
+            path = self.disk.root / f"broker-{self.broker_id}"
+            return LogDirectory(path, cluster_id, self.broker_id, self.disk)
+        was_started, self._was_started = self._was_started, True
+        return self._reopen() if was_started and self._reopen is not None else None
 
     def lose_power(self) -> None:
         """Leave of the logs what is on the simulated disk; the process must have ended."""

@@ -84,15 +84,12 @@ class FileStorage(LogStorage):
         log_start_offset: int = 0,
         recovery_point: int = 0,
         was_closed: bool = False,
-        is_created: bool = False,
     ) -> None:
         """Open an existing directory; without `was_closed` what is above the recovery point is verified."""
         self.directory = directory
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
         self.recovery_point = recovery_point
-        self.is_created = is_created
-        """Whether the directory has had its `partition.metadata`."""
         self._was_closed = was_closed
         self._is_metadata_synced = False
         self._history = LogHistory()
@@ -130,7 +127,6 @@ class FileStorage(LogStorage):
                     raise OSError(errno.EEXIST, "the directory has segments of another topic")
                 content = encode_partition_metadata(topic_id)
                 replace_file(self.directory / PARTITION_METADATA, content)
-            self.is_created = True
 
     @property
     def topic_id(self) -> bytes | None:

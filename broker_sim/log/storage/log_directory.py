@@ -127,10 +127,6 @@ class LogDirectory:
         content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
         replace_file(self.path / CLEAN_SHUTDOWN, content.encode())
 
-    def remove_clean_shutdown(self) -> None:
-        """Forget the last clean shutdown: the broker runs again."""
-        (self.path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
-
     # -- logs -----------------------------------------------------------------------------------
 
     def logs(self) -> Iterator[tuple[TopicPartition, bytes | None, FileStorage]]:
@@ -177,18 +173,6 @@ class LogDirectory:
             log_start_offset=self._log_starts.get(topic_partition, 0),
             recovery_point=self.recovery_points.get(topic_partition, 0),
             was_closed=self.clean_shutdown_epoch is not None,
-            is_created=True,
-        )
-
-    def reopen_log(self, failed: FileStorage) -> FileStorage:
-        """Return the files of a log that was offline; what is above its recovery point is verified."""
-        return FileStorage(
-            failed.directory,
-            self.deletions,
-            high_watermark=failed.high_watermark,
-            log_start_offset=failed.log_start_offset,
-            recovery_point=failed.recovery_point,
-            is_created=failed.is_created,
         )
 
     # -- checkpoints ----------------------------------------------------------------------------

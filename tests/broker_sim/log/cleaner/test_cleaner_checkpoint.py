@@ -151,7 +151,7 @@ def test_uncleanable_partition_is_tried_again_after_a_restart(machine):
     assert machine.manager.uncleanable_bytes(machine.logs.logs) == dirty_bytes > 0
     assert machine.grab() is None
     machine.logs.checkpoint_offsets()
-    machine.logs.recover()
+    machine.kill_and_start()
     assert machine.manager.uncleanable_partitions == frozenset()
     assert machine.manager.uncleanable_bytes(machine.logs.logs) == 0
     machine.clean()

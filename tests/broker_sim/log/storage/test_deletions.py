@@ -31,9 +31,6 @@ class Machine:
     def start(self):
         self.directory = LogDirectory(self.path, "cluster", 1)
         self.logs = LogManager(self.scheduler.clock, directory=self.directory)
-        self.start_process()
-
-    def start_process(self):
         self.process = Process("broker-1", self.scheduler)
         self.logs.recover()
         self.logs.startup(self.process.call_later, BROKER_CONFIG)
@@ -134,8 +131,7 @@ def test_changed_delay_of_the_broker_holds_for_later_deletions(machine):
     assert machine.names("topic-*") == []
 
 
-@pytest.mark.parametrize("is_same_machine", [True, False])
-def test_next_start_deletes_files_at_once_and_directories_after_the_delay(machine, is_same_machine):
+def test_next_start_deletes_files_at_once_and_directories_after_the_delay(machine):
     machine.logs.get_or_create(TopicPartition("other", 0), TOPIC_ID, CONFIG)
     machine.logs.delete(TopicPartition("other", 0))
     machine.delete_first_segment()
@@ -144,11 +140,8 @@ def test_next_start_deletes_files_at_once_and_directories_after_the_delay(machin
     machine.advance(1_000)
     assert machine.names() == deleted(0)
     (other,) = machine.names("other-*")
-    if is_same_machine:
-        machine.start_process()
-    else:
-        machine.directory.close()
-        machine.start()
+    machine.directory.close()
+    machine.start()
     assert machine.names() == []
     machine.advance(499)
     assert machine.names("other-*") == [other]
@@ -232,7 +225,8 @@ def test_what_could_not_be_deleted_is_tried_again_by_the_next_process(machine, m
         patched.setattr("shutil.rmtree", failing)
         machine.advance(500)
     (name,) = machine.names("topic-*")
-    machine.start_process()
+    machine.directory.close()
+    machine.start()
     machine.advance(500)
     assert name not in machine.names("topic-*")
 
