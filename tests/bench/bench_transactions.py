@@ -3,13 +3,15 @@
 The producer is confluent-kafka's, which asks AddPartitionsToTxn for new partitions. A coordinator answers
 EndTxn when the end is decided and the markers follow, so a transaction that begins at once may be told
 CONCURRENT_TRANSACTIONS, and the client then waits before it asks again: that is in the rate, as in every
-application. kfake has no coordinator's log and no replicas, and ends a transaction in one step.
+application. kfake has no coordinator's log and no replicas, and ends a transaction in one step: it is a
+peer at replication factor 1, where nobody has replicas.
 """
 
 import sys
 import time
 from collections import defaultdict
 from contextlib import ExitStack
+from functools import partial
 from statistics import median, quantiles
 from typing import Any
 
@@ -33,7 +35,12 @@ SUITE = "transactions"
 TRANSACTIONS = 200
 WARM_UP = 20
 RECORDS = 10
-REPLICATION_FACTOR = 3
+REPLICATION_FACTORS = (1, 3)
+INTERNAL_TOPICS = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.min.isr",
+    "transaction.state.log.replication.factor",
+)
 
 PLAIN = f"{RECORDS} records over {PARTITIONS} partitions"
 WITH_OFFSETS = "the same and a group's offsets"
@@ -42,35 +49,59 @@ Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
 
 
 def run(options: Options, report: Report) -> None:
-    """Measure all peers that there are, all running, in turns; the median of the rounds counts."""
+    """Measure the peers of each replication factor, all running, in turns; the medians count."""
     samples: Samples = defaultdict(lambda: defaultdict(list))
     report.say(f"simulator: the {build_of(sys.executable)} build")
-    starters: list[Any] = [simulator, native_simulator, kfake]
-    if options.kafka:
-        starters.append(kafka)
-    with ExitStack() as stack:
-        peers: list[Peer] = []
-        for start in starters:
-            try:
-                peers.append(stack.enter_context(start()))
-            except PeerMissingError as missing:
-                report.say(f"without {start.__name__}: {missing}")
-        for index in range(options.rounds):
-            for peer in peers[:: 1 if index % 2 == 0 else -1]:
-                with topic(peer, REPLICATION_FACTOR) as name:
-                    _measure(peer, name, PLAIN, samples)
-                    _measure(peer, name, WITH_OFFSETS, samples)
+    for factor in REPLICATION_FACTORS:
+        with ExitStack() as stack:
+            peers = _start(stack, factor, options, report)
+            for index in range(options.rounds):
+                for peer in peers[:: 1 if index % 2 == 0 else -1]:
+                    with topic(peer, factor) as name:
+                        _measure(peer, name, PLAIN, factor, samples)
+                        _measure(peer, name, WITH_OFFSETS, factor, samples)
     for (name, unit, lower), values in samples.items():
-        for peer in peers:
-            report.add(SUITE, name, unit, peer.name, median(values[peer.name]), lower=lower)
+        for peer_name, figures in values.items():
+            report.add(SUITE, name, unit, peer_name, median(figures), lower=lower)
     report.print_suite(SUITE)
     for peer_name in (KFAKE, KAFKA):
-        for kind in (PLAIN, WITH_OFFSETS):
-            report.bar_ratio(SUITE, kind, peer_name, kind)
+        for factor in REPLICATION_FACTORS:
+            for kind in (PLAIN, WITH_OFFSETS):
+                rate, commit = _name(factor, kind), _name(factor, kind) + ": commit, "
+                report.bar_ratio(SUITE, rate, peer_name, rate)
+                for percentile in ("p50", "p99"):
+                    one = commit + percentile
+                    report.bar_ratio(SUITE, one, peer_name, one, at_most=1)
 
 
-def _measure(peer: Peer, name: str, kind: str, samples: Samples) -> None:
+def _start(stack: ExitStack, factor: int, options: Options, report: Report) -> list[Peer]:
+    """Start the peers that there are, with that replication factor of the internal topics too."""
+    configs = dict.fromkeys(INTERNAL_TOPICS, "1") if factor == 1 else {}
+    given = [word for key, value in configs.items() for word in ("--config", f"{key}={value}")]
+    starters: dict[str, Any] = {
+        "simulator": partial(simulator, *given),
+        "native simulator": partial(native_simulator, *given),
+    }
+    if factor == 1:
+        starters["kfake"] = kfake
+    if options.kafka:
+        starters["Kafka"] = partial(kafka, configs)
+    peers: list[Peer] = []
+    for name, start in starters.items():
+        try:
+            peers.append(stack.enter_context(start()))
+        except PeerMissingError as missing:
+            report.say(f"without {name}: {missing}")
+    return peers
+
+
+def _name(factor: int, kind: str) -> str:
+    return f"RF {factor}: {kind}"
+
+
+def _measure(peer: Peer, name: str, kind: str, factor: int, samples: Samples) -> None:
     """Run transactions; note their rate, how long commits took, what the brokers used."""
+    measured = _name(factor, kind)
 
     def add(what: str, unit: str, value: float, *, lower: bool = True) -> None:
         samples[what, unit, lower][peer.name].append(value)
@@ -98,10 +129,10 @@ def _measure(peer: Peer, name: str, kind: str, samples: Samples) -> None:
     finally:
         group.close()
     percentiles = quantiles(commits_ms, n=100)
-    add(kind, "transactions/s", TRANSACTIONS / elapsed_s, lower=False)
-    add(f"{kind}: commit, p50", "ms", percentiles[49])
-    add(f"{kind}: commit, p99", "ms", percentiles[98])
-    add(f"{kind}: brokers' CPU", "us/transaction", used_s * 1e6 / TRANSACTIONS)
+    add(measured, "transactions/s", TRANSACTIONS / elapsed_s, lower=False)
+    add(f"{measured}: commit, p50", "ms", percentiles[49])
+    add(f"{measured}: commit, p99", "ms", percentiles[98])
+    add(f"{measured}: brokers' CPU", "us/transaction", used_s * 1e6 / TRANSACTIONS)
 
 
 def _run(producer: Producer, group: Consumer | None, name: str, count: int) -> list[float]:
