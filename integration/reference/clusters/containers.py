@@ -21,6 +21,7 @@ from testcontainers.core.network import Network
 
 from integration.broker_verbs import Fault
 from integration.reference.clusters.cluster import last_log_line, logged_kafka_version
+from integration.reference.clusters.container_files import ContainerFiles
 from integration.reference.clusters.node_config import NODE_IDS, Node, node_environment
 from integration.reference.clusters.ports import free_ports
 from integration.reference.clusters.started_cluster import StartedCluster
@@ -41,7 +42,8 @@ INTERNAL_PORT = 19092
 CONTROLLER_PORT = 19093
 EXTERNAL_PORT = 9092
 END_TIMEOUT_S = 30
-DATA_DIRECTORY = "/tmp/kafka-data"  # noqa: S108 - in the container, writable in every image
+DATA_DIRECTORY = "/var/lib/kafka/data"
+"""A volume: the official image has one there, which its user may write to."""
 OWNER_LABEL = "broker-sim.owner"
 
 JVM_ENVIRONMENT = {
@@ -72,6 +74,8 @@ class ContainerCluster(StartedCluster):
         self._expected_to_run: set[int] = set()
         self._cuts: dict[int, list[tuple[int, str]]] = {}
         self._cleanup = ExitStack()
+        self.files = ContainerFiles(self._container, DATA_DIRECTORY)
+        """The files of the brokers."""
 
     def open(self) -> None:
         """Find or make the image, start three containers, wait until clients see all brokers."""
@@ -128,6 +132,20 @@ class ContainerCluster(StartedCluster):
         self._expected_to_run.add(broker)
         if wait:
             self.wait_until_serving(broker)
+
+    def comes_up(self, broker: int) -> bool:
+        """Start a broker; returns whether it serves clients. One that does not has ended."""
+        self.start(broker, wait=False)
+        try:
+            self.wait_until_serving(broker)
+        except ReferenceClusterError:
+            container = self._container(broker)
+            container.reload()
+            if container.status != "exited":
+                raise
+            self._expected_to_run.discard(broker)
+            return False
+        return True
 
     def disconnect(self, broker: int) -> None:
         """Add blackhole routes between the broker and each other one that runs."""
@@ -209,6 +227,7 @@ class ContainerCluster(StartedCluster):
                 cap_add=["NET_ADMIN"],  # for the routes of `disconnect`
                 labels=label,
             )
+            container.volumes = [DATA_DIRECTORY]  # type: ignore[assignment]
             # Its own with_bind_ports would open the port to the whole network.
             bindings = cast("dict[str, Any]", container.ports)
             bindings[f"{EXTERNAL_PORT}/tcp"] = ("127.0.0.1", node.client_port)
