@@ -31,7 +31,6 @@ COMPARED: Final = (
 )
 COMPARE_TIMEOUT_S: Final = 300
 REFERENCE_TROUBLE: Final = 2
-BATCH_EVENTS: Final = 50_000
 
 
 @click.command()
@@ -123,7 +122,6 @@ def _stream(spark: SparkSession, bootstrap_servers: str, out: Path) -> None:
         window="5 seconds",
         watermark="5 seconds",
         available_now=True,
-        max_offsets_per_trigger=BATCH_EVENTS,
     )
     all_jobs.step("stream", lambda: stream.run(spark, settings, str(out)))
 

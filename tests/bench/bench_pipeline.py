@@ -1,9 +1,11 @@
 """The pipeline on millions of events beside pandas and DuckDB, and what tracing costs a broker.
 
-The same answers are computed three times and must be equal. Then the jobs run once more on executors
-of their own, for a tenth of the events and for all: what lives in the driver must not grow, and what
-tasks may send to it is limited to far less than the data. `PIPELINE_EVENTS` in the environment sets
-another number of events, `PIPELINE_ONLY` leaves out all but "tracing" or "throughput" or "driver".
+The same answers are computed by each peer, each in a process of its own, and must be equal. Spark reads
+the trace as lines, and once more as Parquet. Then a skewed trace: nearly all events have one key, and
+the largest task of each job is named. Then the jobs run on executors of their own, for a tenth of the
+events and for all: what lives in the driver must not grow, and what tasks may send to it is limited to
+far less than the data. `PIPELINE_EVENTS` in the environment sets another number of events,
+`PIPELINE_ONLY` leaves out all but "tracing", "throughput", "skew" or "driver".
 """
 
 import os
@@ -11,7 +13,7 @@ import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from itertools import product
@@ -26,10 +28,12 @@ from peers import (
     compiled_python,
     native_simulator,
     simulator,
+    whole_cpu_s,
 )
-from pipeline_data import write_trace
+from pipeline_data import write_parquet, write_trace
 from pipeline_peers import PERCENTILES, Answers, Stopwatch, with_duckdb, with_pandas
 from report import NATIVE, OURS, Report
+from task_sizes import TaskSize, largest_task
 
 SUITE = "pipeline"
 EVENTS = 5_000_000
@@ -37,6 +41,19 @@ CORES = os.cpu_count() or 1
 DRIVER_MEMORY = "512m"
 """The least that Spark starts with; a trace of five million events is four times as large."""
 MOST_RESULTS = "4m"
+FROM_PARQUET = ", from Parquet"
+CPU = "all steps, CPU per million events"
+INGEST_CPU = "read, CPU per million events"
+OLD_INGEST_CPU_S = 37
+"""Processor seconds per million lines before lines were parsed and written once."""
+HOT_SHARE = 0.95
+STEPS = 4
+MANY_TASKS = {
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1m",
+    "spark.sql.files.maxPartitionBytes": "16m",
+    "spark.sql.shuffle.partitions": "32",
+}
+"""Tasks are as small here as they are many on a cluster, so that a hot key shows."""
 MESSAGES = {"one message a request, acks=all": 8_000, "batches, acks=all": 3_000_000}
 TRACES = {"without": (), "file": ("--trace",), "topic": ("--trace-topic", "trace")}
 
@@ -53,6 +70,8 @@ def run(options: Options, report: Report) -> None:
     else:
         if only in {None, "throughput"}:
             _throughput(report, events)
+        if only in {None, "skew"}:
+            _skewed(report, events)
         if only in {None, "driver"}:
             _driver_memory(report, events)
     report.print_suite(SUITE)
@@ -61,23 +80,39 @@ def run(options: Options, report: Report) -> None:
 def _throughput(report: Report, events: int) -> None:
     directory = Path(tempfile.mkdtemp(prefix="bench-pipeline-"))
     try:
-        trace = directory / "trace.jsonl"
+        trace, columns = directory / "trace.jsonl", directory / "trace.parquet"
         write_trace(trace, events)
+        write_parquet(trace, columns)
         report.say(f"{events:,} events, {trace.stat().st_size / 1e9:.2f} GB of JSON, {CORES} cores")
         found = {
-            OURS: _with_spark(str(trace), directory),
-            "DuckDB": with_duckdb(str(trace)),
-            "pandas": with_pandas(str(trace)),
+            (OURS, ""): _cold(_with_spark, str(trace), str(directory / "a")),
+            ("DuckDB", ""): _cold(with_duckdb, str(trace)),
+            ("pandas", ""): _cold(with_pandas, str(trace)),
+            (OURS, FROM_PARQUET): _cold(_with_spark, str(columns), str(directory / "b")),
         }
     finally:
         shutil.rmtree(directory)
-    ours = found[OURS]
-    for name, answers in found.items():
+    ours = found[OURS, ""]
+    for (name, source), answers in found.items():
         _must_agree(name, ours, answers)
         for step, seconds in answers.seconds.items():
-            report.add(SUITE, step, "s", name, seconds, lower=True)
-        report.add(SUITE, "all steps", "s", name, answers.total_s, lower=True)
-        report.add(SUITE, "all steps, events", "1/s", name, events / answers.total_s)
+            report.add(SUITE, step + source, "s", name, seconds, lower=True)
+            cpu_s = answers.cpu_s[step]
+            report.add(SUITE, f"{step}, CPU{source}", "s", name, cpu_s, lower=True)
+        report.add(SUITE, f"all steps{source}", "s", name, answers.total_s, lower=True)
+        million_s = sum(answers.cpu_s.values()) * 1e6 / events
+        report.add(SUITE, CPU + source, "s", name, million_s, lower=True)
+        report.add(SUITE, f"all steps, events{source}", "1/s", name, events / answers.total_s)
+    report.add(SUITE, INGEST_CPU, "s", OURS, ours.cpu_s["read"] * 1e6 / events, lower=True)
+    report.bar_ratio(SUITE, "all steps", "pandas", "all steps", at_most=2.5)
+    report.bar_ratio(SUITE, f"all steps{FROM_PARQUET}", "pandas", "all steps", at_most=1.5)
+    report.bar_below(SUITE, INGEST_CPU, OLD_INGEST_CPU_S * 0.6)
+
+
+def _cold(compute: Callable[..., Answers], *arguments: str) -> Answers:
+    """Compute in a process of its own, so that nothing is warm from what ran before."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(compute, *arguments).result()
 
 
 def _must_agree(name: str, ours: Answers, theirs: Answers) -> None:
@@ -89,15 +124,15 @@ def _must_agree(name: str, ours: Answers, theirs: Answers) -> None:
             assert mine == other or abs(mine - other) < 1e-6, (name, group)
 
 
-def _with_spark(trace: str, directory: Path) -> Answers:
+def _with_spark(trace: str, out: str) -> Answers:
     from integration.pipeline.spark.session import spark_session
 
-    out = str(directory / "tables")
     answers = Answers()
     master = f"local[{CORES}]"
-    with spark_session("bench", master=master, conf={"spark.driver.memory": "2g"}) as spark:
+    with spark_session("bench", master=master) as spark:
         spark.range(10).count()
-        watch = Stopwatch(answers)
+        jvm = spark.sparkContext._gateway.proc.pid
+        watch = Stopwatch(answers, lambda: time.process_time() + whole_cpu_s(jvm))
         for step in _run_jobs(spark, trace, out):
             watch.lap(step)
         answers.operations = spark.read.parquet(f"{out}/lifecycles").count()
@@ -124,6 +159,40 @@ def _run_jobs(spark: object, trace: str, out: str) -> Iterator[str]:
     yield "latency"
     occupancy.run(spark, out, out)
     yield "occupancy"
+
+
+# -- skew -----------------------------------------------------------------------------------------
+
+
+def _skewed(report: Report, events: int) -> None:
+    """Run the jobs on a trace with one hot key, and beside it on an even one; name the largest tasks."""
+    for what, share in (("even", 0.0), ("skewed", HOT_SHARE)):
+        with (
+            tempfile.TemporaryDirectory(prefix="bench-skew-") as directory,
+            ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process,
+        ):
+            found = process.submit(_largest_tasks, directory, events, share).result()
+        for step, task in found.items():
+            report.add(
+                SUITE, f"largest task of {step}, {what}", "rows", OURS, task.rows, lower=True
+            )
+        step, task = max(found.items(), key=lambda item: item[1])
+        report.say(f"largest task, {what} keys: in {step}, {task}")
+
+
+def _largest_tasks(directory: str, events: int, hot_share: float) -> dict[str, TaskSize]:
+    from integration.pipeline.spark.session import spark_session
+
+    trace = Path(directory) / "trace.jsonl"
+    write_trace(trace, events, hot_share=hot_share)
+    found = {}
+    with spark_session("bench", master=f"local[{CORES}]", conf=MANY_TASKS) as spark:
+        jobs = _run_jobs(spark, str(trace), str(Path(directory) / "tables"))
+        for number in range(STEPS):
+            group = f"step {number}"
+            spark.sparkContext.setJobGroup(group, group)
+            found[next(jobs)] = largest_task(spark, group)
+    return found
 
 
 # -- the driver's memory --------------------------------------------------------------------------

@@ -1,11 +1,16 @@
 """A large trace with the shape of a real one, made without running a broker for an hour."""
 
 import random
+from itertools import islice
 from pathlib import Path
+
+from broker_sim.trace.parquet_sink import ParquetSink
 
 START_MS = 1_700_000_000_000
 EVENTS_PER_OPERATION = 3
 KEYS = [f"orders-{number}" for number in range(32)]
+HOT = {"broker": 1, "purgatory": "Produce", "key": KEYS[0], "client": 0}
+PARQUET_LINES = 50_000
 LINE = (
     '{{"ts_ms":{ts},"run_id":"bench","side":"sim","broker":{broker},"purgatory":"{purgatory}",'
     '"operation_id":{id},"event":"{event}","keys":["{key}"],"api":"{purgatory}",'
@@ -15,8 +20,11 @@ LINE = (
 BEGUN = '"waited_ms":null,"lateness_ms":null,"completed_by":null,"error_code":null'
 
 
-def write_trace(path: Path, events: int, seed: int = 7) -> None:
-    """Write so many events, three per operation, in the order of their operations' beginning."""
+def write_trace(path: Path, events: int, seed: int = 7, hot_share: float = 0.0) -> None:
+    """Write so many events, three per operation, in the order of their operations' beginning.
+
+    `hot_share` of the operations have the same broker, purgatory, client and key.
+    """
     rng = random.Random(seed)
     ts = START_MS
     with path.open("w", encoding="utf-8") as out:
@@ -32,6 +40,8 @@ def write_trace(path: Path, events: int, seed: int = 7) -> None:
                 "key": key, "client": rng.randrange(20), "delay": delay,
                 "parked": rng.randrange(40),
             }  # fmt: skip
+            if hot_share and rng.random() < hot_share:
+                common |= HOT
             end = (
                 f'"waited_ms":{waited},"lateness_ms":{late if expired else "null"},'
                 f'"completed_by":"{"timer" if expired else "key:" + key}",'
@@ -41,3 +51,13 @@ def write_trace(path: Path, events: int, seed: int = 7) -> None:
             out.write(LINE.format(ts=ts, event="parked", rest=BEGUN, **common))
             outcome = "expired" if expired else "completed"
             out.write(LINE.format(ts=ts + waited, event=outcome, rest=end, **common))
+
+
+def write_parquet(trace: Path, directory: Path) -> None:
+    """Write the same events as `broker-sim run --trace FILE.parquet` does."""
+    sink = ParquetSink(directory)
+    with trace.open(encoding="utf-8") as lines:
+        while chunk := list(islice(lines, PARQUET_LINES)):
+            sink.write([line.rstrip("\n") for line in chunk])
+            sink.end_period()
+    sink.close()

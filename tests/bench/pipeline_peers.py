@@ -4,6 +4,7 @@ Each takes a trace file and returns `Answers`: what has to be equal, and how lon
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 STEPS = ("read", "lifecycle", "latency", "occupancy")
@@ -23,6 +24,7 @@ class Answers:
     the percentiles of lateness."""
     occupancy: dict[tuple[int, str, str | None], tuple[int, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    cpu_s: dict[str, float] = field(default_factory=dict)
 
     @property
     def total_s(self) -> float:
@@ -31,17 +33,19 @@ class Answers:
 
 
 class Stopwatch:
-    """Notes how long each step took."""
+    """Notes how long each step took, and how much processor time by `used_s`."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: Answers, used_s: Callable[[], float] = time.process_time) -> None:
         self._answers = answers
-        self._start = time.perf_counter()
+        self._used_s = used_s
+        self._last = time.perf_counter(), used_s()
 
     def lap(self, step: str) -> None:
         """Note the time since the last lap under this step."""
-        now = time.perf_counter()
-        self._answers.seconds[step] = now - self._start
-        self._start = now
+        now, before = (time.perf_counter(), self._used_s()), self._last
+        self._answers.seconds[step] = now[0] - before[0]
+        self._answers.cpu_s[step] = now[1] - before[1]
+        self._last = now
 
 
 def with_pandas(path: str) -> Answers:

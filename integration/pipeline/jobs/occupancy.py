@@ -32,10 +32,16 @@ HOTTEST: Final = 1_000
 """How many keys of a purgatory get a rank."""
 SHARES: Final = 64
 SERIES: Final = (*RUN, "broker", "purgatory", "key")
+KEY_FIRST: Final = ("key", "broker", "purgatory", *RUN)
+"""A series in the order to sort by: what differs most comes first."""
 
 
-def changes(lives: DataFrame) -> DataFrame:
-    """Return by how much the number of parked operations of each series changed, and when."""
+def changes(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
+    """Return by how much the number of parked operations of each series changed, and when.
+
+    What changed in one bucket is in one task, as everything that follows needs it.
+    """
+    start = sf.col("at_ms") - sf.col("at_ms") % bucket_ms
     parked = lives.where(sf.col("parked_at_ms").isNotNull())
     whole = sf.array(sf.lit(None).cast("string"))
     steps = sf.array(
@@ -52,7 +58,9 @@ def changes(lives: DataFrame) -> DataFrame:
         )
         .select(*SERIES, sf.inline("steps"))
         .where(sf.col("at_ms").isNotNull())
-        .groupBy(*SERIES, "at_ms")
+        .withColumn("bucket_start_ms", start)
+        .repartition("bucket_start_ms", *SERIES)
+        .groupBy("at_ms", "bucket_start_ms", *SERIES)
         .agg(sf.sum("change").alias("change"))
     )
 
@@ -63,23 +71,21 @@ def occupancy(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
     `area_ms` is the mean's numerator: the sum of all parked milliseconds in the bucket, up to the
     run's last step.
     """
-    start = sf.col("at_ms") - sf.col("at_ms") % bucket_ms
     run_end = lives.groupBy(*RUN).agg(
         sf.max(sf.greatest("tried_at_ms", "parked_at_ms", "ended_at_ms")).alias("run_end_ms")
     )
     stepped = (
-        changes(lives)
-        .withColumn("bucket_start_ms", start)
+        changes(lives, bucket_ms)
         .join(sf.broadcast(run_end), [*RUN], "inner")
         .withColumn("end_ms", sf.least(sf.col("bucket_start_ms") + bucket_ms, "run_end_ms"))
     )
-    within = Window.partitionBy(*SERIES, "bucket_start_ms").orderBy("at_ms")
+    within = Window.partitionBy("bucket_start_ms", *KEY_FIRST).orderBy("at_ms")
     until_now = within.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     next_ms = sf.coalesce(sf.lead("at_ms").over(within), "end_ms")
     buckets = (
         stepped.withColumn("risen", sf.sum("change").over(until_now))
         .withColumn("lasted_ms", next_ms - sf.col("at_ms"))
-        .groupBy(*SERIES, "bucket_start_ms")
+        .groupBy("bucket_start_ms", *KEY_FIRST)
         .agg(
             sf.sum("change").alias("net"),
             sf.max("risen").alias("highest"),
@@ -89,7 +95,7 @@ def occupancy(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
         )
     )
     before = (
-        Window.partitionBy(*SERIES)
+        Window.partitionBy(*KEY_FIRST)
         .orderBy("bucket_start_ms")
         .rowsBetween(Window.unboundedPreceding, -1)
     )
@@ -125,7 +131,7 @@ def occupancy_summary(
         sf.min(sf.least("tried_at_ms", "parked_at_ms")).alias("from_ms"),
         sf.max(sf.greatest("tried_at_ms", "parked_at_ms", "ended_at_ms")).alias("to_ms"),
     )
-    in_time = Window.partitionBy(*SERIES).orderBy("bucket_start_ms")
+    in_time = Window.partitionBy(*KEY_FIRST).orderBy("bucket_start_ms")
     bucket_end_ms = sf.col("bucket_start_ms") + bucket_ms
     next_ms = sf.coalesce(sf.lead("bucket_start_ms").over(in_time), "to_ms")
     quiet_ms = sf.greatest(next_ms - bucket_end_ms, sf.lit(0))

@@ -36,6 +36,7 @@ __all__ = [
     "SIDES",
     "TIMINGS",
     "event_reason",
+    "is_observation",
     "parse",
 ]
 
@@ -126,23 +127,26 @@ def parse(lines: DataFrame) -> DataFrame:
     Returns `source`, `line`, `goes_to` (events, observations or quarantine), `reason` (null
     when the line fits) and the structs `event` and `observation`, null where they do not apply.
     """
-    # An escaped quote is followed by no colon, so the pattern cannot match inside a text.
-    is_observation = sf.col("line").contains('"scenario"') & sf.col("line").rlike(r'"scenario"\s*:')
-    told_apart = lines.withColumn("is_observation", is_observation)
-    is_observation = sf.col("is_observation")
+    told_apart = lines.withColumn("is_observation", is_observation())
+    observed = sf.col("is_observation")
     # Each line is parsed once: the parser does nothing for a null.
     parsed = told_apart.select(
         "*",
-        _from_json(sf.when(~is_observation, sf.col("line")), EVENT_SCHEMA).alias("event"),
-        _from_json(sf.when(is_observation, sf.col("line")), OBSERVATION_SCHEMA).alias(
-            "observation"
-        ),
+        _from_json(sf.when(~observed, sf.col("line")), EVENT_SCHEMA).alias("event"),
+        _from_json(sf.when(observed, sf.col("line")), OBSERVATION_SCHEMA).alias("observation"),
     )
     reason = sf.when(
-        is_observation,
+        observed,
         _reason("observation", OBSERVATION_SCHEMA, _observation_rules()),
     ).otherwise(_reason("event", EVENT_SCHEMA, _event_rules()))
-    return _judged(parsed.withColumn("reason", _once(reason)), is_observation)
+    return _judged(parsed.withColumn("reason", _once(reason)), observed)
+
+
+def is_observation() -> Column:
+    """Return whether the text `line` is an observation, without parsing it."""
+    # An escaped quote is followed by no colon, so the pattern cannot match inside a text.
+    line = sf.col("line")
+    return line.contains('"scenario"') & line.rlike(r'"scenario"\s*:')
 
 
 def _judged(frame: DataFrame, is_observation: Column) -> DataFrame:

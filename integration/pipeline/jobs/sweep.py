@@ -2,7 +2,11 @@
 
 The settings are a grid, or a sample that is drawn from hashes of row numbers, so that it does not
 depend on Spark's partitions. Each row is one run in virtual time with its own seed; results depend
-on nothing else. Tables: `sweep` (a row per run), `sweep_summary`.
+on nothing else but the code. Tables: `sweep` (a row per run), `sweep_summary`.
+
+Seeds are simulated in waves, and the results of a wave are in the table when it ends. So a sweep that
+fails or is stopped keeps what it has, and when it is run again it simulates only what is missing.
+Results of other code are kept too, by their `code`, and are no part of the summary.
 
 The specification is a JSON object from settings (`SweepSettings`) to lists of values, or, for a
 sample, also to {"from": low, "to": high}:
@@ -13,6 +17,7 @@ sample, also to {"from": low, "to": high}:
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
@@ -48,10 +53,13 @@ __all__ = [
     "sample",
     "simulate_all",
     "sweep_summary",
+    "waves",
 ]
 
 TASKS_PER_CORE: Final = 4
 """Runs differ in cost by an order of magnitude; with more tasks the cores share them evenly."""
+RUNS_PER_TASK: Final = 32
+"""The most, so that a task which is lost with its executor is repeated in a minute."""
 MANTISSA_BITS: Final = 53
 
 DEFAULT_SPECIFICATION: Final[Mapping[str, Any]] = {
@@ -87,6 +95,11 @@ class SweepPlan:
     sample_size: int | None = None
     repeats: int = 3
     seed: int = 0
+
+    @property
+    def settings(self) -> int:
+        """How many settings there are, without their seeds."""
+        return self.sample_size or math.prod(map(len, self.specification.values()))
 
 
 def read_specification(path: str) -> dict[str, Any]:
@@ -200,11 +213,36 @@ def sweep_summary(results: DataFrame) -> DataFrame:
     )
 
 
+def waves(plan: SweepPlan, at_once: int) -> list[tuple[int, int]]:
+    """Return the first and last seed of each wave: so many that `at_once` tasks have something to do."""
+    seeds = math.ceil(at_once / plan.settings)
+    end = plan.seed + plan.repeats
+    return [(first, min(first + seeds, end) - 1) for first in range(plan.seed, end, seeds)]
+
+
 def run(spark: SparkSession, plan: SweepPlan, output: str, tasks: int | None = None) -> str:
-    """Simulate the plan and write `sweep` and `sweep_summary`."""
-    ship_code(spark)
+    """Simulate what of the plan is missing, and write `sweep` and `sweep_summary`."""
+    code = ship_code(spark)
     settings = sample(spark, plan) if plan.sample_size else grid(spark, plan)
-    wanted = tasks or TASKS_PER_CORE * driver.cores(spark)
-    results = tables.overwrite(simulate_all(settings, wanted), output, "sweep")
+    at_once = tasks or TASKS_PER_CORE * driver.cores(spark)
+    known = _results(spark, output, code)
+    simulated = 0
+    for first, last in waves(plan, at_once):
+        wave = tables.without(settings.where(sf.col("seed").between(first, last)), known)
+        runs = wave.count() if known is not None else plan.settings * (last - first + 1)
+        if runs:
+            found = simulate_all(wave, max(at_once, runs // RUNS_PER_TASK))
+            tables.append(found.withColumn("code", sf.lit(code)), output, "sweep")
+            simulated += runs
+    results = _results(spark, output, code)
+    assert results is not None, "a plan has at least one run"
     summary = tables.overwrite(sweep_summary(results), output, "sweep_summary")
-    return f"{results.count()} runs of {summary.count()} settings"
+    total = results.count()
+    known_already = f", {total - simulated} runs known already" if total > simulated else ""
+    return f"{total} runs of {summary.count()} settings{known_already}"
+
+
+def _results(spark: SparkSession, output: str, code: str) -> DataFrame | None:
+    """Return the results of this code, if there are any."""
+    table = tables.read_or_none(spark, output, "sweep")
+    return None if table is None else table.where(sf.col("code") == code)

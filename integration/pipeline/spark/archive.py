@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import tempfile
 import zipfile
 from pathlib import Path
@@ -27,6 +29,7 @@ if __name__ == "__main__":
 '''
 DATE: Final = (1980, 1, 1, 0, 0, 0)
 """A fixed date, so that the same code makes the same archive byte for byte."""
+DIGEST_DIGITS: Final = 16
 LEFT_OUT: Final = {".pyc", ".pyi"}
 
 
@@ -46,14 +49,26 @@ def write_archive(directory: Path) -> tuple[Path, Path]:
     return archive, program
 
 
-def ship_code(spark: SparkSession) -> None:
-    """Send this code to the executors, unless they run in the driver's process.
+def ship_code(spark: SparkSession) -> str:
+    """Send this code to the executors, unless they run in the driver's process; returns its digest.
 
     Their Python must have what the code imports (crc32c, pyarrow).
     """
     # An archive is written without pyspark too.
     from integration.pipeline.spark.driver import needs_code, send_code  # noqa: PLC0415
 
+    submitted = getattr(integration.__loader__, "archive", None)
+    if submitted is not None:
+        return _digest(Path(submitted))  # spark-submit has sent it
+    archive, _ = write_archive(Path(tempfile.mkdtemp(prefix="broker-sim-")))
+    digest = _digest(archive)
     if needs_code(spark):
-        archive, _ = write_archive(Path(tempfile.mkdtemp(prefix="broker-sim-")))
+        # Executors may fetch it at any time, so it stays.
         send_code(spark, archive)
+    else:
+        shutil.rmtree(archive.parent)
+    return digest
+
+
+def _digest(archive: Path) -> str:
+    return hashlib.sha256(archive.read_bytes()).hexdigest()[:DIGEST_DIGITS]

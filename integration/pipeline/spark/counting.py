@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Observation
 
@@ -27,8 +27,8 @@ class Counted:
         columns = [column.alias(name) for name, column in counts.items()]
         self.frame = frame.observe(self._observation, *columns)
 
-    def counts(self) -> dict[str, int]:
-        """Return the counts, of the first time that the frame was computed."""
+    def counts(self) -> dict[str, Any]:
+        """Return the counts and what else was asked for, of the first time that the frame was computed."""
         return dict(self._observation.get)
 
 

@@ -34,13 +34,18 @@ KAFKA_CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark_v
 
 LOCAL_CONF: Final[Mapping[str, str]] = {
     "spark.driver.memory": "2g",
-    "spark.sql.shuffle.partitions": "4",
+    # State of a stream is kept in so many parts, and each is written with each batch.
+    "spark.sql.shuffle.partitions": "2",
+    # Other shuffles begin with many parts, and Spark puts small ones together: so one fits into memory.
+    "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "32",
 }
 COMMON_CONF: Final[Mapping[str, str]] = {
     "spark.log.level": "ERROR",
     # Dates of partitions and minutes of groups must not depend on the driver's time zone.
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
+    # A task has few directories to write to; to sort its rows by them costs more than to open some files.
+    "spark.sql.maxConcurrentOutputFileWriters": "16",
     "spark.ui.showConsoleProgress": "false",
 }
 JAVA_TIMEOUT_S: Final = 30

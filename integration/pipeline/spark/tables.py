@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EVENT_PARTITIONS",
+    "append",
     "append_new",
     "overwrite",
     "read",
@@ -62,6 +63,11 @@ def overwrite(
     return frame.sparkSession.read.schema(frame.schema).parquet(path)
 
 
+def append(frame: DataFrame, directory: str, table: str) -> None:
+    """Append rows to a table."""
+    frame.write.mode("append").parquet(f"{directory}/{table}")
+
+
 def append_new(frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()) -> int:
     """Append rows that the table does not have yet; returns how many, inside `counting`.
 
@@ -72,7 +78,7 @@ def append_new(frame: DataFrame, directory: str, table: str, partitions: Sequenc
         frame = frame.hint("rebalance", *map(sf.col, partitions))
     written = Counted(frame, {"rows": sf.count("*")})
     written.frame.write.mode("append").partitionBy(*partitions).parquet(f"{directory}/{table}")
-    return written.counts()["rows"]
+    return int(written.counts()["rows"])
 
 
 def without(frame: DataFrame, known: DataFrame | None) -> DataFrame:

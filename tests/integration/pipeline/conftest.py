@@ -102,6 +102,7 @@ def spark(require_spark, tmp_path_factory):
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": QUICK_JVM,
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }

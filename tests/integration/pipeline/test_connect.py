@@ -1,6 +1,7 @@
 """The jobs as a client of a Spark Connect server: no context, no JVM in the process."""
 
 import contextlib
+import datetime as dt
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import threading
 from importlib.util import find_spec
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from integration.reference.clusters.ports import free_ports
@@ -16,6 +18,11 @@ from integration.reference.clusters.ports import free_ports
 pytestmark = pytest.mark.spark
 
 START_TIMEOUT_S = 180
+QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+ELSEWHERE = "Pacific/Auckland"
+"""Where the server is; its session has the time zone of its process unless a client sets another."""
+T = 1_700_000_000_000
+"""2023-11-14 22:13:20 in UTC, and the next day in Auckland."""
 JOBS = """
 import json, sys
 from pyspark.sql import SparkSession
@@ -43,7 +50,7 @@ spark.stop()
 
 @pytest.fixture
 def connect_server(require_spark, tmp_path):
-    """A Spark Connect server in a process of its own; yields its address."""
+    """A Spark Connect server in a process of its own, in another time zone; yields its address."""
     if find_spec("grpc") is None:
         pytest.fail("Spark Connect needs grpcio: make setup-spark")
     home = Path(find_spec("pyspark").origin).parent
@@ -56,7 +63,7 @@ def connect_server(require_spark, tmp_path):
         "--conf", "spark.sql.shuffle.partitions=2",
         "--conf", "spark.ui.enabled=false",
         "--conf", f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}",
-        "--conf", "spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "--conf", f"spark.driver.extraJavaOptions={QUICK_JVM} -Duser.timezone={ELSEWHERE}",
     ]  # fmt: skip
     environment = {
         **os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1",
@@ -89,7 +96,7 @@ def connect_server(require_spark, tmp_path):
 def test_jobs_run_on_a_spark_connect_server(
     connect_server, event, life, observation, tmp_path, write_lines
 ):
-    rows = [*life(1, 1_000, 1_500), *life(2, 1_100, 1_200), observation(), "broken"]
+    rows = [*life(1, T, T + 500), *life(2, T + 100, T + 200), observation(), "broken"]
     trace = write_lines(tmp_path / "trace.jsonl", [*rows, observation(side="kafka")])
     done = subprocess.run(
         [sys.executable, "-c", JOBS, connect_server, trace, str(tmp_path / "out")],
@@ -106,6 +113,18 @@ def test_jobs_run_on_a_spark_connect_server(
         "1 of 1 steps agree",
         "2 runs of 1 settings",
     ]
+    assert [path.name for path in (tmp_path / "out/events").glob("date=*")] == ["date=2023-11-14"]
+    minutes = _times(tmp_path / "out/latency", "minute") - {None}
+    assert minutes == {dt.datetime.fromtimestamp(T // 60_000 * 60, dt.UTC)}
+    assert _times(tmp_path / "out/occupancy", "bucket") == {
+        dt.datetime.fromtimestamp(T // 1000, dt.UTC)
+    }
+
+
+def _times(table, column):
+    """Return the values of a column of timestamps, in UTC."""
+    values = pq.read_table(table, columns=[column]).column(0).to_pylist()
+    return {value and value.replace(tzinfo=dt.UTC) for value in values}
 
 
 def test_only_one_module_asks_the_driver_itself():

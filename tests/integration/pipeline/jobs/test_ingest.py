@@ -67,6 +67,58 @@ def test_compressed_traces_are_read(run, event, tmp_path):
     assert run(str(tmp_path / "*.gz")).events == 1
 
 
+def test_only_lines_that_are_no_events_are_parsed_again(
+    run, spark, event, observation, tmp_path, write_lines, monkeypatch
+):
+    from integration.pipeline.jobs import ingest
+
+    parsed, parse = [], ingest.parse
+
+    def spy(lines):
+        parsed.append(lines)
+        return parse(lines)
+
+    monkeypatch.setattr(ingest, "parse", spy)
+    events = [event(operation_id=number) for number in range(300)]
+    bad = ['{"ts_ms": 1}', "broken", *[json.dumps(event(side=f"moon {n}")) for n in range(20)]]
+    counts = run(write_lines(tmp_path / "a.jsonl", [*events, *bad, observation(), *bad]))
+    assert (counts.events, counts.quarantined, counts.observations) == (300, 44, 1)
+    assert ingest.quarantine(parse(parsed[0])).count() == len(bad)
+    every, observed, unfit = (frame.count() for frame in parsed)
+    assert (every, observed) == (345, 1)
+    assert 44 <= unfit < 50, "a line in a thousand has the same bit as a bad one"
+    kept = spark.read.parquet(str(tmp_path / "out/quarantine")).collect()
+    assert {(row.line, row.times) for row in kept} == {(line, 2) for line in bad}
+
+
+def test_much_that_does_not_fit_is_kept_too(run, table, event, tmp_path, write_lines, monkeypatch):
+    from integration.pipeline.jobs import ingest
+
+    monkeypatch.setattr(ingest, "MOST_SLOTS", 3)
+    bad = [f"broken {number}" for number in range(9)]
+    assert run(write_lines(tmp_path / "a.jsonl", [event(), *bad])).quarantined == 9
+    assert {row.line for row in table("quarantine").collect()} == set(bad)
+
+
+def test_a_large_compressed_trace_is_warned_of(
+    run, event, tmp_path, write_lines, monkeypatch, capsys
+):
+    from integration.pipeline.jobs import ingest
+
+    traces = tmp_path / "in"
+    traces.mkdir()
+    with gzip.open(traces / "a trace.jsonl.gz", "wt") as out:
+        out.write(json.dumps(event()) + "\n")
+    write_lines(traces / "plain.jsonl", [event()])
+    run(str(traces))
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(ingest, "LARGE_GZIP_BYTES", 10)
+    assert run(str(traces)).lines == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("warning: file:")
+    assert "trace.jsonl.gz has 0 MB, and one task alone unpacks it" in line
+
+
 def test_a_missing_input_is_one_line(run, tmp_path):
     from integration.pipeline.errors import PipelineError
 

@@ -41,6 +41,23 @@ def test_percentiles_are_exact_and_totals_span_the_minutes(rows_of, life):
     assert total.lateness_p50_ms is None
 
 
+def test_long_waits_are_rounded_so_that_few_are_held(rows_of, events_frame, life):
+    from integration.pipeline.jobs.latency import EXACT_MS, waiting_times
+    from integration.pipeline.jobs.lifecycle import lifecycles
+
+    long_ms = 1_000 * EXACT_MS
+    waits = [EXACT_MS - 2, EXACT_MS - 1, *range(long_ms, long_ms + 500)]
+    rows = [row for number, wait in enumerate(waits) for row in life(number, T, T + wait)]
+    held = waiting_times(lifecycles(events_frame(rows))).collect()
+    found = sorted(row.waited_ms for row in held)
+    assert found[:2] == waits[:2], "short waits are exact"
+    assert len(found) == 3, "half a second of 36 hours is not told apart"
+    assert sum(row.times for row in held) == len(waits)
+    (total,) = [row for row in rows_of(rows) if row.minute is None]
+    assert total.waited_max_ms == waits[-1], "the maximum is exact"
+    assert 0 <= waits[-1] - total.waited_p99_ms < long_ms / (EXACT_MS / 2)
+
+
 def _utc(timestamp):
     """Convert Spark's datetimes, which are in local time, to UTC."""
     return timestamp.astimezone(dt.UTC).replace(tzinfo=None)

@@ -46,6 +46,61 @@ def test_results_are_the_same_whatever_the_partitions(spark, plan):
     assert len({row[-1] for row in _rows(one)}) > 4, "runs of different seeds differ"
 
 
+def test_a_sweep_that_fails_keeps_its_seeds_and_is_continued(spark, plan, tmp_path, monkeypatch):
+    from integration.pipeline.jobs import sweep
+
+    simulated = []
+
+    def simulate_all(settings, tasks):
+        seeds = {row.seed for row in settings.select("seed").collect()}
+        if {2} == seeds and not simulated[2:]:
+            raise OSError("no space left")
+        simulated.append(seeds)
+        return simulate(settings, tasks)
+
+    simulate = sweep.simulate_all
+    monkeypatch.setattr(sweep, "simulate_all", simulate_all)
+    wanted, out = plan(SPECIFICATION | {"duration_ms": [1_000]}, repeats=3), str(tmp_path)
+    with pytest.raises(OSError, match="no space left"):
+        sweep.run(spark, wanted, out, tasks=4)
+    assert simulated == [{0}, {1}]
+    assert spark.read.parquet(f"{out}/sweep").count() == 8
+    simulated.append("again")
+    answer = sweep.run(spark, wanted, out, tasks=4)
+    assert (simulated[3:], answer) == ([{2}], "12 runs of 4 settings, 8 runs known already")
+    expected = _rows(simulate(sweep.grid(spark, wanted), 2))
+    assert _rows(spark.read.parquet(f"{out}/sweep").drop("code")) == expected
+    (row,) = spark.read.parquet(f"{out}/sweep_summary").select("runs").distinct().collect()
+    assert row.runs == 3
+
+
+def test_results_of_other_code_are_simulated_again(spark, plan, tmp_path, monkeypatch):
+    from integration.pipeline.jobs import sweep
+
+    wanted, out = plan({"duration_ms": [1_000]}, repeats=1), str(tmp_path)
+    assert sweep.run(spark, wanted, out, tasks=1) == "1 runs of 1 settings"
+    assert sweep.run(spark, wanted, out, tasks=1) == "1 runs of 1 settings, 1 runs known already"
+    monkeypatch.setattr(sweep, "ship_code", lambda spark: "other")
+    assert sweep.run(spark, wanted, out, tasks=1) == "1 runs of 1 settings"
+    codes = {row.code for row in spark.read.parquet(f"{out}/sweep").collect()}
+    assert len(codes) == 2
+
+
+@pytest.mark.parametrize(
+    ("repeats", "at_once", "expected"),
+    [
+        (3, 4, [(7, 7), (8, 8), (9, 9)]),
+        (3, 5, [(7, 8), (9, 9)]),
+        (3, 99, [(7, 9)]),
+        (1, 1, [(7, 7)]),
+    ],
+)
+def test_a_wave_has_work_for_all_tasks(require_spark, plan, repeats, at_once, expected):
+    from integration.pipeline.jobs.sweep import waves
+
+    assert waves(plan(repeats=repeats, seed=7), at_once) == expected
+
+
 def test_a_sample_is_the_same_whatever_the_partitions_and_covers_the_range(spark, plan):
     from integration.pipeline.jobs.sweep import sample
 

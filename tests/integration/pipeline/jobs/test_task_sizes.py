@@ -1,11 +1,15 @@
 """No task gets all of something, however uneven the keys: seen in plans, and in what tasks read."""
 
 import random
+import runpy
+from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.spark
 
+BENCH = Path(__file__).parents[3] / "bench"
+TASK_SIZES = runpy.run_path(str(BENCH / "task_sizes.py"))
 ROWS = 3_000
 TASKS = 16
 SHARE = ROWS // TASKS
@@ -29,25 +33,12 @@ def many_tasks(spark):
 
 @pytest.fixture
 def largest_task(spark, many_tasks, request):
-    """Return a function from a frame to (most rows that a task of it read, its stage), when collected."""
+    """Return a function from a frame to the task that read the most rows of others when it was collected."""
 
     def measure(frame):
-        context = spark.sparkContext
-        context.setJobGroup(request.node.name, "measured")
+        spark.sparkContext.setJobGroup(request.node.name, "measured")
         frame.collect()
-        inside = context._jsc.sc()
-        inside.listenerBus().waitUntilEmpty()
-        tracker, store = context.statusTracker(), inside.statusStore()
-        found = []
-        for job in tracker.getJobIdsForGroup(request.node.name):
-            for stage in tracker.getJobInfo(job).stageIds:
-                tasks = store.taskList(stage, 0, ROWS)
-                for number in range(tasks.size()):
-                    metrics = tasks.apply(number).taskMetrics()
-                    if metrics.isDefined():
-                        read = metrics.get().shuffleReadMetrics().recordsRead()
-                        found.append((read, f"stage {stage}"))
-        return max(found)
+        return TASK_SIZES["largest_task"](spark, request.node.name, shuffled_only=True)
 
     return measure
 
@@ -74,8 +65,8 @@ def test_ranking_keys_gives_no_task_all_keys(
     assert all("[side#" in line.split(" AS ")[1] for line in windows), windows
     hottest = {row.key: row.heat for row in ranked.collect() if row.heat}
     assert hottest == {f"k{ROWS - 1}": 1, f"k{ROWS - 2}": 2}
-    most, stage = largest_task(ranked)
-    assert most < 3 * SHARE, stage
+    largest = largest_task(ranked)
+    assert largest.rows < 3 * SHARE, largest
 
 
 def test_distance_of_distributions_gives_no_task_all_values(
@@ -95,8 +86,8 @@ def test_distance_of_distributions_gives_no_task_all_values(
     assert all("[timing#" in line for line in windows), windows
     (row,) = distance.collect()
     assert (row.kafka, row.sim, row.ks_distance, row.same) == (ROWS, ROWS, 0.0, True)
-    most, stage = largest_task(distance)
-    assert most < 3 * SHARE, stage
+    largest = largest_task(distance)
+    assert largest.rows < 3 * SHARE, largest
 
 
 def test_a_hot_partition_is_written_by_many_tasks(spark, many_tasks, event, tmp_path, write_lines):
@@ -115,3 +106,18 @@ def test_a_hot_partition_is_written_by_many_tasks(spark, many_tasks, event, tmp_
     sizes = [path.stat().st_size for path in (tmp_path / "events").rglob("*.parquet")]
     assert sum(sizes) > 300_000
     assert max(sizes) < sum(sizes) / 3, sizes
+
+
+def test_all_operations_under_one_key_give_no_task_all_of_them(
+    spark, events_frame, life, largest_task
+):
+    from integration.pipeline.jobs.lifecycle import lifecycles
+    from integration.pipeline.jobs.occupancy import occupancy
+
+    rows = [event for number in range(ROWS // 3) for event in life(number, number, number + 40)]
+    lives = lifecycles(events_frame(rows))
+    assert largest_task(lives).rows < 3 * SHARE
+    # Twice as many: a series for the key and one for the purgatory. A bucket is never shared out.
+    by_bucket = largest_task(occupancy(lives.cache(), 5))
+    lives.unpersist()
+    assert by_bucket.rows < 6 * SHARE, by_bucket
