@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.types import Mount
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
@@ -225,9 +226,9 @@ class ContainerCluster(StartedCluster):
                 network_aliases=[node.host],
                 hostname=node.host,
                 cap_add=["NET_ADMIN"],  # for the routes of `disconnect`
+                mounts=[Mount(DATA_DIRECTORY, None)],  # a volume without a name goes with it
                 labels=label,
             )
-            container.volumes = [DATA_DIRECTORY]  # type: ignore[assignment]
             # Its own with_bind_ports would open the port to the whole network.
             bindings = cast("dict[str, Any]", container.ports)
             bindings[f"{EXTERNAL_PORT}/tcp"] = ("127.0.0.1", node.client_port)
