@@ -153,19 +153,19 @@ def brokers_that_are_restarted_in_turn_lose_nothing(
 
 def _committed(cluster: ClusterUnderTest, group: str, topic: Topic) -> Iterator[Observation]:
     """Observe the committed offset of a group, at whichever broker has it."""
-    found: list[tuple[int, str | None]] = []
+    found: list[int | str | None] = []
 
     def is_found() -> bool:
         for broker in cluster.brokers:
             answer = committed(cluster.clients.ask(broker), group, {topic: [0]}).message.groups[0]
             if not answer.error_code:
                 offset = answer.topics[0].partitions[0]
-                found[:] = [(offset.committed_offset, offset.metadata)]
+                found[:] = [offset.committed_offset, offset.metadata]
                 return offset.committed_offset != -1
         return False
 
     cluster.wait_until(is_found, f"{group} has its offset")
-    yield concluded("committed", "a coordinator has to load it first", offset=found[0])
+    yield concluded("committed", "a coordinator has to load it first", offset=found)
 
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
