@@ -16,6 +16,7 @@ def recover(log: PartitionLog) -> None:
     A recovery point behind the end, from before a truncation, would leave new records without a flush.
     A log that ends before its checkpointed start has lost its records: it begins there, empty. Expired
     producers are not there any more: Kafka loads those of recovered batches from a snapshot of them, as others.
+    A log that was shut down and has no snapshot at all begins without producers, as in Kafka.
     """
     log_start_offset = log.storage.log_start_offset
     if log.log_end_offset < log_start_offset:
@@ -26,6 +27,8 @@ def recover(log: PartitionLog) -> None:
     log.leader_epoch_cache.truncate_from_end(log.log_end_offset)
     log.leader_epoch_cache.truncate_from_start(log.log_start_offset)
     log.producer_state.forget()
+    if log.storage.begins_without_producers:
+        log.producer_state.map_end_offset = log.log_end_offset
     log.rebuild_producer_state()
     log.producer_state.remove_expired_producers(log.clock.wall_clock_ms())
     log.restore_indexes()

@@ -45,6 +45,7 @@ from integration.scenarios.families.replication import (
     high_watermark,
     isr,
 )
+from integration.scenarios.families.restart import lost_files, recovery, restart
 from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
     config_admin,
@@ -117,6 +118,9 @@ FAMILIES: Final = (
     transaction_failover,
     compaction,
     compacted_transactions,
+    restart,
+    recovery,
+    lost_files,
 )
 
 CATALOGUE: Final[tuple[Scenario, ...]] = tuple(

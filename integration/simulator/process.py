@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from broker_sim.control.client import ControlClient
@@ -25,6 +26,8 @@ STOP_TIMEOUT_S = 10
 READ_BYTES = 4096
 LOG_LINES = 3
 LOG_BYTES = 4096
+ON_DISK = "log.dir"
+"""The configuration that has the simulator keep its data on disk; a real broker has `log.dirs`."""
 
 
 class SimulatorProcess:
@@ -32,12 +35,17 @@ class SimulatorProcess:
 
     `command` takes the arguments of `broker-sim`. The process stops when its stdin is closed, which
     the operating system does when this process ends, and it is in a session of its own, so that a
-    ctrl-C reaches the comparison first. Everything it says is kept for the error messages.
+    ctrl-C reaches the comparison first. Everything it says is kept for the error messages. With
+    the configuration `log.dir` its data is in a directory of its own, which goes with the process.
     """
 
     def __init__(self, command: Sequence[str], *, brokers: int, configs: Mapping[str, str]) -> None:
         options = [f"--brokers={brokers}", "--until-stdin-closes"]
-        options += [f"--config={key}={value}" for key, value in configs.items()]
+        options += [f"--config={key}={value}" for key, value in configs.items() if key != ON_DISK]
+        self._data: tempfile.TemporaryDirectory[str] | None = None
+        if ON_DISK in configs:
+            self._data = tempfile.TemporaryDirectory(prefix="broker-sim-data-")
+            options.append(f"--data-dir={self._data.name}")
         self._command = [*command, "run", *options]
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._process: subprocess.Popen[bytes] | None = None
@@ -118,6 +126,14 @@ class SimulatorProcess:
                     process.wait()
                 process.stdout.close()
         self._log.close()
+        if self._data is not None:
+            self._data.cleanup()
+
+    def log_directory(self, broker: int) -> Path:
+        """Return where a broker keeps its logs. Raises `SimulatorError` without data on disk."""
+        if self._data is None:
+            raise SimulatorError(f"the simulator keeps its data in memory; configure {ON_DISK}")
+        return Path(self._data.name) / f"broker-{broker}"
 
     # -- what it says -----------------------------------------------------------------------------
 

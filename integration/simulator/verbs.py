@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.control.verb import verbs_of
+from integration.broker_files import DirectoryFiles
+from integration.simulator.errors import SimulatorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +45,8 @@ class SimulatorVerbs:
 
     def __init__(self, simulator: SimulatorProcess) -> None:
         self._simulator = simulator
+        self.files = DirectoryFiles(simulator.log_directory)
+        """The files of the brokers, if the simulator keeps its data on disk."""
         with simulator.explain():
             simulator.control.get("/status")  # the first request waits for the port to be served
 
@@ -51,6 +55,14 @@ class SimulatorVerbs:
         request = VERBS[verb].request({"broker_id": broker, **options})
         with self._simulator.explain():
             self._simulator.control.request(*request)
+
+    def comes_up(self, broker: int) -> bool:
+        """Start a broker; returns whether it serves clients. One that does not has ended."""
+        try:
+            self.call("start", broker)
+        except SimulatorError:
+            return False
+        return True
 
     def purged(self, broker: int) -> int:
         """Return how many completed entries a broker's purgatories have purged."""

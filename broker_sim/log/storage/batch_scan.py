@@ -138,7 +138,11 @@ def scan_batches(
             or (verify and crc32c(mapped[position + _CRC_END : end]) != crc)
         ):
             break
-        if end_offset <= _offset_at(mapped, end) < next_offset and _is_sound(mapped, end):
+        if (
+            base_offset != end_offset
+            and end_offset <= _offset_at(mapped, end) < next_offset
+            and _is_sound(mapped, end)
+        ):
             break  # this one's offset is wrong: the next batch fits to the one before
         if attributes & TRANSACTIONAL_FLAG and not _note_transaction(
             history, mapped[position:end], attributes, producer_id, base_offset

@@ -138,7 +138,8 @@ class FileStorage(LogStorage):
     def load_segments(self) -> list[SegmentContent]:
         """Return the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
         with self._guard.io("open the log"):
-            self._snapshot_files.load()
+            was_any = self._snapshot_files.load()
+            self.begins_without_producers = self._was_closed and not was_any
             self._complete_replacements()
             return self._load_segments()
 

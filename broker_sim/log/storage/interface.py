@@ -69,6 +69,8 @@ class LogStorage(ABC):
     """That of the last checkpoint when the log is opened."""
     recovery_point: int
     """Everything before this offset is known to be on the disk; Kafka's recovery point."""
+    begins_without_producers: bool = False
+    """Whether it was shut down cleanly before it was opened, and there was no snapshot, not even a damaged one."""
     file_delete_delay_ms: int = 60_000
     """How long the files of a deleted segment are kept; the topic's configuration sets it."""
 

@@ -101,14 +101,19 @@ class SnapshotFiles(dict[int, list[ProducerStateEntry]]):
         self._directory = directory
         self._guard = guard
 
-    def load(self) -> None:
-        """Load the snapshots of the log's directory; a damaged one is deleted, as in Kafka."""
-        for path in self._directory.glob(f"*{SNAPSHOT_SUFFIX}"):
+    def load(self) -> bool:
+        """Load the snapshots of the log's directory; a damaged one is deleted, as in Kafka.
+
+        Returns whether there was any file.
+        """
+        paths = list(self._directory.glob(f"*{SNAPSHOT_SUFFIX}"))
+        for path in paths:
             try:
                 super().__setitem__(int(path.stem), decode_snapshot(path.read_bytes()))
             except ValueError as error:
                 log.warning("snapshot_deleted", file=str(path), why=str(error))
                 path.unlink()
+        return bool(paths)
 
     def __setitem__(self, offset: int, entries: list[ProducerStateEntry]) -> None:
         with self._guard.io("write a snapshot"):

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.types import Mount
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 
 from integration.broker_verbs import Fault
 from integration.reference.clusters.cluster import last_log_line, logged_kafka_version
+from integration.reference.clusters.container_files import ContainerFiles
 from integration.reference.clusters.node_config import NODE_IDS, Node, node_environment
 from integration.reference.clusters.ports import free_ports
 from integration.reference.clusters.started_cluster import StartedCluster
@@ -41,7 +43,8 @@ INTERNAL_PORT = 19092
 CONTROLLER_PORT = 19093
 EXTERNAL_PORT = 9092
 END_TIMEOUT_S = 30
-DATA_DIRECTORY = "/tmp/kafka-data"  # noqa: S108 - in the container, writable in every image
+DATA_DIRECTORY = "/var/lib/kafka/data"
+"""A volume: the official image has one there, which its user may write to."""
 OWNER_LABEL = "broker-sim.owner"
 
 JVM_ENVIRONMENT = {
@@ -72,6 +75,8 @@ class ContainerCluster(StartedCluster):
         self._expected_to_run: set[int] = set()
         self._cuts: dict[int, list[tuple[int, str]]] = {}
         self._cleanup = ExitStack()
+        self.files = ContainerFiles(self._container, DATA_DIRECTORY)
+        """The files of the brokers."""
 
     def open(self) -> None:
         """Find or make the image, start three containers, wait until clients see all brokers."""
@@ -128,6 +133,20 @@ class ContainerCluster(StartedCluster):
         self._expected_to_run.add(broker)
         if wait:
             self.wait_until_serving(broker)
+
+    def comes_up(self, broker: int) -> bool:
+        """Start a broker; returns whether it serves clients. One that does not has ended."""
+        self.start(broker, wait=False)
+        try:
+            self.wait_until_serving(broker)
+        except ReferenceClusterError:
+            container = self._container(broker)
+            container.reload()
+            if container.status != "exited":
+                raise
+            self._expected_to_run.discard(broker)
+            return False
+        return True
 
     def disconnect(self, broker: int) -> None:
         """Add blackhole routes between the broker and each other one that runs."""
@@ -207,6 +226,7 @@ class ContainerCluster(StartedCluster):
                 network_aliases=[node.host],
                 hostname=node.host,
                 cap_add=["NET_ADMIN"],  # for the routes of `disconnect`
+                mounts=[Mount(DATA_DIRECTORY, None)],  # a volume without a name goes with it
                 labels=label,
             )
             # Its own with_bind_ports would open the port to the whole network.

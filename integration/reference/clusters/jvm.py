@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from integration.broker_files import DirectoryFiles
 from integration.broker_verbs import Fault
 from integration.reference.clusters.cluster import last_log_line, logged_kafka_version
 from integration.reference.clusters.leftovers import make_run_directory, remove_leftovers
@@ -41,6 +42,9 @@ FORMAT_TIMEOUT_S = 60
 END_TIMEOUT_S = 30
 JAVA_OPTIONS = ("-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Heaps that begin small and no C2 compiler: three brokers start on two cores in half the time."""
+
+DATA = "data"
+"""A node's log directory, in its own."""
 
 JAVA_REMEDY = "apt-get install -y --no-install-recommends openjdk-17-jre-headless"
 
@@ -82,6 +86,8 @@ class JvmCluster(StartedCluster):
         self._directory: Path | None = None
         self._java_command: list[str] = []
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.files = DirectoryFiles(lambda broker: self._node_directory(broker) / DATA)
+        """The files of the brokers."""
 
     def open(self) -> None:
         """Fetch the jars, format the storage, start three processes, wait until clients see them."""
@@ -142,6 +148,18 @@ class JvmCluster(StartedCluster):
         if wait:
             self.wait_until_serving(broker)
 
+    def comes_up(self, broker: int) -> bool:
+        """Start a broker; returns whether it serves clients. One that does not has ended."""
+        self.start(broker, wait=False)
+        try:
+            self.wait_until_serving(broker)
+        except ReferenceClusterError:
+            if self._processes[broker].poll() is None:
+                raise
+            del self._processes[broker]
+            return False
+        return True
+
     def broker_log(self, broker: int) -> str:
         """Return the broker's stdout and stderr, over all its starts."""
         return (self._node_directory(broker) / "broker.log").read_text(errors="replace")
@@ -183,7 +201,7 @@ class JvmCluster(StartedCluster):
         for node in self._nodes:
             home = self._node_directory(node.node_id)
             home.mkdir()
-            properties = self._properties(node, str(home / "data"))
+            properties = self._properties(node, str(home / DATA))
             (home / "node.properties").write_text(to_file(properties), encoding="utf-8")
 
     def _format_storage(self) -> None:

@@ -171,3 +171,23 @@ def assert_ended(watched):
         assert select.select([watched], [], [], TIMEOUT_S)[0], "the simulator still runs"
     finally:
         os.close(watched)
+
+
+def test_data_is_on_disk_where_it_is_asked_for_and_goes_with_the_process():
+    with started(log_dir="data", broker_session_timeout_ms="500") as simulator:
+        verbs = simulated_cluster(simulator).verbs
+        directory = simulator.log_directory(2)
+        assert "meta.properties" in verbs.files.names(2)
+        right = verbs.files.read(2, "meta.properties")
+        verbs.stop(2)
+        verbs.files.write(2, "meta.properties", right.replace(b"node.id=2", b"node.id=7"))
+        assert not verbs.comes_up(2)
+        verbs.files.write(2, "meta.properties", right)
+        assert verbs.comes_up(2)
+        assert states(simulator)[2] == "running"
+    assert not directory.parent.exists()
+
+
+def test_files_of_a_simulator_in_memory_are_refused(simulator):
+    with pytest.raises(SimulatorError, match=r"in memory; configure log\.dir"):
+        simulated_cluster(simulator).verbs.files.names(1)

@@ -62,6 +62,7 @@ def test_commit_of_a_resumed_coordinator_may_be_followed_by_an_abort():
         pytest.param(((True, 4), (False, 3)), {3, 4}, Outcome.IN_DOUBT, id="abort comes first"),
         pytest.param(((True, 3), (True, 3)), {3}, Outcome.IN_DOUBT, id="committed, not read"),
         pytest.param(((False, 3), (False, 4)), {3}, Outcome.IN_DOUBT, id="aborted, and read"),
+        pytest.param(((False, 4), (True, 3)), {3}, Outcome.IN_DOUBT, id="the other was read"),
     ],
 )
 def test_anything_else_that_is_read_in_part_is_noticed(markers, resumed, outcome):

@@ -151,7 +151,8 @@ def test_log_whose_batches_make_no_sense_is_offline_and_others_are_served(disk, 
         header = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
         log.append_as_leader(build_batch([Record(b"value", timestamp=1_000_000)], **header), 0)
     position = log.position(3)
-    disk.logs.shutdown(7)
+    log.roll()
+    disk.logs.checkpoint_offsets()
     disk.directory.close()
     for snapshot in (disk.path / "bad-0").glob("*.snapshot"):
         snapshot.unlink()

@@ -352,3 +352,39 @@ def test_epoch_whose_first_batches_are_gone_begins_where_it_began(machine, caplo
     machine.restart(clean=clean)
     assert machine.log.leader_epoch_cache.entries == expected
     assert "leader_epochs_rebuilt" not in caplog.text
+
+
+def test_batch_that_is_there_twice_counts_once_after_a_kill(machine):
+    for number in range(3):
+        machine.log.append_as_leader(batch(1, timestamp=1_000_000 + number), 0)
+    (file,) = machine.files(".log")
+    content = file.read_bytes()
+    file.write_bytes(content + content[-len(content) // 3 :])
+    machine.restart(clean=False)
+    assert machine.log.log_end_offset == 3
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_producers_without_any_snapshot_are_found_in_the_batches_after_a_kill_only(machine, clean):
+    write_all_kinds(machine.log)
+    before = state_of(machine.log)["producers"]
+    assert before
+    if clean:
+        machine.logs.shutdown(7)
+    machine.directory.close()
+    for snapshot in machine.files(".snapshot"):
+        snapshot.unlink()
+    machine.start()
+    assert state_of(machine.log)["producers"] == ({} if clean else before)
+
+
+def test_producers_whose_snapshots_are_all_damaged_are_found_in_the_batches(machine):
+    write_all_kinds(machine.log)
+    before = state_of(machine.log)["producers"]
+    machine.logs.shutdown(7)
+    machine.directory.close()
+    for snapshot in machine.files(".snapshot"):
+        snapshot.write_bytes(b"damaged")
+    machine.start()
+    assert state_of(machine.log)["producers"] == before

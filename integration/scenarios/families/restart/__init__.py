@@ -1,0 +1,1 @@
+"""Brokers that are restarted, and what they make of damaged files."""
