@@ -9,6 +9,8 @@ go together, in one request at a time; of each transactional id there is at most
 | the same id, in an older epoch | INVALID_PRODUCER_EPOCH for the older one |
 | the same id, in the same epoch | NETWORK_EXCEPTION for the one that waits: its client has sent again |
 | the same id, in a newer epoch | INVALID_PRODUCER_EPOCH for the one that comes |
+
+Deliberate difference: to itself a broker does not speak over a link, as in `marker_link.py`.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ class AddPartitionsToTxnManager:
         config: BrokerConfig,
         image: Callable[[], MetadataImage],
         states: TransactionStateManager,
+        after_handler: Callable[[Callable[[], object]], object],
     ) -> None:
+        """`after_handler(action)` runs an action when the running handler has returned."""
         self._broker_id = broker_id
         self._links = environment.links
         self._brokers = environment.brokers
@@ -81,6 +85,7 @@ class AddPartitionsToTxnManager:
         self._request_timeout_ms = config.request_timeout_ms
         self._image = image
         self._partition_for = states.partition_for
+        self._after_handler = after_handler
         self._waiting: dict[int, dict[str, _Question]] = {}
         """Questions by coordinator and transactional id."""
         self._in_flight: set[int] = set()
@@ -123,7 +128,7 @@ class AddPartitionsToTxnManager:
             del waiting[transactional_id]
             other.fail(ErrorCode.NETWORK_EXCEPTION if is_same else ErrorCode.INVALID_PRODUCER_EPOCH)
         waiting[transactional_id] = question
-        self._call_later(0, self._send, coordinator)
+        self._after_handler(partial(self._send, coordinator))
 
     def _coordinator(self, transactional_id: str) -> int | None:
         image = self._image()
@@ -153,6 +158,9 @@ class AddPartitionsToTxnManager:
         request = messages.AddPartitionsToTxnRequest(
             [question.message() for question in questions.values()]
         )
+        if coordinator == self._broker_id:
+            self._brokers[coordinator].add_partitions_to_txn(request, answered)
+            return
         self._links.call(
             self._broker_id,
             coordinator,

@@ -113,7 +113,9 @@ class Broker:
         self.producer_ids = ProducerIds(
             broker_id, self.controller, self._broker_epoch, process.clock
         )
-        self.transactions = self._make_transactions(MarkerLink(broker_id, environment))
+        self.transactions = self._make_transactions(
+            MarkerLink(broker_id, environment, self._actions.try_complete_actions)
+        )
         self.transactional_appends = TransactionalAppends(
             self.replica_manager,
             AddPartitionsToTxnManager(
@@ -123,6 +125,7 @@ class Broker:
                 config,
                 lambda: self.image,
                 self.transactions.states,
+                self._after_handler,
             ),
             self._actions,
             config,
@@ -156,6 +159,11 @@ class Broker:
         if self.config.replica_selector_class != RACK_AWARE_SELECTOR:
             return None
         return RackAwareReplicaSelector(self.metadata)
+
+    def _after_handler(self, action: Callable[[], object]) -> None:
+        """Run the action with what the running handler, or whatever runs, has completed."""
+        self._actions.add(action)
+        self.process.call_soon(self._actions.try_complete_actions)
 
     def _make_storage(self, topic: str, read_bytes: int) -> ReplicatedStorage:
         process = self.process
@@ -192,6 +200,7 @@ class Broker:
                 config=self.config,
                 clock=self.clock,
                 call_later=self.process.call_later,
+                after_handler=self._after_handler,
                 image=lambda: self.image,
                 storage=self._make_storage(
                     TRANSACTION_STATE_TOPIC, self.config.transaction_state_log_load_buffer_size

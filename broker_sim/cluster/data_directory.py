@@ -55,6 +55,14 @@ class DataDirectory:
             self._logs[broker_id] = LogDirectory(path, cluster_id, broker_id)
         return self._logs
 
+    def reopen_logs(self, broker_id: int, cluster_id: str) -> LogDirectory:
+        """Open the log directory of a broker that starts again: as its files are now. Raises as `open_logs`."""
+        closed = self._logs.pop(broker_id, None)
+        if closed is not None:
+            closed.close()
+        self.open_logs([broker_id], cluster_id)
+        return self._logs[broker_id]
+
     def producer_ids(self) -> ProducerIdControlManager:
         """Return what gives producer ids, each once in the life of the directory."""
         return ProducerIdControlManager(

@@ -30,7 +30,8 @@ class InvariantChecker:
     * the high watermark never exceeds the log end of any member of the leader's maximal ISR; a deposed
       leader that has not heard of its successor is excepted where elections may be unclean, since
       members of its ISR may have truncated their logs to that of the successor; and so is a member that
-      has ever lost records with its power, which stays in the ISR until it registers again
+      has lost records with its power, and stays in the ISR until it registers again, until it has caught
+      up with a leader that has not been replaced
     * high watermark and last stable offset never go back on a leader, within one leader epoch
     * log start <= last stable offset <= high watermark <= log end
     * two leaders of the same epoch do not exist
@@ -112,15 +113,15 @@ class InvariantChecker:
             )
         self._leader_lso[life] = stable
         for member in partition.isr_state.maximal_isr:
-            follower = self._nodes.nodes[member].logs.get(
-                partition.topic_partition, partition.topic_id
-            )
-            if (
-                follower is not None
-                and follower.log_end_offset < high_watermark
-                and not self._may_be_replaced_uncleanly(broker, partition)
-                and not self._nodes.nodes[member].has_lost_records(partition.topic_partition)
-            ):
+            node = self._nodes.nodes[member]
+            follower = node.logs.get(partition.topic_partition, partition.topic_id)
+            if follower is None:
+                continue
+            is_lacking = node.lacks_records(partition.topic_partition)
+            if follower.log_end_offset >= high_watermark:
+                if is_lacking and not self._is_replaced(partition):
+                    node.caught_up(partition.topic_partition)
+            elif not (is_lacking or self._may_be_replaced_uncleanly(broker, partition)):
                 raise InvariantViolationError(
                     "high-watermark-within-isr",
                     f"the high watermark {high_watermark} of {partition.topic_partition} on "
@@ -130,12 +131,14 @@ class InvariantChecker:
 
     def _may_be_replaced_uncleanly(self, broker: Broker, partition: Partition) -> bool:
         """Whether another leader has been elected, and its election may have been unclean."""
-        key = partition.topic_partition
-        image = self._nodes.controller.image
-        state, topic = image.partition(key), image.topics.get(key.topic)
+        topic = self._nodes.controller.image.topics.get(partition.topic_partition.topic)
         return (
-            state is not None
-            and topic is not None
-            and state.leader_epoch > partition.leader_epoch
+            topic is not None
+            and self._is_replaced(partition)
             and broker.metadata.topic_config(topic).unclean_leader_election_enable
         )
+
+    def _is_replaced(self, partition: Partition) -> bool:
+        """Whether another leader has been elected."""
+        state = self._nodes.controller.image.partition(partition.topic_partition)
+        return state is not None and state.leader_epoch > partition.leader_epoch

@@ -27,8 +27,11 @@ class Node:
 
     __slots__ = (
         "_before_power_loss",
+        "_lacking",
         "_memory",
         "_producers",
+        "_reopen",
+        "_was_started",
         "address",
         "broker",
         "broker_id",
@@ -51,7 +54,9 @@ class Node:
         memory: MemoryAccount,
         directory: LogDirectory | None = None,
         disk: SimulatedDisk | None = None,
+        reopen: Callable[[], LogDirectory] | None = None,
     ) -> None:
+        """`directory` is open for the first start; `reopen()` opens it again for each later one."""
         self.broker_id = broker_id
         self.config = config
         self.clock = MachineClock(clock)
@@ -62,9 +67,12 @@ class Node:
         self._memory = memory
         self.logs = LogManager(self.clock, self._producers, memory, directory)
         self.disk = disk
+        self._reopen = reopen
+        self._was_started = False
         self.lost: list[LostRecords] = []
         """What power losses have taken, found when the logs were opened again."""
         self._before_power_loss: KeptBatches = {}
+        self._lacking: set[TopicPartition] = set()
         self.address = address
         self.process: Process | None = None
         self.broker: Broker | None = None
@@ -73,14 +81,26 @@ class Node:
         """What `Nodes.stop` was asked to call; None unless the broker is shutting down."""
 
     def recover_logs(self, cluster_id: str) -> None:
-        """Make the logs ready for a new process, which reads them from the simulated disk if there is one."""
-        if self.disk is not None:
-            path = self.disk.root / f"broker-{self.broker_id}"
-            directory = LogDirectory(path, cluster_id, self.broker_id, self.disk)
+        """Make the logs ready for a new process, which reads them from its disk if it has one.
+
+        Raises ConfigError for a directory that cannot be used, and OSError.
+        """
+        directory = self._directory_for_a_start(cluster_id)
+        if directory is not None:
             self.logs = LogManager(self.clock, self._producers, self._memory, directory)
         self.logs.recover()
         before, self._before_power_loss = self._before_power_loss, {}
-        self.lost += lost_records(self.broker_id, before, self.logs)
+        lost = lost_records(self.broker_id, before, self.logs)
+        self.lost += lost
+        self._lacking.update(each.topic_partition for each in lost)
+
+    def _directory_for_a_start(self, cluster_id: str) -> LogDirectory | None:
+        """Return a directory that has just been opened; None if the logs are open already, or in memory."""
+        if self.disk is not None:
+            path = self.disk.root / f"broker-{self.broker_id}"
+            return LogDirectory(path, cluster_id, self.broker_id, self.disk)
+        was_started, self._was_started = self._was_started, True
+        return self._reopen() if was_started and self._reopen is not None else None
 
     def lose_power(self) -> None:
         """Leave of the logs what is on the simulated disk; the process must have ended."""
@@ -89,9 +109,13 @@ class Node:
         self.disk.lose_power()
         self.logs = LogManager(self.clock, self._producers, self._memory)
 
-    def has_lost_records(self, topic_partition: TopicPartition) -> bool:
-        """Whether a power loss has ever taken records of that log."""
-        return any(each.topic_partition == topic_partition for each in self.lost)
+    def lacks_records(self, topic_partition: TopicPartition) -> bool:
+        """Whether a power loss has taken records of that log, and it has not caught up since."""
+        return topic_partition in self._lacking
+
+    def caught_up(self, topic_partition: TopicPartition) -> None:
+        """Note that the log has all again that an in-sync replica has to have."""
+        self._lacking.discard(topic_partition)
 
     @property
     def state(self) -> ProcessState:

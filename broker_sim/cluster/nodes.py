@@ -5,6 +5,7 @@ Nodes have no sockets; `Listeners` opens those of the brokers.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker
@@ -98,6 +99,7 @@ class Nodes:
                 self.memory,
                 directories.get(broker_id),
                 (disks or {}).get(broker_id),
+                None if data is None else partial(data.reopen_logs, broker_id, cluster_id),
             )
             for broker_id, config in _numbered(configs).items()
         }
@@ -198,7 +200,11 @@ class Nodes:
         return node
 
     def start(self, broker_id: int) -> Broker:
-        """Start a dead broker with its logs; raises `WrongStateError` if it is not dead."""
+        """Start a dead broker with its logs; raises `WrongStateError` if it is not dead.
+
+        With a data directory it reads them from there. Raises ConfigError for one that is not its own,
+        and OSError; the broker is dead then.
+        """
         node = self.dead(broker_id)
         if self._tick_handle is None:
             self._schedule_tick()

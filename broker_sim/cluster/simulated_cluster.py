@@ -102,16 +102,13 @@ class SimulatedCluster(AsyncCluster):
         if process is None or process.state is ProcessState.DEAD:
             return
         now_ms = self.nodes.scheduler.clock.now_ms()
-        busy_until_ms = self._busy_until_ms.get(broker_id, 0)
-        if process.state is ProcessState.PAUSED and busy_until_ms <= now_ms:
-            return  # stopped by a verb while it handles what waited
-        until_ms = max(busy_until_ms, now_ms) + duration_ms
+        until_ms = max(self._busy_until_ms.get(broker_id, 0), now_ms) + duration_ms
         self._busy_until_ms[broker_id] = until_ms
-        process.pause()
+        process.block()
 
         def go_on() -> None:
             if self._busy_until_ms[broker_id] == until_ms:
-                process.resume()
+                process.unblock()
 
         self.nodes.scheduler.call_later(until_ms - now_ms, go_on)
 

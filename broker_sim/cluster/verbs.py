@@ -75,7 +75,8 @@ class Verbs(Face):
         """Start a broker that was killed or stopped, on its port and with its log.
 
         Waits until clients can connect, which is when the controller has registered the broker again:
-        after a kill only when its old session has ended (`broker.session.timeout.ms`). With
+        after a kill only when its old session has ended (`broker.session.timeout.ms`). With a data
+        directory it reads its files as they are now; ConfigError if that is not its directory. With
         `end_session=True` that session is ended at once, which no Kafka does. With `wait=False`
         returns at once.
         """
@@ -368,9 +369,17 @@ class Verbs(Face):
     # -- shared by the verbs ----------------------------------------------------------------------
 
     def _start(self, broker_id: int) -> None:
-        """Bind the port, then start the broker: if the port is in use now, the broker stays dead."""
+        """Bind the port, then start the broker.
+
+        If the port is in use now, or its log directory cannot be used, the broker stays dead.
+        """
         self.listeners.bind(broker_id)
-        self.listeners.serve(self.nodes.start(broker_id))
+        try:
+            broker = self.nodes.start(broker_id)
+        except BaseException:
+            self.listeners.close(broker_id)
+            raise
+        self.listeners.serve(broker)
 
     async def _stop(self, broker_id: int) -> None:
         """Shut a broker down in a controlled way; returns when its process has ended."""

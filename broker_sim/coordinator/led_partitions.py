@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from broker_sim.coordinator.hashing import java_hash_code, partition_of_hash
+from broker_sim.coordinator.hashing import partition_of_key
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.runtime.event_log import get_logger
 
@@ -77,7 +77,7 @@ class LedPartitions(Generic[Part]):
         partitions that are added while a broker runs have no keys.
         """
         count = default_count if self._count is None else self._count
-        return partition_of_hash(java_hash_code(key), count)
+        return partition_of_key(key, count)
 
     def get(self, partition: int) -> Part:
         """Return the partition. Raises `ApiError`: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""

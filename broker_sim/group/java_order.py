@@ -12,6 +12,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from broker_sim.coordinator.hashing import java_hash_code
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
 
@@ -36,16 +38,7 @@ _FIBONACCI: Final = 0x9E3779B97F4A7C15
 _DEFAULT_CAPACITY: Final = 16
 _UUID: Final = Struct(">QQ")
 _KNOWN_HASHES: Final = 100_000
-
-
-@lru_cache(_KNOWN_HASHES)
-def string_hash(text: str) -> int:
-    """Return `String.hashCode` as an unsigned number of 32 bits."""
-    value = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for index in range(0, len(data), 2):
-        value = value * 31 + (data[index] << 8 | data[index + 1]) & _MASK_32
-    return value
+string_hash: Final = java_hash_code
 
 
 @lru_cache(_KNOWN_HASHES)

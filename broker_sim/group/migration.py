@@ -89,13 +89,22 @@ class Migration:
         for member, target in members:
             upgraded.update_target(member.member_id, target)
             upgraded.update_member(member)
-            assert member.classic is not None
-            # If the records cannot be written, the sessions end without consequences.
-            consumer.fencing.keep_alive(group.group_id, member, member.classic.session_timeout_ms)
+        self._begin_sessions(upgraded)
         image = self._shard.environment.image()
         upgraded.metadata_hash = consumer.hashes.of(upgraded.topics, image)
         written += _records_of(upgraded)
         return upgraded
+
+    def _begin_sessions(self, group: ConsumerGroup) -> None:
+        """Begin the sessions of its members, in the order in which those of equal length will end.
+
+        If the records cannot be written, the sessions end without consequences.
+        """
+        keep_alive = self._shard.consumer.fencing.keep_alive
+        for member_id in group.members.in_order():
+            member = group.members[member_id]
+            assert member.classic is not None
+            keep_alive(group.group_id, member, member.classic.session_timeout_ms)
 
     def _check_upgrade(self, group: ClassicGroup) -> None:
         if self._config.group_consumer_migration_policy not in UPGRADES:

@@ -14,7 +14,8 @@ def recover(log: PartitionLog) -> None:
     """Bring all parts of the log in step with its segments and its last checkpoints.
 
     A recovery point behind the end, from before a truncation, would leave new records without a flush.
-    A log that ends before its checkpointed start has lost its records: it begins there, empty.
+    A log that ends before its checkpointed start has lost its records: it begins there, empty. Expired
+    producers are not there any more: Kafka loads those of recovered batches from a snapshot of them, as others.
     """
     log_start_offset = log.storage.log_start_offset
     if log.log_end_offset < log_start_offset:
@@ -26,5 +27,6 @@ def recover(log: PartitionLog) -> None:
     log.leader_epoch_cache.truncate_from_start(log.log_start_offset)
     log.producer_state.forget()
     log.rebuild_producer_state()
+    log.producer_state.remove_expired_producers(log.clock.wall_clock_ms())
     log.restore_indexes()
     log.update_high_watermark(log.storage.high_watermark)

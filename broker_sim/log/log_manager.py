@@ -1,9 +1,8 @@
 """The logs of one broker; mirrors `LogManager`.
 
-A log manager outlives the broker's process, as a log directory does: a restarted broker finds its
-logs here again, after SIGKILL with the high watermarks and log starts of the last checkpoint, after a
-clean shutdown with the last ones. With a `LogDirectory` the logs are files, and are found again by
-another process too.
+In memory a log manager outlives the broker's process: a restarted broker finds its logs here again, after
+SIGKILL with the high watermarks and log starts of the last checkpoint, after a clean shutdown with the last
+ones. With a `LogDirectory` the logs are files, and each process opens them with a manager of its own.
 """
 
 from __future__ import annotations
@@ -65,7 +64,10 @@ class LogManager:
         """Hears of each log that goes offline."""
         self.clean_shutdown_epoch = -1
         """The epoch of the broker that last called `shutdown`, -1 if none has (KIP-966)."""
-        self._is_used = False
+        self._written_recovery_points: Mapping[TopicPartition, int] = (
+            {} if directory is None else directory.recovery_points
+        )
+        """Those of the last checkpoint."""
         self.directory = directory
         if directory is not None:
             self._load(directory)
@@ -120,8 +122,14 @@ class LogManager:
             changed=self.changed,
             storage=storage,
         )
-        log.on_truncated = partial(self.cleaner.truncated, topic_partition)
+        log.on_truncated = partial(self._truncated, topic_partition, storage)
         return log
+
+    def _truncated(self, topic_partition: TopicPartition, storage: LogStorage, offset: int) -> None:
+        """Hear that a log was cut: no checkpoint may say more of it than is still there."""
+        self.cleaner.truncated(topic_partition, offset)
+        if self._written_recovery_points.get(topic_partition, 0) > storage.recovery_point:
+            self.checkpoint_recovery_points()
 
     def _failure_of(
         self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage
@@ -227,36 +235,16 @@ class LogManager:
         self.clean_shutdown_epoch = broker_epoch if is_clean else -1
 
     def recover(self) -> None:
-        """Open all logs again: what was only in memory is lost or rebuilt.
+        """Make all logs ready for a broker's process: what was only in memory is lost or rebuilt.
 
-        Logs that were offline are tried again.
+        Logs in files are ready once: for the next process a new manager opens the directory again.
         """
-        if self.directory is not None:
-            self.directory.remove_clean_shutdown()
-            if self._is_used:
-                self.directory.deletions.process_ended()
-                self._open_offline_logs(self.directory)
-        self._is_used = True
         self.cleaner.restart()
         for log in self.logs:
             try:
                 log.recover()
             except ApiError as error:
                 log.storage.fail("recover the log", error)
-
-    def _open_offline_logs(self, directory: LogDirectory) -> None:
-        for topic_partition, (known_id, failed) in list(self.offline.items()):
-            del self.offline[topic_partition]
-            storage = directory.reopen_log(failed)
-            kept_id = storage.topic_id
-            if kept_id is None and storage.is_created:
-                self._metadata_damaged(topic_partition, known_id, storage)
-                continue
-            topic_id = kept_id or known_id
-            storage.watch(self._failure_of(topic_partition, topic_id, storage))
-            with suppress_storage_error():
-                storage.create(topic_id)
-                self._open_files(topic_partition, topic_id, TopicConfig(), storage)
 
     def checkpoint_log_start_offsets(self) -> bool:
         """Checkpoint the log start of every log, so that deleted records stay deleted after a kill.
@@ -288,7 +276,10 @@ class LogManager:
         if self.directory is None:
             return True
         offsets = {key: storage.recovery_point for key, storage in self._storages()}
-        return self._write(partial(self.directory.write_recovery_points, offsets))
+        is_written = self._write(partial(self.directory.write_recovery_points, offsets))
+        if is_written:
+            self._written_recovery_points = offsets
+        return is_written
 
     def checkpoint_offsets(self) -> bool:
         """Write all checkpoints; returns whether all are written."""

@@ -292,23 +292,23 @@ class PartitionLog(LogOffsets):
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return True
-        self.on_truncated(offset)
         for segment in self._local_log.truncate_to(offset, self.clock.wall_clock_ms()):
             self.producer_state.remove_snapshot(segment.base_offset)
         self.leader_epoch_cache.truncate_from_end(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         self.rebuild_producer_state()
         self.update_high_watermark(self.high_watermark)
+        self.on_truncated(offset)
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and continue at `offset`, which becomes start, high watermark and end."""
-        self.on_truncated(offset)
         self._local_log.truncate_fully_and_start_at(offset, self.clock.wall_clock_ms())
         self.leader_epoch_cache.clear()
         self.producer_state.truncate_fully_and_start_at(offset)
         self.log_start_offset = offset
         self.update_high_watermark(offset)
+        self.on_truncated(offset)
 
     def delete_old_segments(self) -> int:
         """Delete the segments that `retention` names; return their number."""

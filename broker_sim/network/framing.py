@@ -24,6 +24,8 @@ __all__ = ["Framer"]
 
 LENGTH: Final = struct.Struct(">i")
 LENGTH_BYTES: Final = 4
+FIRST_SCRATCH_BYTES: Final = 2 * 1024
+"""What a connection reads into until a read fills it: most clients never send that much at once."""
 SCRATCH_BYTES: Final = 32 * 1024
 """Frames up to this size, with their length, are read into the scratch buffer."""
 MAX_PLACE_BYTES: Final = 2 * 1024 * 1024
@@ -82,15 +84,18 @@ class Framer:
             return memoryview(self._place)[self._placed_bytes :]
         if self._scratch is None:
             # Each connection has its own: on Windows a loop reads for several at the same time.
-            self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+            self._scratch = memoryview(bytearray(FIRST_SCRATCH_BYTES))
         return self._scratch
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in the first `nbytes` bytes of the memory that `get_buffer` returned."""
         place = self._place
         if place is None:
-            assert self._scratch is not None
-            self.receive_data(bytes(self._scratch[:nbytes]))
+            scratch = self._scratch
+            assert scratch is not None
+            self.receive_data(bytes(scratch[:nbytes]))
+            if nbytes == FIRST_SCRATCH_BYTES == len(scratch):
+                self._scratch = memoryview(bytearray(SCRATCH_BYTES))
             return
         self._placed_bytes += nbytes
         if self._placed_bytes == len(place):

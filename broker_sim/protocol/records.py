@@ -44,11 +44,14 @@ __all__ = [
 ]
 
 CACHED_VARINTS = 4_096
+CACHED_MARKERS = 1_024
+MOST_MARKER_BYTES = 128
 _CONTROL_KEY = Struct(">hh")
 _END_TXN_VALUE = Struct(">hi")
 _NO_KEY = b"\1"
 _ABORT = 0
 _COMMIT = 1
+_NO_HEADER = BatchHeader._make([0] * len(BatchHeader._fields))
 
 
 class Record(NamedTuple):
@@ -158,23 +161,52 @@ def build_end_txn_marker(
     coordinator_epoch: int = 0,
 ) -> bytes:
     """Return the control batch by which a coordinator commits or aborts a transaction."""
+    header = BatchHeader(
+        base_offset=0,
+        length=0,
+        partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
+        magic=MAGIC_V2,
+        crc=0,
+        attributes=TRANSACTIONAL_FLAG | CONTROL_FLAG,
+        last_offset_delta=0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=NO_SEQUENCE,
+        records_count=1,
+    )
+    return encode_batch(header, _pack_marker(is_commit, coordinator_epoch))
+
+
+@lru_cache(CACHED_MARKERS)
+def _pack_marker(is_commit: bool, coordinator_epoch: int) -> bytes:
+    """Return the one record of a marker, which is the same for all transactions of a coordinator."""
     marker = Record(
         key=_CONTROL_KEY.pack(0, _COMMIT if is_commit else _ABORT),
         value=_END_TXN_VALUE.pack(0, coordinator_epoch),
-        timestamp=timestamp,
+        timestamp=0,
     )
-    return build_batch(
-        [marker],
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        is_transactional=True,
-        is_control=True,
-    )
+    return _pack([marker], base_offset=0, base_timestamp=0)[0]
 
 
 def read_end_txn_marker(batch: bytes | memoryview) -> EndTxnMarker:
     """Return the content of a control batch. Raises `ApiError` INVALID_RECORD."""
-    record = next(iter_records(batch), Record(None))
+    header = parse_header(batch)
+    if not header.attributes & CODEC_MASK and header.size_bytes <= MOST_MARKER_BYTES:
+        data = bytes(memoryview(batch)[BATCH_OVERHEAD_BYTES : header.size_bytes])
+        return _unpack_marker(data, header.records_count)
+    return _marker_of(next(iter_records(batch), Record(None)))
+
+
+@lru_cache(CACHED_MARKERS)
+def _unpack_marker(data: bytes, records_count: int) -> EndTxnMarker:
+    """Read a marker's record; each partition of a transaction has the same one, with each replica."""
+    header = _NO_HEADER._replace(records_count=records_count)
+    return _marker_of(next(_records_in(data, header), Record(None)))
+
+
+def _marker_of(record: Record) -> EndTxnMarker:
     key, value = record.key or b"", record.value or b""
     if len(key) < _CONTROL_KEY.size or len(value) < _END_TXN_VALUE.size:
         raise _invalid("a control record too short for the end of a transaction")
@@ -192,6 +224,10 @@ def iter_records(batch: bytes | memoryview) -> Iterator[Record]:
     """
     header = parse_header(batch)
     data = decompress(header.codec, memoryview(batch)[BATCH_OVERHEAD_BYTES : header.size_bytes])
+    yield from _records_in(data, header)
+
+
+def _records_in(data: bytes, header: BatchHeader) -> Iterator[Record]:
     position = 0
     for _ in range(header.records_count):
         size, position = _read_varint(data, position)

@@ -7,13 +7,17 @@ A link behaves as a TCP connection does: what is sent while it is cut is not los
 when the link is healthy again. A caller that cannot wait that long needs a timeout of its own. Calls to
 a node that is dead, or does not listen yet, fail at once, and so do calls that a node has not answered
 when it dies.
+
+Messages that take no time arrive before anything that comes from outside afterwards: in the next turn of
+the event loop, in the order in which they were sent, and with them those that are sent in answer. So what
+brokers tell each other about one client's request is said before its next one is read.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +28,9 @@ __all__ = ["CONTROLLER_ID", "HEALTHY", "LinkFault", "Links"]
 
 CONTROLLER_ID = -1
 """The node id of the active controller on the links."""
+
+MOST_PER_TURN: Final = 256
+"""So many messages arrive in one turn of the event loop, then it is the clients' turn."""
 
 Result = TypeVar("Result")
 
@@ -93,6 +100,10 @@ class Links:
         self._delayed: dict[tuple[int, int], deque[_Message]] = {}
         self._last_arrival_ms: dict[tuple[int, int], int] = {}
         self._open_calls: dict[_Call, bool] = {}
+        self._arriving: deque[tuple[int, _Message]] = deque()
+        """What takes no time, with its receiver."""
+        self._is_arriving = False
+        """Whether `_arrive_all` is due, or runs."""
 
     def attach(self, node_id: int, process: Process) -> None:
         """Let a node send, call others and be sent to; a restarted node attaches its new process."""
@@ -151,7 +162,10 @@ class Links:
             delay_ms += self._latency_ms(*link)
         delayed = self._delayed.get(link)
         if not delay_ms and not delayed:
-            self._call_soon(self._arrive, link[1], message)
+            self._arriving.append((link[1], message))
+            if not self._is_arriving:
+                self._is_arriving = True
+                self._call_soon(self._arrive_all)
             return
         if delayed is None:
             delayed = self._delayed[link] = deque()
@@ -160,6 +174,19 @@ class Links:
         arrival_ms = max(now_ms + delay_ms, self._last_arrival_ms.get(link, 0))
         self._last_arrival_ms[link] = arrival_ms
         self._scheduler.call_later(arrival_ms - now_ms, self._arrive_delayed, link)
+
+    def _arrive_all(self) -> None:
+        arriving = self._arriving
+        try:
+            for _ in range(MOST_PER_TURN):
+                if not arriving:
+                    break
+                target, message = arriving.popleft()
+                self._arrive(target, message)
+        finally:
+            self._is_arriving = bool(arriving)
+            if arriving:
+                self._call_soon(self._arrive_all)
 
     def _arrive_delayed(self, link: tuple[int, int]) -> None:
         """Deliver the oldest message: timers that are due in the same millisecond may run in any order."""

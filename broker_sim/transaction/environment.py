@@ -40,6 +40,8 @@ class TransactionEnvironment:
     clock: Clock
     """`now_ms` for waits, `wall_clock_ms` for what is written into records."""
     call_later: CallLater
+    after_handler: Callable[[Callable[[], object]], object]
+    """Runs a callback when the running handler has returned, before the next request is read."""
     image: Callable[[], MetadataImage]
     """Returns the newest metadata that the broker has heard of."""
     storage: CoordinatorStorage

@@ -135,12 +135,12 @@ class TransactionMarkerChannelManager:
     def _queue(self, transaction: PendingCompleteTxn, partitions: Iterable[TopicPartition]) -> None:
         """Queue markers for the leaders of now; a transaction that needs none is complete."""
         image = self._environment.image()
+        deleted: list[TopicPartition] = []
         by_leader: dict[int, list[TopicPartition]] = {}
         for partition in partitions:
             state = image.partition(partition)
             if state is None:
-                # A deleted topic needs no marker.
-                transaction.metadata.remove_partition(partition)
+                deleted.append(partition)
                 continue
             leader = image.alive_broker(state.leader)
             broker_id = UNKNOWN_BROKER if leader is None else leader.broker_id
@@ -148,6 +148,9 @@ class TransactionMarkerChannelManager:
         for broker_id, led in by_leader.items():
             queue = self._queues.setdefault(broker_id, deque())
             queue.append(_Marker(transaction, tuple(led)))
+        if deleted:
+            # A deleted topic needs no marker.
+            transaction.metadata.remove_partitions(deleted)
         self._maybe_complete(transaction)
 
     def on_image(self) -> None:
@@ -158,7 +161,7 @@ class TransactionMarkerChannelManager:
     def _wake(self) -> None:
         if not self._is_woken:
             self._is_woken = True
-            self._environment.call_later(0, self._send)
+            self._environment.after_handler(self._send)
 
     def _send(self) -> None:
         self._is_woken = False
@@ -212,11 +215,12 @@ class TransactionMarkerChannelManager:
             return
         transaction = marker.transaction
         producer_id = transaction.metadata.producer_id
+        done: list[TopicPartition] = []
         again: list[TopicPartition] = []
         for partition in marker.partitions:
             error_code = errors.get((producer_id, partition), ErrorCode.NETWORK_EXCEPTION)
             if error_code in _DONE:
-                transaction.metadata.remove_partition(partition)
+                done.append(partition)
             elif error_code in _GIVEN_UP:
                 self._log.info(
                     "markers_given_up",
@@ -228,6 +232,7 @@ class TransactionMarkerChannelManager:
                 return
             else:
                 again.append(partition)
+        transaction.metadata.remove_partitions(done)
         if again:
             self._environment.call_later(RETRY_BACKOFF_MS, self._send_again, marker, tuple(again))
         else:

@@ -11,14 +11,14 @@ client goes on with a new producer id (`next_producer_id`) in epoch 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from broker_sim.metadata.topic_partition import TopicPartition
 
@@ -36,6 +36,7 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 MAX_EPOCH: Final = 32_767
+NO_PARTITIONS: Final[Mapping[TopicPartition, None]] = MappingProxyType({})
 
 
 def is_epoch_exhausted(producer_epoch: int) -> bool:
@@ -43,22 +44,21 @@ def is_epoch_exhausted(producer_epoch: int) -> bool:
     return producer_epoch >= MAX_EPOCH - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TxnTransitMetadata:
+class TxnTransitMetadata(NamedTuple):
     """The values of a transactional id, as one record of the log has them; times are wall clock."""
 
     state: TransactionState
     producer_id: int
+    timeout_ms: int
+    last_update_ms: int
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
     last_producer_epoch: int = NO_PRODUCER_EPOCH
     """The epoch that a repeated request may still have; it is not in the log."""
-    timeout_ms: int
-    partitions: Mapping[TopicPartition, None] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, None] = NO_PARTITIONS
     """The partitions that need a marker, in the order in which they were added."""
     start_ms: int = NO_TIMESTAMP
-    last_update_ms: int
     client_version: TransactionVersion = TransactionVersion.TV_0
 
 
@@ -233,24 +233,24 @@ class TransactionMetadata:
         assert self.pending_state is None, f"{self.transactional_id} goes to {self.pending_state}"
         assert state.may_follow(self.state), f"{self.state.name} to {state.name}"
         self.pending_state = state
-        return replace(
-            self.values,
+        values = self.values
+        return values._replace(
             state=state,
-            previous_producer_id=self.producer_id,
+            previous_producer_id=values.producer_id,
             **changes,  # type: ignore[arg-type]
         )
 
     def fence(self, producer_epoch: int) -> None:
         """Take the epoch that fences at once, before it is written, as clients of `TV_0` need it."""
-        self.values = replace(
-            self.values, producer_epoch=producer_epoch, last_producer_epoch=NO_PRODUCER_EPOCH
+        self.values = self.values._replace(
+            producer_epoch=producer_epoch, last_producer_epoch=NO_PRODUCER_EPOCH
         )
 
-    def remove_partition(self, partition: TopicPartition) -> None:
-        """Note that the partition has its marker, or needs none."""
+    def remove_partitions(self, partitions: Collection[TopicPartition]) -> None:
+        """Note that the partitions have their markers, or need none."""
         assert self.state.is_prepared
-        left = {key: None for key in self.partitions if key != partition}
-        self.values = replace(self.values, partitions=left)
+        left = {key: None for key in self.partitions if key not in partitions}
+        self.values = self.values._replace(partitions=left)
 
     def complete_transition_to(self, values: TxnTransitMetadata) -> None:
         """Take in what has been written."""

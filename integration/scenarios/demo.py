@@ -28,7 +28,6 @@ DEMO: Final = {
     "timeouts": (
         "acks_all_times_out_while_a_frozen_follower_is_in_the_isr",
         "the_timeouts_of_pipelined_produces_add_up",
-        "fetches_wait_as_long_as_they_ask",
         "fifty_fetches_time_out_together",
     ),
     "long polls": (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault
 from broker_sim.runtime.process import ProcessState
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Actions"]
 
 EVERY_CLIENT = "*"
+TRANSACTIONS = TopicPartition(TRANSACTION_STATE_TOPIC, 0)
 
 
 class Actions:
@@ -36,6 +38,8 @@ class Actions:
         """`check_recovered(broker_id)` is called whenever a broker was started."""
         self.done = 0
         self._check_recovered = check_recovered
+        self.resumed_coordinator_epochs: set[int] = set()
+        """The leader epochs of the transactions' state in which its leader was killed and started again."""
         self.paused_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)
         """How long each broker has been paused, in all."""
         self._cluster = cluster
@@ -140,6 +144,9 @@ class Actions:
     async def _start_if_dead(self, broker_id: int) -> None:
         # Asked only now: several actions on the broker may end at the same moment.
         if self._nodes.nodes[broker_id].state is ProcessState.DEAD:
+            state = self._nodes.controller.image.partition(TRANSACTIONS)
+            if state is not None and state.leader == broker_id:
+                self.resumed_coordinator_epochs.add(state.leader_epoch)
             await self._cluster.inside.start(broker_id, wait=False)
             self._check_recovered(broker_id)
 

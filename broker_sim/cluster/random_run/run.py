@@ -273,7 +273,13 @@ class _Run:
         )
         self._reader.finish()
         self._until("committed-records-are-read", lambda: self._reader.is_done, ANSWER_LIMIT_MS)
-        check_transactions(self.cluster, self._schedule, self._history, self._transactions)
+        check_transactions(
+            self.cluster,
+            self._schedule,
+            self._history,
+            self._transactions,
+            self._actions.resumed_coordinator_epochs,
+        )
 
     def _check_images_after_steps(self, watch: Watch) -> None:
         check_step = self.cluster.loop.after_step

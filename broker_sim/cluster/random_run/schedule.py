@@ -198,7 +198,7 @@ def _with_power_losses(schedule: Schedule) -> Schedule:
     schedule = replace(
         schedule,
         disk=rng.choice((FLUSHED, FLUSHED, FLUSHED, UNFLUSHED, UNFLUSHED, LYING)),
-        sync_ms=0 if schedule.transactional else rng.choice((0, 0, 1, 3)),
+        sync_ms=rng.choice((0, 0, 1, 3)),
         actions=tuple(sorted((*schedule.actions, *losses))),
     )
     if not schedule.may_lose_records:

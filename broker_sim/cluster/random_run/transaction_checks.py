@@ -9,10 +9,15 @@ from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run.clients import TOPIC
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
 from broker_sim.cluster.random_run.transaction_history import Outcome, group_of
+from broker_sim.cluster.random_run.watch import batches_of
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.record_batch import parse_header
+from broker_sim.protocol.records import iter_records, read_end_txn_marker
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.random_run.history import History
     from broker_sim.cluster.random_run.schedule import Schedule
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
         TransactionHistory,
     )
     from broker_sim.cluster.virtual_cluster import VirtualCluster
+    from broker_sim.protocol.records import EndTxnMarker
 
 __all__ = ["check_transactions", "transactions_are_decided"]
 
@@ -49,11 +55,25 @@ def check_transactions(
     schedule: Schedule,
     acknowledged: History,
     history: TransactionHistory,
+    resumed_coordinator_epochs: AbstractSet[int] = frozenset(),
 ) -> None:
-    """Compare what was read with what producers know; raises InvariantViolationError."""
+    """Compare what was read with what producers know; raises InvariantViolationError.
+
+    A coordinator that is killed and started within its old session goes on in its leader epoch, and sends
+    the markers of a decision that only its own log has, as in Kafka: who loads the state reads it to the
+    log's end. If another replica without that record leads next, the transaction is decided again. So one
+    of which nobody was told that it was committed may be read in part, if its markers say just that.
+    """
+    twice = [
+        each
+        for each in history.transactions
+        if each.outcome is Outcome.IN_DOUBT
+        and is_decided_twice(cluster, each, resumed_coordinator_epochs)
+    ]
     seen = {value for reads in history.committed_reads.values() for _, value in reads}
     for transaction in history.transactions:
-        _check_all_or_nothing(transaction)
+        if transaction not in twice:
+            _check_all_or_nothing(transaction)
     for one in acknowledged.acknowledged:
         is_own = not one.value.startswith(b"transactional")
         if is_own and one.acks == ACKS_ALL and one.value not in seen:
@@ -63,7 +83,39 @@ def check_transactions(
                 f"partition {one.partition}, and no read_committed reader has seen it",
             )
     _check_order(history)
-    _check_offsets(cluster, schedule, history)
+    _check_offsets(cluster, schedule, history, twice)
+
+
+def is_decided_twice(
+    cluster: VirtualCluster, transaction: Transaction, resumed_epochs: AbstractSet[int]
+) -> bool:
+    """Return whether the markers show a commit of a resumed coordinator and an abort of a later one."""
+    commits: set[int] = set()
+    aborts: set[int] = set()
+    for number, values in transaction.written.items():
+        for value in values:
+            marker = _marker_after(cluster, TopicPartition(TOPIC, number), value)
+            if marker is None or marker.is_commit != (value in transaction.seen):
+                return False
+            (commits if marker.is_commit else aborts).add(marker.coordinator_epoch)
+    return bool(commits and aborts) and commits <= resumed_epochs and max(commits) < min(aborts)
+
+
+def _marker_after(
+    cluster: VirtualCluster, key: TopicPartition, value: bytes
+) -> EndTxnMarker | None:
+    """Return the marker that ends the transaction with that record."""
+    leader = _leader_of(cluster, key)
+    if leader is None:
+        return None
+    producer_id = None
+    for batch in batches_of(leader.replica_manager.partitions[key].log):
+        header = parse_header(batch)
+        if producer_id is not None and header.is_control and header.producer_id == producer_id:
+            return read_end_txn_marker(batch)
+        if not header.is_control and any(record.value == value for record in iter_records(batch)):
+            producer_id = header.producer_id
+    return None
 
 
 def _check_all_or_nothing(transaction: Transaction) -> None:
@@ -105,9 +157,15 @@ def _check_order(history: TransactionHistory) -> None:
 
 
 def _check_offsets(
-    cluster: VirtualCluster, schedule: Schedule, history: TransactionHistory
+    cluster: VirtualCluster,
+    schedule: Schedule,
+    history: TransactionHistory,
+    twice: list[Transaction],
 ) -> None:
-    """Check that the committed steps of each group follow on one another, up to its offset."""
+    """Check that the committed steps of each group follow on one another, up to its offset.
+
+    Those of transactions that were decided twice are committed or not.
+    """
     leader = _leader_of(cluster, TopicPartition(GROUP_METADATA_TOPIC, 0))
     if leader is None:
         return
@@ -120,6 +178,9 @@ def _check_offsets(
         for number in range(schedule.partitions):
             found = sorted(steps[transactional_id, number])
             committed = leader.groups.shard(group).offsets.get(group, TOPIC, number)
+            goes_on_at = {step.begin for step in found} | {committed.offset if committed else 0}
+            optional = [each.step for each in twice]
+            found = [step for step in found if step not in optional or step.end in goes_on_at]
             ends = [0, *(step.end for step in found)]
             begins = [*(step.begin for step in found), committed.offset if committed else 0]
             if begins != ends:

@@ -119,7 +119,8 @@ class Watch:
     def _check_operations(self) -> None:
         now_ms = self._cluster.now_ms
         for broker_id, node in self._nodes.nodes.items():
-            if node.state is not ProcessState.RUNNING:
+            process = node.process
+            if process is None or process.state is not ProcessState.RUNNING or process.is_blocked:
                 continue
             deadline_ms = self._cluster.inside.operations.oldest_deadline_ms(broker_id)
             if deadline_ms is None:
@@ -190,7 +191,7 @@ class Watch:
         committed = batches_of(leader.log, leader.log.high_watermark)
         for member in state.isr:
             node = self._nodes.nodes[member]
-            log = None if node.has_lost_records(key) else node.logs.get(key, leader.topic_id)
+            log = None if node.lacks_records(key) else node.logs.get(key, leader.topic_id)
             if log is not None and batches_of(log)[: len(committed)] != committed:
                 raise InvariantViolationError(
                     "replicas-agree",
@@ -220,7 +221,7 @@ class Watch:
             if self._joined_ms.get((key, member), 0) > now_ms - SHRINK_LIMIT_MS:
                 continue
             node = self._nodes.nodes[member]
-            log = None if node.has_lost_records(key) else node.logs.get(key, leader.topic_id)
+            log = None if node.lacks_records(key) else node.logs.get(key, leader.topic_id)
             if log is not None and log.log_end_offset < end:
                 raise InvariantViolationError(
                     "isr-shrinks",

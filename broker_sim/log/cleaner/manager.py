@@ -109,7 +109,12 @@ class LogCleanerManager:
     def _look_at(self, log: PartitionLog, now_ms: int) -> LogToClean | None:
         """Return what of the log is dirty, None if that cannot be found out."""
         try:
-            return LogToClean(log, self._first_dirty_offset(log), now_ms)
+            first_dirty_offset = self._first_dirty_offset(log)
+            if first_dirty_offset != self._first_dirty_offsets.get(
+                log.topic_partition, first_dirty_offset
+            ):
+                self._reset_first_dirty_offset(log, first_dirty_offset)
+            return LogToClean(log, first_dirty_offset, now_ms)
         except Exception as error:  # noqa: BLE001 - the other logs must be cleaned
             self.cleaning_failed(log.topic_partition, error)
             return None
@@ -175,15 +180,17 @@ class LogCleanerManager:
         """Return the kept offset, or the log's start if that is outside of the log."""
         start_offset = log.log_start_offset
         offset = self._first_dirty_offsets.get(log.topic_partition, start_offset)
-        if start_offset <= offset <= log.log_end_offset:
-            return offset
-        if offset > log.log_end_offset or not log.config.is_deleted_by_age:
+        return offset if start_offset <= offset <= log.log_end_offset else start_offset
+
+    def _reset_first_dirty_offset(self, log: PartitionLog, offset: int) -> None:
+        """Keep another offset, because the old one is outside of the log."""
+        old_offset = self._first_dirty_offsets[log.topic_partition]
+        if old_offset > log.log_end_offset or not log.config.is_deleted_by_age:
             event_log.bind(self._clock).warning(
                 "first_dirty_offset_reset",
                 partition=str(log.topic_partition),
-                first_dirty_offset=offset,
-                log_start_offset=start_offset,
+                first_dirty_offset=old_offset,
+                log_start_offset=log.log_start_offset,
                 log_end_offset=log.log_end_offset,
             )
-        self._update(log.topic_partition, start_offset)
-        return start_offset
+        self._update(log.topic_partition, offset)

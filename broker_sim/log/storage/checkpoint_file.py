@@ -42,8 +42,10 @@ def read_lines(path: StoragePath) -> list[str]:
     """
     if not path.exists():
         return []
-    lines = path.read_text("utf-8").splitlines()
-    if lines[:2] != [_VERSION, str(len(lines) - 2)]:
+    text = path.read_text("utf-8")
+    lines = text.splitlines()
+    # A number that is cut is another number: the end of the last line says that it is whole.
+    if lines[:2] != [_VERSION, str(len(lines) - 2)] or not text.endswith("\n"):
         raise ValueError(f"{path} is no whole checkpoint of version {_VERSION}")
     return lines[2:]
 

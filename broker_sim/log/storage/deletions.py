@@ -65,13 +65,6 @@ class DelayedDeletions:
         for path in self._delays_ms:
             self._schedule(path)
 
-    def process_ended(self) -> None:
-        """Delete the files that the ended process has left; directories wait for the next `start`."""
-        self._call_later = None
-        for path, delay_ms in list(self._delays_ms.items()):
-            if delay_ms is not None:
-                self._delete(path)
-
     def delete_file(self, path: StoragePath, delay_ms: int) -> StoragePath:
         """Rename the file, and delete it after the delay; return its new name. Raises OSError."""
         deleted = self._free_name(path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, overload
 
+from broker_sim.errors import ApiError, ErrorCode
+
 if TYPE_CHECKING:
     from array import array
 
@@ -21,7 +23,7 @@ class FileBatches:
     it; `LogStorage.seal` brings it to the disk.
     """
 
-    __slots__ = ("_files", "_guard", "_positions", "path")
+    __slots__ = ("_files", "_guard", "_is_deleted", "_positions", "path")
 
     def __init__(
         self, path: StoragePath, positions: array[int], files: FileSystem, guard: StorageGuard
@@ -31,6 +33,7 @@ class FileBatches:
         self._guard = guard
         self._positions = positions
         self._files = files
+        self._is_deleted = False
 
     def __len__(self) -> int:
         return len(self._positions) - 1
@@ -52,6 +55,14 @@ class FileBatches:
         except OSError as error:
             self._cut(start)
             raise self._guard.failed(f"append to {self.path.name}", error) from error
+
+    def deleted(self, path: StoragePath) -> None:
+        """Hear that the segment is deleted: its file has another name, and will be gone.
+
+        Who reads on after that gets KAFKA_STORAGE_ERROR; nothing is wrong with the log.
+        """
+        self.path = path
+        self._is_deleted = True
 
     def _cut(self, size_bytes: int) -> None:
         """Shorten the file; a part that stays would be cut by the next start."""
@@ -82,6 +93,12 @@ class FileBatches:
         position = positions[first] - positions[0]
         try:
             found = self._files.read(self.path, size_bytes, position)
+        except FileNotFoundError as error:
+            if self._is_deleted:
+                raise ApiError(
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"The segment {self.path} is deleted"
+                ) from error
+            raise self._guard.failed(f"read {self.path.name}", error) from error
         except OSError as error:
             raise self._guard.failed(f"read {self.path.name}", error) from error
         if len(found) < size_bytes:

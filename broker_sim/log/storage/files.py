@@ -84,15 +84,12 @@ class FileStorage(LogStorage):
         log_start_offset: int = 0,
         recovery_point: int = 0,
         was_closed: bool = False,
-        is_created: bool = False,
     ) -> None:
         """Open an existing directory; without `was_closed` what is above the recovery point is verified."""
         self.directory = directory
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
         self.recovery_point = recovery_point
-        self.is_created = is_created
-        """Whether the directory has had its `partition.metadata`."""
         self._was_closed = was_closed
         self._is_metadata_synced = False
         self._history = LogHistory()
@@ -130,7 +127,6 @@ class FileStorage(LogStorage):
                     raise OSError(errno.EEXIST, "the directory has segments of another topic")
                 content = encode_partition_metadata(topic_id)
                 replace_file(self.directory / PARTITION_METADATA, content)
-            self.is_created = True
 
     @property
     def topic_id(self) -> bytes | None:
@@ -276,7 +272,7 @@ class FileStorage(LogStorage):
                     path = self._path(base_offset, suffix)
                     deleted = self._deletions.delete_file(path, self.file_delete_delay_ms)
                     if batches is not None and suffix is LOG_SUFFIX:
-                        batches.path = deleted
+                        batches.deleted(deleted)
 
     def replace_segments(
         self,
@@ -360,7 +356,7 @@ class FileStorage(LogStorage):
             self._guard.failed("delete the log", error)
             return
         for batches in self._batches.values():
-            batches.path = doomed / batches.path.name
+            batches.deleted(doomed / batches.path.name)
         self._deletions.delete_directory(doomed)
 
     def _sync(self, base_offset: int) -> None:

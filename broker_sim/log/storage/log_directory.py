@@ -76,7 +76,8 @@ class LogDirectory:
             self.clean_shutdown_epoch = self._take_clean_shutdown()
             self._high_watermarks = _offsets_or_none(path / HIGH_WATERMARKS)
             self._log_starts = _offsets_or_none(path / LOG_STARTS)
-            self._recovery_points = _offsets_or_none(path / RECOVERY_POINTS)
+            self.recovery_points = _offsets_or_none(path / RECOVERY_POINTS)
+            """Up to where each log was known to be on the disk when the directory was opened."""
             self.cleaner_offsets = _offsets_or_none(path / CLEANER_OFFSETS)
             """The first dirty offsets of compacted logs when the directory was opened."""
         except BaseException:
@@ -126,10 +127,6 @@ class LogDirectory:
         content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
         replace_file(self.path / CLEAN_SHUTDOWN, content.encode())
 
-    def remove_clean_shutdown(self) -> None:
-        """Forget the last clean shutdown: the broker runs again."""
-        (self.path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
-
     # -- logs -----------------------------------------------------------------------------------
 
     def logs(self) -> Iterator[tuple[TopicPartition, bytes | None, FileStorage]]:
@@ -157,7 +154,7 @@ class LogDirectory:
 
     def _was_never_flushed(self, directory: StoragePath) -> bool:
         topic, _, number = directory.name.rpartition("-")
-        recovery_point = self._recovery_points.get(TopicPartition(topic, int(number)), 0)
+        recovery_point = self.recovery_points.get(TopicPartition(topic, int(number)), 0)
         return self.clean_shutdown_epoch is None and recovery_point == 0
 
     def new_log(self, topic_partition: TopicPartition) -> FileStorage:
@@ -174,20 +171,8 @@ class LogDirectory:
             self.deletions,
             high_watermark=self._high_watermarks.get(topic_partition, 0),
             log_start_offset=self._log_starts.get(topic_partition, 0),
-            recovery_point=self._recovery_points.get(topic_partition, 0),
+            recovery_point=self.recovery_points.get(topic_partition, 0),
             was_closed=self.clean_shutdown_epoch is not None,
-            is_created=True,
-        )
-
-    def reopen_log(self, failed: FileStorage) -> FileStorage:
-        """Return the files of a log that was offline; what is above its recovery point is verified."""
-        return FileStorage(
-            failed.directory,
-            self.deletions,
-            high_watermark=failed.high_watermark,
-            log_start_offset=failed.log_start_offset,
-            recovery_point=failed.recovery_point,
-            is_created=failed.is_created,
         )
 
     # -- checkpoints ----------------------------------------------------------------------------

@@ -34,6 +34,7 @@ class Bench:
             config,
             self.image,
             SimpleNamespace(partition_for=lambda _: 0),
+            lambda action: self.call_later(0, action),
         )
 
     def image(self):

@@ -95,3 +95,31 @@ def test_directory_of_an_open_cluster_is_refused(tmp_path):
 def test_what_is_no_path_is_refused(wrong):
     with pytest.raises(ConfigError, match="data_dir must be the path of a directory"):
         Cluster(data_dir=wrong)
+
+
+def test_started_broker_reads_its_files_as_they_are_now(tmp_path):
+    with Cluster(brokers=1, topics=["t"], data_dir=tmp_path) as cluster:
+        for value in ("kept", "torn"):
+            cluster.produce("t", value)
+        cluster.kill(1)
+        (path,) = tmp_path.glob("broker-1/t-0/*.log")
+        path.write_bytes(path.read_bytes()[:-3])
+        cluster.start(1, end_session=True)
+        assert [record.value for record in cluster.records("t")] == [b"kept"]
+        assert cluster.produce("t", "next").offset == 1
+
+
+def test_broker_does_not_start_on_the_directory_of_another_one(tmp_path):
+    with Cluster(brokers=2, topics=["t:1:2"], data_dir=tmp_path) as cluster:
+        cluster.produce("t", "kept")
+        cluster.stop(2)
+        path = tmp_path / "broker-2" / "meta.properties"
+        right = path.read_text()
+        path.write_text(right.replace("node.id=2", "node.id=7"))
+        with pytest.raises(ConfigError, match=r"says node\.id=7, but this is node\.id=2"):
+            cluster.start(2)
+        assert cluster.status().broker(2).state == "dead"
+        path.write_text(right)
+        cluster.start(2)
+        cluster.wait_until_in_sync()
+        assert len(cluster.records("t")) == 1

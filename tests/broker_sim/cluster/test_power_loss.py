@@ -3,6 +3,8 @@
 import pytest
 
 from broker_sim import ApiError, VirtualCluster, WrongStateError
+from broker_sim.cluster.invariants import InvariantChecker, InvariantViolationError
+from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.log import DiskOptions
 
 FLUSH = {"log.flush.interval.messages": 1}
@@ -135,3 +137,51 @@ def test_power_is_not_lost_without_simulated_disks():
     with pytest.raises(WrongStateError, match="disk=DiskOptions"):
         cluster.lose_power(1)
     assert set(cluster.nodes.brokers) == {1, 2, 3}
+
+
+def test_replica_that_has_caught_up_after_its_loss_is_checked_again():
+    cluster = cluster_with(10)
+    follower = cluster.followers("orders")[0]
+    node = cluster.nodes.nodes[follower]
+    cluster.lose_power(follower)
+    cluster.restore_power(follower)
+    assert cluster.lost_records
+    assert values(cluster) == EXPECTED
+    log = next(iter(node.logs.logs))
+    log.truncate_to(5)
+    with pytest.raises(InvariantViolationError, match=f"log end 5 of broker {follower}"):
+        InvariantChecker(cluster.nodes).check()
+
+
+def test_replica_that_lacks_what_it_has_lost_is_not_checked_before():
+    cluster = cluster_with(5, configs={"broker.session.timeout.ms": 60_000})
+    follower = cluster.followers("orders")[0]
+    cluster.disks[follower].sync_all()
+    for number in range(5, 10):
+        cluster.produce("orders", f"value {number}")
+    cluster.lose_power(follower)
+    cluster.nodes.start(follower)
+    node = cluster.nodes.nodes[follower]
+    log = next(iter(node.logs.logs))
+    assert log.log_end_offset < 10
+    assert follower in cluster.isr("orders")
+    InvariantChecker(cluster.nodes).check()
+    assert node.lacks_records(log.topic_partition)
+
+
+def test_broker_that_waits_for_its_disk_can_be_paused_and_resumed():
+    cluster = cluster_with(0, configs=FLUSH, sync_ms=(2_000, 2_000))
+    leader = cluster.leader("orders")
+    request = produce_request(("orders", 0), acks=1)
+    pending = cluster.client().send(leader, request, PRODUCE_VERSION)
+    process = cluster.nodes.nodes[leader].process
+    cluster.run_until(lambda: process.is_blocked)
+    assert cluster.status().broker(leader).state == "running"
+    cluster.pause(leader)
+    assert cluster.status().broker(leader).state == "paused"
+    cluster.resume(leader)
+    assert process.is_blocked
+    start_ms = cluster.now_ms
+    cluster.run_until(lambda: not process.is_blocked)
+    assert cluster.now_ms - start_ms >= 1_900
+    cluster.run_until(lambda: pending.done)

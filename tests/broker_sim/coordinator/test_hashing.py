@@ -13,6 +13,15 @@ def test_hash_is_that_of_java(text, code):
     assert java_hash_code(text) == code
 
 
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 128, 300])
+def test_hash_of_a_long_text_is_31_times_that_before_and_the_next_unit(size):
+    text = "".join(chr(0x61 + index * 997 % 20_000) for index in range(size))
+    code = 0
+    for unit in text:
+        code = (31 * code + ord(unit)) & 0xFFFFFFFF
+    assert java_hash_code(text) == code
+
+
 @pytest.mark.parametrize(
     ("code", "partition"),
     [(0, 0), (57, 7), (0x7FFFFFFF, 47), (0xFFFFFFFF, 1), (0xFFFFFFFF - 56, 7), (0x80000000, 0)],

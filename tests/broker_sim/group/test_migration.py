@@ -116,6 +116,19 @@ def test_upgraded_group_has_no_waits_of_the_classic_one(bench):
     assert bench.heartbeat.num_delayed() == 3, "a session for each member"
 
 
+def test_sessions_that_end_together_end_in_the_order_of_the_records(bench):
+    """As in Kafka, which begins them in the order of the new group's hash table, not of the old one's."""
+    classic_group(bench, (0, 1, 2, 3), *[()] * 7)
+    seen = len(bench.log.records)
+    bench.consumer("new", TOPIC).join()
+    key = record_messages.ConsumerGroupMemberMetadataKey
+    upgraded = [each.key.member_id for each in bench.log.records[seen:] if type(each.key) is key]
+    seen = len(bench.log.records)
+    bench.advance(45_000)
+    gone = [each.key.member_id for each in bench.log.records[seen:] if type(each.key) is key]
+    assert gone[:8] == upgraded[:8]
+
+
 @pytest.mark.parametrize(
     ("policy", "error"),
     [

@@ -132,6 +132,17 @@ def test_silent_producer_is_forgotten_at_its_expiration(
     assert is_retry(log, producer_batch(0)) == is_known
 
 
+@pytest.mark.parametrize(("silent_ms", "is_known"), [(999, True), (1000, False)])
+def test_recovered_producer_is_forgotten_if_it_is_expired(
+    new_log, producer_batch, is_retry, clock, silent_ms, is_known
+):
+    log = new_log(producer_id_expiration_ms=1000)
+    log.append_as_leader(producer_batch(0), 0)
+    clock.advance(silent_ms)
+    log.recover()
+    assert is_retry(log, producer_batch(0)) == is_known
+
+
 def test_producer_in_a_transaction_does_not_expire(new_log, producer_batch, clock):
     log = new_log(producer_id_expiration_ms=1000)
     log.append_as_leader(producer_batch(0, is_transactional=True), 0)

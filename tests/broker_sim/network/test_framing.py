@@ -13,7 +13,7 @@ from broker_sim.protocol.errors import ProtocolError
 
 MAX_FRAME_BYTES = 200
 UNLIMITED = (1 << 31) - 1
-SCRATCH_BYTES = 32 * 1024
+FIRST_SCRATCH_BYTES, SCRATCH_BYTES = 2 * 1024, 32 * 1024
 MAX_PLACE_BYTES = 2 * 1024 * 1024
 
 
@@ -184,7 +184,18 @@ def test_announced_huge_frame_takes_little_memory_before_it_comes():
     framer = Framer(UNLIMITED)
     read_into_buffers(framer, struct.pack(">i", 100 << 20) + b"x" * 100)
     assert framer.next_frame() is None
+    assert len(framer.get_buffer()) == FIRST_SCRATCH_BYTES
+
+
+def test_connection_has_the_large_buffer_only_once_a_read_has_filled_the_small_one():
+    framer = Framer(UNLIMITED)
+    stream = struct.pack(">i", FIRST_SCRATCH_BYTES - 5) + b"x" * (FIRST_SCRATCH_BYTES - 5)
+    read_into_buffers(framer, stream)
+    assert len(framer.get_buffer()) == FIRST_SCRATCH_BYTES
+    assert framer.next_frame() == stream[4:]
+    read_into_buffers(framer, struct.pack(">i", 3_000) + b"y" * 3_000)
     assert len(framer.get_buffer()) == SCRATCH_BYTES
+    assert framer.next_frame() == b"y" * 3_000
 
 
 def test_huge_frame_in_tiny_pieces_takes_no_more_memory_than_its_bytes():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.runtime.links import LinkFault, Links
+from broker_sim.runtime.links import MOST_PER_TURN, LinkFault, Links
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
@@ -171,3 +171,48 @@ def test_paused_node_gets_its_messages_when_it_is_resumed(net):
     assert got == []
     net.processes[2].resume()
     assert got == ["a"]
+
+
+def test_messages_that_answer_each_other_arrive_in_one_turn(net):
+    got = []
+
+    def ask(send_result):
+        got.append("asked")
+        net.scheduler.call_soon(got.append, "next turn")
+        send_result("answered")
+
+    net.links.call(1, 2, ask, got.append, pytest.fail)
+    net.scheduler.call_soon(got.append, "same turn")
+    net.settle()
+    assert got == ["asked", "answered", "same turn", "next turn"]
+
+
+def test_endless_exchange_leaves_turns_to_others(net):
+    got = []
+
+    def pass_on(target):
+        got.append(target)
+        if len(got) < 3 * MOST_PER_TURN:
+            net.links.send(target, 3 - target, pass_on, 3 - target)
+
+    net.links.send(1, 2, pass_on, 2)
+    net.scheduler.call_soon(got.append, "other")
+    net.settle()
+    assert got.index("other") == MOST_PER_TURN
+    assert len(got) == 3 * MOST_PER_TURN
+
+
+def test_failing_message_does_not_hold_up_those_behind_it(net):
+    got = []
+
+    def fail():
+        raise LookupError("on purpose")
+
+    net.links.send(1, 2, fail)
+    net.links.send(1, 2, got.append, "behind it")
+    with pytest.raises(LookupError):
+        net.settle()
+    net.settle()
+    net.links.send(1, 2, got.append, "later")
+    net.settle()
+    assert got == ["behind it", "later"]

@@ -102,3 +102,52 @@ def test_periodic_task_without_a_period_lets_virtual_time_advance(scheduler, pro
     PeriodicTask(process, 0, lambda: runs.append(scheduler.clock.now_ms()))
     scheduler.advance_to(3)
     assert runs == [0, 1, 2, 3]
+
+
+def test_blocked_process_is_not_paused_and_keeps_callbacks(process):
+    log = []
+    process.block()
+    process.deliver(log.append, 1)
+    assert process.state is ProcessState.RUNNING
+    process.resume()
+    assert log == []
+    process.unblock()
+    assert log == [1]
+    process.deliver(log.append, 2)
+    assert log == [1, 2]
+
+
+@pytest.mark.parametrize("first", ["resume", "unblock"])
+def test_process_that_is_paused_while_blocked_waits_for_both(process, first):
+    log = []
+    process.block()
+    process.pause()
+    process.deliver(log.append, 1)
+    ends = [process.resume, process.unblock]
+    one, other = ends if first == "resume" else reversed(ends)
+    one()
+    process.deliver(log.append, 2)
+    assert log == []
+    other()
+    assert log == [1, 2]
+
+
+def test_process_blocked_by_a_callback_keeps_those_behind_it(process):
+    log = []
+    process.pause()
+    process.deliver(process.block)
+    process.deliver(log.append, 1)
+    process.resume()
+    assert log == []
+    process.unblock()
+    assert log == [1]
+
+
+def test_killed_process_stays_dead_when_its_disk_answers(process):
+    log = []
+    process.block()
+    process.deliver(log.append, 1)
+    process.kill()
+    process.unblock()
+    process.deliver(log.append, 2)
+    assert log == []

@@ -184,6 +184,7 @@ class Bench:
                 config=self.config,
                 clock=self.timers.clock,
                 call_later=self.timers.call_later,
+                after_handler=lambda action: self.timers.call_later(0, action),
                 image=lambda: self.image,
                 storage=self.log,
                 next_producer_id=lambda: next(self.next_ids, None),

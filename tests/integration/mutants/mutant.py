@@ -9,17 +9,28 @@ import asyncio
 import sys
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.rebalance import Rebalance
+from broker_sim.group.classic.sessions import MemberSessions
+from broker_sim.group.shard import GroupShard
+from broker_sim.log.producer_state_manager import ProducerStateManager
+from broker_sim.protocol import messages
 from broker_sim.replica.delayed_fetch import DelayedFetch
 from broker_sim.replica.delayed_produce import DelayedProduce
 from broker_sim.replica.leader_replicas import LeaderReplicas
 from broker_sim.replica.partition import Partition
 from broker_sim.runtime.delayed_request import DelayedRequest
+from broker_sim.transaction.coordinator import TransactionCoordinator
+from broker_sim.transaction.end_transaction import EndOfTransaction
+from broker_sim.transaction.metadata import NO_PRODUCER_EPOCH, TransactionMetadata
+from broker_sim.transaction.state import TransactionVersion
 from purgatory import DelayedOperationPurgatory
 from purgatory._delay_queue import DelayQueue
 
 THIRD_WHEEL = 3
 ITS_BUCKET_MS = 400
 LAST_MS = 100
+LATE_MS = 250
 
 
 def nothing() -> None:
@@ -139,6 +150,107 @@ def leader_epoch_errors_swapped() -> None:
     Partition.local_log = local_log
 
 
+def marker_counts_before_the_isr_has_it() -> None:
+    """A transaction is over for readers as soon as the leader has its marker."""
+    original = ProducerStateManager._end_transaction
+
+    def end_transaction(self, *arguments):
+        original(self, *arguments)
+        self._unreplicated_txns.clear()
+        self._update_first_unstable_offset()
+
+    ProducerStateManager._end_transaction = end_transaction
+
+
+def last_stable_offset_one_marker_too_early() -> None:
+    """Of several open transactions not the oldest one sets it, but the next."""
+    original = ProducerStateManager._update_first_unstable_offset
+
+    def update(self):
+        original(self)
+        if len(self._ongoing_txns) > 1:
+            self.first_unstable_offset = sorted(self._ongoing_txns)[1]
+
+    ProducerStateManager._update_first_unstable_offset = update
+
+
+def last_aborted_transaction_is_not_named() -> None:
+    """The list of aborted transactions lacks the last one where it should have several."""
+    original = ProducerStateManager.collect_aborted_transactions
+
+    def collect(self, start_offset, end_offset):
+        found = original(self, start_offset, end_offset)
+        return found[:-1] if len(found) > 1 else found
+
+    ProducerStateManager.collect_aborted_transactions = collect
+
+
+def init_does_not_bump_the_epoch() -> None:
+    """Who asks for a producer id again keeps the epoch: nobody before it is fenced."""
+    original = TransactionMetadata.prepare_increment_producer_epoch
+
+    def prepare(self, *arguments):
+        values = original(self, *arguments)
+        if self.producer_epoch == NO_PRODUCER_EPOCH:
+            return values
+        return values._replace(producer_epoch=self.producer_epoch)
+
+    TransactionMetadata.prepare_increment_producer_epoch = prepare
+
+
+def timed_out_producer_is_not_fenced() -> None:
+    """A transaction whose time is over is aborted in the epoch that its producer has."""
+
+    def abort(self, metadata, fenced, on_done):
+        metadata.pending_state = None
+        version = TransactionVersion.TV_0
+        end = EndOfTransaction(
+            metadata.transactional_id, fenced.producer_id, metadata.producer_epoch, False, version
+        )
+        self.end_transaction(end, on_done)
+
+    TransactionCoordinator._abort_to_fence = abort
+
+
+def offsets_of_an_aborted_transaction_count() -> None:
+    """A marker that aborts commits the offsets in the state of the group."""
+    original = GroupShard.replay_marker
+
+    def replay_marker(self, producer_id, marker_offset, *, is_commit):
+        original(self, producer_id, marker_offset, is_commit=True)
+
+    GroupShard.replay_marker = replay_marker
+
+
+def sessions_end_late() -> None:
+    """A member of a classic group that is silent is removed a quarter of a second late."""
+    original = MemberSessions.begin
+
+    def begin(self, group, member, timeout_ms=None):
+        if timeout_ms is None:
+            timeout_ms = member.session_timeout_ms
+        original(self, group, member, timeout_ms + LATE_MS)
+
+    MemberSessions.begin = begin
+
+
+def sync_does_not_wait_for_the_leader() -> None:
+    """A follower's sync is answered at once, with no assignment."""
+    original = Rebalance.sync_received
+
+    def sync_received(self, group, member_id):
+        original(self, group, member_id)
+        if group.state is ClassicGroupState.COMPLETING_REBALANCE and not group.is_leader(member_id):
+            group.answer_sync(
+                group.members[member_id],
+                messages.SyncGroupResponse(
+                    protocol_type=group.protocol_type_or_none, protocol_name=group.protocol_name
+                ),
+            )
+
+    Rebalance.sync_received = sync_received
+
+
 def _change_waits(by_ms: int) -> None:
     original = DelayedRequest.__init__
 
@@ -161,6 +273,14 @@ MUTANTS = {
         isr_shrinks_one_check_too_late,
         fetch_misses_the_last_wake_up,
         leader_epoch_errors_swapped,
+        marker_counts_before_the_isr_has_it,
+        last_stable_offset_one_marker_too_early,
+        last_aborted_transaction_is_not_named,
+        init_does_not_bump_the_epoch,
+        timed_out_producer_is_not_fenced,
+        offsets_of_an_aborted_transaction_count,
+        sessions_end_late,
+        sync_does_not_wait_for_the_leader,
     )
 }
 

@@ -62,6 +62,14 @@ class Sign(NamedTuple):
 WAITS_MS = (20, 100, 500, 1500)
 APIS = ("acks=all", "deletion")
 WAITS = "acks_all_and_deletions_wait_for_a_frozen_follower_until_their_timeout"
+OFFSETS = "groups.0.topics.0.partitions"
+OFFSET_FIELDS = (
+    "committed_leader_epoch",
+    "committed_offset",
+    "error_code",
+    "metadata",
+    "partition_index",
+)
 ALL_WAITS = tuple(f"{api}, timeout {wait_ms}" for api in APIS for wait_ms in WAITS_MS)
 
 SIGNS: dict[str, list[Sign]] = {
@@ -108,6 +116,71 @@ SIGNS: dict[str, list[Sign]] = {
             "a_leader_epoch_other_than_the_current_is_refused",
             ("current +1", "end, current +1"),
             "error_code",
+        )
+    ],
+    "marker_counts_before_the_isr_has_it": [
+        Sign(
+            "a_marker_waits_for_a_frozen_follower",
+            ("frozen",),
+            "last_stable_offset",
+            frozenset({"found", "base_offset"}),
+        )
+    ],
+    "last_stable_offset_one_marker_too_early": [
+        Sign(
+            "the_oldest_open_transaction_sets_the_last_stable_offset",
+            ("1 ended, committed",),
+            "last_stable_offset",
+            frozenset({"found", "base_offset"}),
+        )
+    ],
+    "last_aborted_transaction_is_not_named": [
+        Sign("only_aborted_transactions_in_reach_are_named", ("from 0", "from 2"), "aborted")
+    ],
+    "init_does_not_bump_the_epoch": [
+        Sign(
+            "a_producer_bumps_its_own_epoch",
+            ("bump", "plain"),
+            "producer_epoch",
+            frozenset({"error_code", "producer_id"}),
+        )
+    ],
+    "timed_out_producer_is_not_fenced": [
+        Sign(
+            "a_transaction_whose_time_is_over_is_aborted",
+            ("produce v11", "produce v13"),
+            "error_code",
+            frozenset(
+                {
+                    "base_offset",
+                    "log_start_offset",
+                    "producer_epoch",
+                    "producer_id",
+                    "results_by_topic_v3_and_below.0.results_by_partition.0.partition_error_code",
+                    "transaction_states.0.producer_epoch",
+                }
+            ),
+        )
+    ],
+    "offsets_of_an_aborted_transaction_count": [
+        Sign(
+            "offsets_of_an_aborted_transaction_never_count",
+            ("aborted, stable False", "aborted, stable True"),
+            f"{OFFSETS}.0.committed_offset",
+            frozenset(
+                {f"{OFFSETS}.{partition}.{name}" for partition in (0, 1) for name in OFFSET_FIELDS}
+            ),
+        )
+    ],
+    "sessions_end_late": [
+        Sign("a_silent_member_is_removed_after_its_session", ("leader",), "lateness")
+    ],
+    "sync_does_not_wait_for_the_leader": [
+        Sign(
+            "the_last_join_and_the_leaders_sync_answer_all",
+            ("sync",),
+            "assignment",
+            frozenset({"early"}),
         )
     ],
 }

@@ -145,7 +145,7 @@ class SimulatedDisk:
             if room <= 0 < len(data):
                 raise _error(errno.ENOSPC, str(path))
             data = data[:room]
-        file.write(position, bytes(data), self._metadata_changes)
+        file.write(position, data, self._metadata_changes)
         file.modified_ns = self._now_ns()
         return len(data)
 

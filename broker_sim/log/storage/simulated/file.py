@@ -15,39 +15,58 @@ LOST_SECTOR_SHARE: Final = 0.25
 
 
 class _Change(NamedTuple):
-    """A write or, without data, a truncation, which is not on the disk yet."""
+    """A write or a truncation which is not on the disk yet, and how to take it back."""
 
     metadata_changes: int
     """How many changes of names and sizes the disk's journal had before, and this one if it is one."""
     position: int
-    data: bytes | None
+    written_bytes: int | None
+    """None for a truncation, which has its new size as position."""
+    old_bytes: int
+    """The size of the file before."""
+    replaced: bytes
+    """What was overwritten or cut off."""
+
+    def take_back(self, content: bytearray) -> bytes | None:
+        """Make the content what it was before the change; returns what was written, None if nothing was."""
+        data = None
+        if self.written_bytes is not None:
+            data = bytes(content[self.position : self.position + self.written_bytes])
+        del content[self.old_bytes :]
+        content[self.position : self.position + len(self.replaced)] = self.replaced
+        return data
 
 
 class SimulatedFile:
-    """One file, by whatever names. Only `SimulatedDisk` uses it."""
+    """One file, by whatever names. Only `SimulatedDisk` uses it.
 
-    __slots__ = ("_stored", "_unflushed", "content", "modified_ns")
+    All bytes are kept once, as processes see them; beside them, what changes that are not on the disk have
+    overwritten or cut off.
+    """
+
+    __slots__ = ("_unflushed", "content", "modified_ns")
 
     def __init__(self, modified_ns: int) -> None:
         self.content = bytearray()
         """What processes see: the page cache."""
         self.modified_ns = modified_ns
-        self._stored = b""
         self._unflushed: list[_Change] = []
 
-    def write(self, position: int, data: bytes, metadata_changes: int) -> None:
+    def write(self, position: int, data: bytes | memoryview, metadata_changes: int) -> None:
         """Write into the page cache."""
+        old_bytes = len(self.content)
+        replaced = bytes(self.content[position : position + len(data)])
         _write(self.content, position, data)
-        self._unflushed.append(_Change(metadata_changes, position, data))
+        self._unflushed.append(_Change(metadata_changes, position, len(data), old_bytes, replaced))
 
     def truncate(self, size_bytes: int, metadata_changes: int) -> None:
         """Cut the file in the page cache, or fill it up with zeros."""
+        old_bytes, replaced = len(self.content), bytes(self.content[size_bytes:])
         _truncate(self.content, size_bytes)
-        self._unflushed.append(_Change(metadata_changes, size_bytes, None))
+        self._unflushed.append(_Change(metadata_changes, size_bytes, None, old_bytes, replaced))
 
     def flush(self) -> None:
         """Bring the content to the disk."""
-        self._stored = bytes(self.content)
         self._unflushed.clear()
 
     def lose_power(self, metadata_changes: int, rng: random.Random) -> None:
@@ -57,29 +76,34 @@ class SimulatedFile:
         up to any sector, and maybe not one sector in between. A write that has grown the file needs all the
         journal that was before it.
         """
-        changes = [each for each in self._unflushed if each.metadata_changes <= metadata_changes]
+        written = [each.take_back(self.content) for each in reversed(self._unflushed)]
+        changes = [
+            (each.position, data)
+            for each, data in zip(self._unflushed, reversed(written), strict=True)
+            if each.metadata_changes <= metadata_changes
+        ]
+        stored = bytes(self.content)
         survivors = rng.randint(0, len(changes))
-        content = bytearray(self._stored)
         last: tuple[int, int] | None = None
-        for number, (_, position, data) in enumerate(changes):
+        for number, (position, data) in enumerate(changes):
             if data is None:
-                _truncate(content, position)
+                _truncate(self.content, position)
             elif number < survivors:
                 if number == survivors - 1 and rng.random() < 0.5:
                     data = _torn(position, data, rng)  # noqa: PLW2901
-                _write(content, position, data)
+                _write(self.content, position, data)
                 last = (position, position + len(data))
         if last is not None and rng.random() < LOST_SECTOR_SHARE:
-            self._lose_sector(content, rng.randint(*last))
-        self.content = content
+            _lose_sector(self.content, stored, rng.randint(*last))
         self.flush()
 
-    def _lose_sector(self, content: bytearray, position: int) -> None:
-        """Put back what the disk had in the sector of that byte: zeros where it had nothing."""
-        start = position - position % SECTOR_BYTES
-        end = min(start + SECTOR_BYTES, len(content))
-        if start < end:
-            content[start:end] = self._stored[start:end].ljust(end - start, b"\0")
+
+def _lose_sector(content: bytearray, stored: bytes, position: int) -> None:
+    """Put back what the disk had in the sector of that byte: zeros where it had nothing."""
+    start = position - position % SECTOR_BYTES
+    end = min(start + SECTOR_BYTES, len(content))
+    if start < end:
+        content[start:end] = stored[start:end].ljust(end - start, b"\0")
 
 
 def _torn(position: int, data: bytes, rng: random.Random) -> bytes:
@@ -89,7 +113,7 @@ def _torn(position: int, data: bytes, rng: random.Random) -> bytes:
     return data[: rng.choice(sizes)]
 
 
-def _write(content: bytearray, position: int, data: bytes) -> None:
+def _write(content: bytearray, position: int, data: bytes | memoryview) -> None:
     if not data:
         return
     if position > len(content):

@@ -276,7 +276,11 @@ FOUND_BY = [
     (producers_are_forgotten_in_recovery, [UNHEARD_RESPONSES], {"no-duplicates"}),
     (sequences_are_not_checked, [UNHEARD_RESPONSES], {"no-duplicates"}),
     (produce_is_answered_twice, DRAWN, {"AssertionError", "answered-once"}),
-    (expired_produce_is_never_answered, DRAWN, {"requests-are-answered"}),
+    (
+        expired_produce_is_never_answered,
+        DRAWN,
+        {"requests-are-answered", "transactions-end"},
+    ),
     (
         acks_all_does_not_wait,
         DRAWN,

@@ -1,6 +1,8 @@
 """Random runs with power losses: what may be lost, what may not, and defects that they find."""
 
+import random
 from dataclasses import replace
+from itertools import count, islice
 
 import pytest
 
@@ -15,6 +17,7 @@ from broker_sim.cluster.random_run import (
     draw_schedule,
     run_schedule,
 )
+from broker_sim.cluster.random_run.many import run_seeds
 from broker_sim.cluster.random_run.power_checks import lost_text
 from broker_sim.cluster.random_run.shrink import failed_invariant, shrink
 from broker_sim.log.partition_log import PartitionLog
@@ -22,6 +25,7 @@ from broker_sim.log.storage import files
 from broker_sim.log.storage.files import FileStorage
 
 ALL = (1, 2, 3)
+SEEDS = 6
 
 
 def all_lose_power(disk, seed=1, *, at_ms=1_500):
@@ -166,3 +170,17 @@ def test_defect_is_found_by_its_invariant(mutant, schedules, invariants, monkeyp
 @pytest.mark.parametrize("schedule", [*FLUSHED_RUNS[:3], *UNFLUSHED_RUNS[:6]])
 def test_sound_broker_passes_where_the_mutants_are_found(schedule):
     assert failed_invariant(schedule) is None
+
+
+def test_drawn_seeds_pass_with_power_losses():
+    first = random.SystemRandom().randrange(1 << 32)
+    print(f"first seed {first}")
+    results = list(run_seeds(first, SEEDS, duration_ms=3_000, jobs=1, power_loss=True))
+    assert [(each.seed, each.invariant, each.text) for each in results if each.invariant] == []
+
+
+def test_slow_flushes_with_transactions_are_drawn_and_pass():
+    drawn = (draw_schedule(seed, power_loss=True) for seed in count())
+    schedules = islice((each for each in drawn if each.transactional and each.sync_ms), 3)
+    for schedule in schedules:
+        assert run_schedule(schedule).acknowledged

@@ -5,8 +5,7 @@ back with the next member of the new protocol, before it has rebalanced.
 
 Needs Java and Maven; with REQUIRE_REAL_KAFKA set their absence is a failure. Set BROKER_SIM_SEED to
 play another run: the seed is in a failure. Of 74 seeds one still
-differs, in the order in which the records of two expressions are written (4, without an interval);
-so does seed 300 of both protocols, in that of the records of two members.
+differs, in the order in which the records of two expressions are written (4, without an interval).
 """
 
 import os

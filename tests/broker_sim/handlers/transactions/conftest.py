@@ -184,6 +184,11 @@ class TxnUser:
             for result in response.results_by_transaction
         }
 
+    def add_offsets(self, producer, group="group", version=3):
+        """Return the error of adding a group's offsets."""
+        request = messages.AddOffsetsToTxnRequest(TX, *producer, group)
+        return self.ask(request, version).error_code
+
     def end(self, producer, commit=True, version=5, broker=None):
         request = messages.EndTxnRequest(TX, *producer, commit)
         response = self.ask(request, version, broker)

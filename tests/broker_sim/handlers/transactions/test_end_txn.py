@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
+from broker_sim.protocol import messages
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -16,6 +17,18 @@ def test_end_writes_a_marker_to_each_partition(txn, version, commit):
     assert (producer_id, epoch) == ((producer[0], 1) if version == 5 else (-1, -1))
     txn.settle("CompleteCommit" if commit else "CompleteAbort")
     txn.until(lambda: (txn.markers("t", 0), txn.markers("t", 1)) == (1, 1))
+
+
+def test_markers_are_written_before_the_next_request_is_read(txn):
+    txn.ask(messages.FindCoordinatorRequest(key_type=0, coordinator_keys=["group"]), 4, 1)
+    producer = txn.producer()
+    txn.until(lambda: txn.add_offsets(producer) == ErrorCode.NONE)
+    assert txn.end(producer, version=4)[0] == ErrorCode.NONE
+    txn.settle("CompleteCommit")
+    for _ in range(5):
+        assert txn.add(producer, [("t", [0, 1])]) == {("t", 0): 0, ("t", 1): 0}
+        assert txn.add_offsets(producer) == ErrorCode.NONE
+        assert txn.end(producer, version=4)[0] == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(

@@ -151,8 +151,25 @@ def test_uncleanable_partition_is_tried_again_after_a_restart(machine):
     assert machine.manager.uncleanable_bytes(machine.logs.logs) == dirty_bytes > 0
     assert machine.grab() is None
     machine.logs.checkpoint_offsets()
-    machine.logs.recover()
+    machine.kill_and_start()
     assert machine.manager.uncleanable_partitions == frozenset()
     assert machine.manager.uncleanable_bytes(machine.logs.logs) == 0
     machine.clean()
     assert machine.checkpoint() == "0\n1\ntopic 0 3\n"
+
+
+def test_counting_uncleanable_bytes_writes_nothing(machine):
+    machine.append_segments(4)
+    machine.clean()
+    machine.manager.mark_uncleanable(KEY)
+    (machine.path / FILE).unlink()
+    log = machine.log()
+    log.truncate_fully_and_start_at(2)
+    machine.append_segments(1)
+    log.delete_oldest_segments(1)
+    (machine.path / FILE).unlink(missing_ok=True)
+    before = dict(machine.manager.first_dirty_offsets)
+    assert before[KEY] < log.log_start_offset
+    machine.manager.uncleanable_bytes(machine.logs.logs)
+    assert machine.manager.first_dirty_offsets == before
+    assert not (machine.path / FILE).exists()

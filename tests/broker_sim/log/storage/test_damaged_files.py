@@ -13,7 +13,7 @@ import pytest
 
 from broker_sim.errors import ApiError
 from broker_sim.log import LogDirectory, LogDirectoryError, LogManager, ProducerStateManagerConfig
-from broker_sim.log.storage.checkpoint_file import write_lines
+from broker_sim.log.storage.checkpoint_file import read_lines, write_lines
 from broker_sim.log.validator import split_batches
 from broker_sim.protocol.record_batch import parse_header, verify_crc
 from purgatory import VirtualClock
@@ -186,6 +186,17 @@ def write_epochs(path, entries):
     file = path / "topic-0" / "leader-epoch-checkpoint"
     write_lines(file, (f"{epoch} {start}" for epoch, start in entries))
     return file
+
+
+def test_checkpoint_that_is_cut_within_its_last_number_is_refused(tmp_path):
+    path = tmp_path / "checkpoint"
+    write_lines(path, ["0 0", "1 17"])
+    assert read_lines(path) == ["0 0", "1 17"]
+    content = path.read_bytes()
+    for size in range(len(content)):
+        path.write_bytes(content[:size])
+        with pytest.raises(ValueError, match="is no whole checkpoint"):
+            read_lines(path)
 
 
 @pytest.mark.parametrize("damage", ["epoch", "offset", "no number", "lost"])

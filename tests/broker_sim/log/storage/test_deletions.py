@@ -5,6 +5,7 @@ import re
 import pytest
 
 from broker_sim.config import BrokerConfig, TopicConfig
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import LogDirectory, LogManager
 from broker_sim.log.storage.deletions import delete_dir
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -30,9 +31,6 @@ class Machine:
     def start(self):
         self.directory = LogDirectory(self.path, "cluster", 1)
         self.logs = LogManager(self.scheduler.clock, directory=self.directory)
-        self.start_process()
-
-    def start_process(self):
         self.process = Process("broker-1", self.scheduler)
         self.logs.recover()
         self.logs.startup(self.process.call_later, BROKER_CONFIG)
@@ -133,8 +131,7 @@ def test_changed_delay_of_the_broker_holds_for_later_deletions(machine):
     assert machine.names("topic-*") == []
 
 
-@pytest.mark.parametrize("is_same_machine", [True, False])
-def test_next_start_deletes_files_at_once_and_directories_after_the_delay(machine, is_same_machine):
+def test_next_start_deletes_files_at_once_and_directories_after_the_delay(machine):
     machine.logs.get_or_create(TopicPartition("other", 0), TOPIC_ID, CONFIG)
     machine.logs.delete(TopicPartition("other", 0))
     machine.delete_first_segment()
@@ -143,11 +140,8 @@ def test_next_start_deletes_files_at_once_and_directories_after_the_delay(machin
     machine.advance(1_000)
     assert machine.names() == deleted(0)
     (other,) = machine.names("other-*")
-    if is_same_machine:
-        machine.start_process()
-    else:
-        machine.directory.close()
-        machine.start()
+    machine.directory.close()
+    machine.start()
     assert machine.names() == []
     machine.advance(499)
     assert machine.names("other-*") == [other]
@@ -231,7 +225,8 @@ def test_what_could_not_be_deleted_is_tried_again_by_the_next_process(machine, m
         patched.setattr("shutil.rmtree", failing)
         machine.advance(500)
     (name,) = machine.names("topic-*")
-    machine.start_process()
+    machine.directory.close()
+    machine.start()
     machine.advance(500)
     assert name not in machine.names("topic-*")
 
@@ -246,3 +241,35 @@ def test_recovery_point_behind_a_truncation_is_not_kept(machine):
     machine.start()
     assert machine.log.log_end_offset == end_offset - 1
     assert machine.log.storage.recovery_point == end_offset - 1
+
+
+def test_reader_of_a_deleted_segment_gets_an_error_and_the_log_lives_on(machine):
+    machine.append(4)
+    offline = []
+    machine.logs.on_offline = offline.append
+    segment = machine.log.segments[0]
+    machine.log.roll()
+    machine.delete_first_segment()
+    expected = segment.read(0, 1000, 1, min_one_message=True).records
+    assert len(b"".join(expected)) > 60
+    machine.advance(300)
+    with pytest.raises(ApiError, match="is deleted") as caught:
+        segment.read(0, 1000, 1, min_one_message=True)
+    assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert offline == []
+    machine.append(1)
+
+
+def test_reader_of_a_deleted_log_does_not_take_its_successor_offline(machine):
+    machine.append(2)
+    offline = []
+    machine.logs.on_offline = offline.append
+    segment = machine.log.segments[0]
+    machine.logs.delete(KEY)
+    machine.log = machine.logs.get_or_create(KEY, bytes(16), CONFIG)
+    machine.advance(500)
+    with pytest.raises(ApiError, match="is deleted"):
+        segment.read(0, 1000, 1, min_one_message=True)
+    assert offline == []
+    machine.append(1)
+    assert machine.logs.get(KEY, bytes(16)) is machine.log

@@ -80,3 +80,27 @@ def test_recovery_points_have_a_checkpoint_of_their_own(logs, tmp_path):
 def test_nothing_is_flushed_by_default():
     assert TopicConfig().flush_messages == TopicConfig().flush_ms == (1 << 63) - 1
     assert BrokerConfig().log_flush_scheduler_interval_ms == (1 << 63) - 1
+
+
+@pytest.mark.parametrize("cut", ["to an offset", "whole"])
+def test_truncation_is_checkpointed_at_once(logs, cut):
+    log = new_log(logs)
+    for _ in range(3):
+        log.append_as_leader(BATCH, 0)
+    log.roll()
+    logs.checkpoint_offsets()
+    file = logs.directory.path / RECOVERY_POINTS
+    assert read_offsets(file) == {KEY: 3}
+    log.truncate_to(3)
+    if cut == "whole":
+        log.truncate_fully_and_start_at(1)
+    else:
+        log.truncate_to(1)
+    assert read_offsets(file) == {KEY: 1}
+
+
+def test_truncation_of_what_no_checkpoint_has_writes_none(logs):
+    log = new_log(logs)
+    log.append_as_leader(BATCH, 0)
+    log.truncate_to(0)
+    assert not (logs.directory.path / RECOVERY_POINTS).exists()

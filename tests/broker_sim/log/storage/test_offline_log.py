@@ -41,6 +41,10 @@ class Disk:
         self.logs.on_offline = self.offline.append
         self.logs.recover()
 
+    def restart(self):
+        self.directory.close()
+        self.start()
+
     def log(self, key):
         return self.logs.get(key, TOPIC_ID)
 
@@ -78,10 +82,8 @@ def test_log_is_offline_until_the_next_start(disk):
     with pytest.raises(ApiError, match="The log of bad-0 is offline"):
         disk.logs.get_or_create(BAD, TOPIC_ID, TopicConfig())
     disk.log(GOOD).append_as_leader(BATCH, 0)
-    disk.logs.recover()
-    assert disk.logs.offline_logs() == {(TOPIC_ID, 0)}
     disk.bring_back()
-    disk.logs.recover()
+    disk.restart()
     assert not disk.logs.offline
     assert offsets(disk.log(BAD)) == (1, 2, 2)
 
@@ -112,7 +114,7 @@ def test_log_that_fails_while_the_broker_shuts_down_is_not_closed_cleanly(disk):
 @pytest.mark.parametrize("name", [".kafka_cleanshutdown", "replication-offset-checkpoint"])
 def test_shutdown_that_cannot_be_written_is_not_clean(disk, name):
     disk.logs.shutdown(6)
-    disk.logs.recover()
+    disk.restart()
     (disk.path / f"{name}.tmp").mkdir()
     disk.logs.shutdown(7)
     assert disk.logs.clean_shutdown_epoch == -1
@@ -178,12 +180,11 @@ def test_closed_log_that_was_refused_is_refused_until_it_is_sound(disk, how):
 
     def start_again():
         if how == "same process":
-            disk.logs.recover()
+            disk.restart()
             return
         if how == "closed":
             disk.logs.shutdown(8)
-        disk.directory.close()
-        disk.start()
+        disk.restart()
 
     start_again()
     assert disk.logs.offline.keys() == {BAD}
@@ -192,8 +193,7 @@ def test_closed_log_that_was_refused_is_refused_until_it_is_sound(disk, how):
     start_again()
     assert disk.log(BAD).log_end_offset == 2
     path.write_bytes(damaged)  # in the middle of a run, of which nothing was closed
-    disk.directory.close()
-    disk.start()
+    disk.restart()
     assert disk.log(BAD).log_end_offset == 1
 
 
@@ -218,7 +218,7 @@ def test_log_that_could_not_be_deleted_is_not_that_of_the_next_topic(disk, caplo
     assert "action='delete the log'" in caplog.text
     monkeypatch.undo()
     disk.logs.shutdown(7)
-    disk.logs.recover()
+    disk.restart()
     log = disk.logs.get_or_create(BAD, OTHER_ID, TopicConfig())
     assert offsets(log) == (0, 0, 0)
     assert not disk.logs.offline
@@ -236,13 +236,13 @@ def test_log_that_could_not_be_created_is_created_at_the_next_start(disk, is_mad
         in_the_way.write_text("a file is where its directory should be")
     with pytest.raises(ApiError, match="Cannot create the log"):
         disk.logs.get_or_create(key, TOPIC_ID, TopicConfig())
-    disk.logs.recover()
-    assert disk.logs.offline_logs() == {(TOPIC_ID, 0)}
+    disk.restart()
+    with pytest.raises(ApiError, match="Cannot create the log"):
+        disk.logs.get_or_create(key, TOPIC_ID, TopicConfig())
     in_the_way.rmdir() if is_made else in_the_way.unlink()
-    disk.logs.recover()
-    disk.log(key).append_as_leader(BATCH, 0)
-    disk.directory.close()
-    disk.start()
+    disk.restart()
+    disk.logs.get_or_create(key, TOPIC_ID, TopicConfig()).append_as_leader(BATCH, 0)
+    disk.restart()
     assert disk.log(key).log_end_offset == 1
 
 
@@ -255,11 +255,12 @@ def test_log_without_a_known_topic_stays_offline(disk, caplog):
     disk.start()
     with pytest.raises(ApiError, match="The log of bad-0 is offline"):
         disk.logs.get_or_create(BAD, OTHER_ID, TopicConfig())
-    disk.logs.recover()
     assert disk.logs.offline_logs() == {(OTHER_ID, 0)}
+    disk.restart()
+    assert disk.logs.offline.keys() == {BAD}
     assert caplog.text.count("partition_metadata_damaged") == 2
     path.write_bytes(content)
-    disk.logs.recover()
+    disk.restart()
     assert offsets(disk.log(BAD)) == (1, 2, 2)
 
 

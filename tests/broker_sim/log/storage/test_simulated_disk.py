@@ -1,6 +1,8 @@
 """The simulated disk: what processes see, and what a power loss leaves."""
 
 import errno
+import random
+import tracemalloc
 
 import pytest
 
@@ -222,3 +224,45 @@ def test_only_what_is_created_is_there():
             use()
     disk.create(path)
     assert disk.write(path, b"x", 0) == 1
+
+
+def test_bytes_are_kept_once_whether_flushed_or_not():
+    disk = SimulatedDisk("seed")
+    path = disk.root / "b"
+    path.touch()
+    tracemalloc.start()
+    try:
+        for number in range(64):
+            disk.write(path, bytes(16_384), number * 16_384)
+        unflushed, _ = tracemalloc.get_traced_memory()
+        disk.sync(path)
+        flushed, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert unflushed < 1.5 * 64 * 16_384
+    assert flushed < 1.5 * 64 * 16_384
+
+
+def test_power_loss_leaves_nothing_that_was_never_there():
+    for seed in SEEDS:
+        rng = random.Random(seed)
+        disk = SimulatedDisk(str(seed))
+        path = disk.root / "b"
+        path.write_bytes(b"." * rng.randrange(20))
+        disk.sync(path)
+        states = [path.read_bytes()]
+        for number in range(rng.randrange(6)):
+            size = len(path.read_bytes())
+            if rng.random() < 0.3:
+                disk.truncate(path, rng.randrange(30))
+            else:
+                data = bytes([97 + number]) * rng.randrange(1, 9)
+                disk.write(path, data, rng.randrange(size + 4))
+            states.append(path.read_bytes())
+        disk.lose_power()
+        found = path.read_bytes()
+        letters = set(found) - set(b"\0.")
+        assert len(found) <= max(map(len, states))
+        assert letters <= set(b"".join(states))
+        if len(states) == 1:
+            assert found == states[0]

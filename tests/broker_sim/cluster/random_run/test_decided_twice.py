@@ -1,0 +1,70 @@
+"""What the check of transactions excuses: a decision of a resumed coordinator, and another one of its successor."""
+
+import pytest
+
+from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.random_run.clients import TOPIC
+from broker_sim.cluster.random_run.history import History
+from broker_sim.cluster.random_run.schedule import Schedule
+from broker_sim.cluster.random_run.transaction_checks import check_transactions
+from broker_sim.cluster.random_run.transaction_history import Outcome, TransactionHistory
+from broker_sim.cluster.virtual_cluster import VirtualCluster
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker
+
+READ, UNREAD = b"read", b"unread"
+
+
+def cluster_with(*markers):
+    """Return a cluster with a value in each of two partitions, and behind it a marker."""
+    cluster = VirtualCluster(1, seed=1)
+    cluster.create_topic(TOPIC, partitions=2, replication_factor=1)
+    for number, (value, (is_commit, epoch)) in enumerate(zip((READ, UNREAD), markers, strict=True)):
+        log = cluster.nodes.brokers[1].replica_manager.partitions[TopicPartition(TOPIC, number)].log
+        now_ms = log.clock.wall_clock_ms()
+        producer = {"producer_id": 7, "producer_epoch": 0}
+        record = Record(value, timestamp=now_ms)
+        batch = build_batch([record], **producer, base_sequence=0, is_transactional=True)
+        guard = log.producer_state.maybe_start_verification(
+            7, 0, 0, now_ms, supports_epoch_bump=True
+        )
+        log.append_as_leader(batch, 0, verification_guard=guard)
+        marker = build_end_txn_marker(
+            **producer, is_commit=is_commit, timestamp=now_ms, coordinator_epoch=epoch
+        )
+        log.append_as_leader(marker, 0, "coordinator")
+    return cluster
+
+
+def check(cluster, resumed, outcome=Outcome.IN_DOUBT):
+    history = TransactionHistory()
+    transaction = history.begin("id", "producer")
+    transaction.outcome = outcome
+    transaction.written[0].append(READ)
+    transaction.written[1].append(UNREAD)
+    transaction.seen.add(READ)
+    check_transactions(
+        cluster, Schedule(1, partitions=2), History(reads_are_final=True), history, resumed
+    )
+
+
+def test_commit_of_a_resumed_coordinator_may_be_followed_by_an_abort():
+    check(cluster_with((True, 3), (False, 4)), {3})
+
+
+@pytest.mark.parametrize(
+    ("markers", "resumed", "outcome"),
+    [
+        pytest.param(((True, 3), (False, 4)), set(), Outcome.IN_DOUBT, id="not resumed"),
+        pytest.param(((True, 3), (False, 4)), {4}, Outcome.IN_DOUBT, id="the other resumed"),
+        pytest.param(((True, 3), (False, 4)), {3}, Outcome.COMMITTED, id="acknowledged"),
+        pytest.param(((True, 3), (False, 3)), {3}, Outcome.IN_DOUBT, id="one coordinator"),
+        pytest.param(((True, 4), (False, 3)), {3, 4}, Outcome.IN_DOUBT, id="abort comes first"),
+        pytest.param(((True, 3), (True, 3)), {3}, Outcome.IN_DOUBT, id="committed, not read"),
+        pytest.param(((False, 3), (False, 4)), {3}, Outcome.IN_DOUBT, id="aborted, and read"),
+    ],
+)
+def test_anything_else_that_is_read_in_part_is_noticed(markers, resumed, outcome):
+    with pytest.raises(InvariantViolationError) as caught:
+        check(cluster_with(*markers), resumed, outcome)
+    assert caught.value.invariant == "transactions-are-read-whole-or-not-at-all"
