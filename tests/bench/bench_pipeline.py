@@ -191,7 +191,8 @@ def _largest_tasks(directory: str, events: int, hot_share: float) -> dict[str, T
         for number in range(STEPS):
             group = f"step {number}"
             spark.sparkContext.setJobGroup(group, group)
-            found[next(jobs)] = largest_task(spark, group)
+            step = next(jobs)
+            found[step] = largest_task(spark, group)
     return found
 
 

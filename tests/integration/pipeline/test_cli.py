@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import zipfile
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from integration.pipeline.cli import main
 SPECIFICATION = {
     "request_timeout_ms": [500, 30_000],
     "failures_per_minute": [6.0],
-    "duration_ms": [5_000],
+    "duration_ms": [1_000],
 }
 SMALL = [
     *("--conf", "spark.driver.memory=512m"),
@@ -119,6 +120,45 @@ def test_all_runs_every_job_in_one_session(
     assert "buckets of 100 ms" in done["occupancy"]
     assert all(re.search(r"\d s\)?$", line) for line in done.values())
     assert (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.mark.spark
+def test_each_job_is_a_command(spark, life, observation, write_lines, tmp_path, monkeypatch):
+    """The session is that of all tests, for a JVM for each command would take minutes."""
+    from integration.pipeline.spark import session
+
+    opened = []
+
+    @contextmanager
+    def spark_session(name, **options):
+        opened.append((name, options["master"], options["conf"], options["quiet"]))
+        yield spark
+
+    monkeypatch.setattr(session, "spark_session", spark_session)
+    events = [event for number in range(4) for event in life(number, 1_000, 1_500 + number)]
+    seen = [observation(side=side) for side in ("sim", "kafka")]
+    trace = write_lines(tmp_path / "trace.jsonl", [*events, *seen])
+    out = str(tmp_path / "tables")
+    told = {
+        "ingest": "14 lines: 12 new events, 2 new observations, 0 quarantined, 0 known already",
+        "lifecycle": "4 lifecycles, 0 of them broken",
+        "latency": "2 groups",
+        "occupancy": "4 buckets of 100 ms in 2 series",
+        "parity": "1 of 1 steps agree",
+        "report": f"{tmp_path}/report.html with ",
+    }
+    for job, answer in told.items():
+        arguments = [job, "--input", trace if job == "ingest" else out, "--master", "local[7]"]
+        arguments += ["--output", f"{tmp_path}/report.html" if job == "report" else out]
+        arguments += ["--bucket-ms", "100"] if job == "occupancy" else ["--conf", "a=b=c"]
+        result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        assert result.stdout.startswith(f"{job}: {answer}"), result.stdout
+    jobs, masters, confs, quiet = map(list, zip(*opened, strict=True))
+    assert jobs == [f"broker-sim {job}" for job in told]
+    assert set(masters) == {"local[7]"}
+    assert confs == [{} if job == "occupancy" else {"a": "b=c"} for job in told]
+    assert set(quiet) == {True}
 
 
 @pytest.mark.spark
