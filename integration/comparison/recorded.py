@@ -167,9 +167,9 @@ def _write(
 
 
 def _line(scenario: str, seen: Observation) -> str:
-    """Return a line; ValueError when reading it would not give back the same, so that nothing could agree."""
+    """Return a line; ValueError when what is read from it would differ from what was seen."""
     line = json.dumps({"scenario": scenario, **seen.to_json()}, separators=(",", ":"))
-    if Observation.from_json(json.loads(line)) != seen:
+    if Observation.from_json(json.loads(line)).fields != seen.fields:
         raise ValueError(
             f"{scenario}, step {seen.step!r}: JSON changes what was observed; use lists, not tuples, and"
             " texts as keys"
