@@ -30,8 +30,8 @@ class InvariantChecker:
     * the high watermark never exceeds the log end of any member of the leader's maximal ISR; a deposed
       leader that has not heard of its successor is excepted where elections may be unclean, since
       members of its ISR may have truncated their logs to that of the successor; and so is a member that
-      has lost records with its power, and stays in the ISR until it registers again, until it has caught
-      up with a leader that has not been replaced
+      has ever lost records with its power, and stays in the ISR until it registers again: its leaders may
+      count for much longer what it has lost
     * high watermark and last stable offset never go back on a leader, within one leader epoch
     * log start <= last stable offset <= high watermark <= log end
     * two leaders of the same epoch do not exist
@@ -115,13 +115,12 @@ class InvariantChecker:
         for member in partition.isr_state.maximal_isr:
             node = self._nodes.nodes[member]
             follower = node.logs.get(partition.topic_partition, partition.topic_id)
-            if follower is None:
-                continue
-            is_lacking = node.lacks_records(partition.topic_partition)
-            if follower.log_end_offset >= high_watermark:
-                if is_lacking and not self._is_replaced(partition):
-                    node.caught_up(partition.topic_partition)
-            elif not (is_lacking or self._may_be_replaced_uncleanly(broker, partition)):
+            if (
+                follower is not None
+                and follower.log_end_offset < high_watermark
+                and not self._may_be_replaced_uncleanly(broker, partition)
+                and not node.has_lost_records(partition.topic_partition)
+            ):
                 raise InvariantViolationError(
                     "high-watermark-within-isr",
                     f"the high watermark {high_watermark} of {partition.topic_partition} on "

@@ -27,7 +27,6 @@ class Node:
 
     __slots__ = (
         "_before_power_loss",
-        "_lacking",
         "_memory",
         "_producers",
         "_reopen",
@@ -72,7 +71,6 @@ class Node:
         self.lost: list[LostRecords] = []
         """What power losses have taken, found when the logs were opened again."""
         self._before_power_loss: KeptBatches = {}
-        self._lacking: set[TopicPartition] = set()
         self.address = address
         self.process: Process | None = None
         self.broker: Broker | None = None
@@ -90,9 +88,7 @@ class Node:
             self.logs = LogManager(self.clock, self._producers, self._memory, directory)
         self.logs.recover()
         before, self._before_power_loss = self._before_power_loss, {}
-        lost = lost_records(self.broker_id, before, self.logs)
-        self.lost += lost
-        self._lacking.update(each.topic_partition for each in lost)
+        self.lost += lost_records(self.broker_id, before, self.logs)
 
     def _directory_for_a_start(self, cluster_id: str) -> LogDirectory | None:
         """Return a directory that has just been opened; None if the logs are open already, or in memory."""
@@ -109,13 +105,9 @@ class Node:
         self.disk.lose_power()
         self.logs = LogManager(self.clock, self._producers, self._memory)
 
-    def lacks_records(self, topic_partition: TopicPartition) -> bool:
-        """Whether a power loss has taken records of that log, and it has not caught up since."""
-        return topic_partition in self._lacking
-
-    def caught_up(self, topic_partition: TopicPartition) -> None:
-        """Note that the log has all again that an in-sync replica has to have."""
-        self._lacking.discard(topic_partition)
+    def has_lost_records(self, topic_partition: TopicPartition) -> bool:
+        """Whether a power loss has ever taken records of that log."""
+        return any(each.topic_partition == topic_partition for each in self.lost)
 
     @property
     def state(self) -> ProcessState:

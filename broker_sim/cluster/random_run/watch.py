@@ -191,7 +191,7 @@ class Watch:
         committed = batches_of(leader.log, leader.log.high_watermark)
         for member in state.isr:
             node = self._nodes.nodes[member]
-            log = None if node.lacks_records(key) else node.logs.get(key, leader.topic_id)
+            log = None if node.has_lost_records(key) else node.logs.get(key, leader.topic_id)
             if log is not None and batches_of(log)[: len(committed)] != committed:
                 raise InvariantViolationError(
                     "replicas-agree",
@@ -221,7 +221,7 @@ class Watch:
             if self._joined_ms.get((key, member), 0) > now_ms - SHRINK_LIMIT_MS:
                 continue
             node = self._nodes.nodes[member]
-            log = None if node.lacks_records(key) else node.logs.get(key, leader.topic_id)
+            log = None if node.has_lost_records(key) else node.logs.get(key, leader.topic_id)
             if log is not None and log.log_end_offset < end:
                 raise InvariantViolationError(
                     "isr-shrinks",
