@@ -70,11 +70,18 @@ class Report:
                 self.bars.append(Bar(claim, _number(ours), ours < limit))
 
     def bar_ratio(
-        self, suite: str, name: str, peer: str, peer_name: str, *, at_most: float = 0.0
+        self,
+        suite: str,
+        name: str,
+        peer: str,
+        peer_name: str,
+        *,
+        at_most: float = 0.0,
+        at_least: float = 1.0,
     ) -> None:
-        """Judge ours / theirs: at most `at_most`, or at least 1 where more is better."""
+        """Judge ours / theirs: at most `at_most`, or at least `at_least` where more is better."""
         theirs = self.value(suite, peer_name, peer)
-        wanted = f"at most {at_most:g} x" if at_most else "at least"
+        wanted = f"at most {at_most:g} x" if at_most else f"at least {at_least:g} x"
         for build in (OURS, NATIVE):
             ours = self.value(suite, name, build)
             if not ours or not theirs:
@@ -84,7 +91,7 @@ class Report:
                 Bar(
                     f"{build}: {name}: {wanted} {peer}'s {peer_name}",
                     f"{ratio:.2f} x",
-                    ratio <= at_most if at_most else ratio >= 1,
+                    ratio <= at_most if at_most else ratio >= at_least,
                 )
             )
 
