@@ -330,8 +330,10 @@ class Partition:
     @property
     def is_under_min_isr(self) -> bool:
         """Whether the leader's ISR is smaller than `min.insync.replicas`."""
-        isr = self.replica_states.isr_state.isr
-        return self.is_leader and len(isr) < self.effective_min_isr
+        size = len(self.replica_states.isr_state.isr)
+        if size >= self.config.min_insync_replicas:
+            return False
+        return self.is_leader and size < self.effective_min_isr
 
     def _update_follower_fetch_state(
         self, replica: Replica, fetch: FetchPartition, leader_end_offset: int, broker_epoch: int
@@ -360,8 +362,9 @@ class Partition:
         return not self.is_under_min_isr and self._increment_leader_hw()
 
     def _increment_leader_hw(self) -> bool:
-        candidate = self.replica_states.high_watermark_candidate(self.log.log_end_offset)
-        return self.log.maybe_increment_high_watermark(candidate)
+        log = self.log
+        candidate = self.replica_states.high_watermark_candidate(log.log_end_offset)
+        return log.maybe_increment_high_watermark(candidate)
 
     def maybe_shrink_isr(self) -> None:
         """Propose to remove the followers that have not caught up for `replica.lag.time.max.ms`."""

@@ -23,8 +23,8 @@ from broker_sim.transaction.records import (
     decode_batch,
     encode_batch,
     encode_record,
+    encode_values,
     metadata_of,
-    record_of,
     tombstone_of,
 )
 from broker_sim.transaction.state import TransactionState, TransactionVersion
@@ -214,10 +214,8 @@ class TransactionStateManager:
                 metadata.pending_state = None
             on_done(error_code)
 
-        batch = encode_batch(
-            [record_of(transactional_id, values, level)],
-            environment.clock.wall_clock_ms(),
-        )
+        now_ms = environment.clock.wall_clock_ms()
+        batch = encode_values(transactional_id, values, level, now_ms)
         environment.storage.append(partition, batch, values.timeout_ms, _ignore_offset, done)
 
     # -- expiry ---------------------------------------------------------------------------------
