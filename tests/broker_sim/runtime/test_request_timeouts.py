@@ -15,6 +15,7 @@ class Bench:
         self.clock = VirtualClock()
         self.timers = []
         self.timed_out = []
+        self.steps = 0
         self.timeouts = RequestTimeouts(self._call_later, self.clock, TIMEOUT_MS)
 
     def _call_later(self, delay_ms, callback):
@@ -24,11 +25,13 @@ class Bench:
         return self.timeouts.begin(lambda: self.timed_out.append((self.clock.now_ms(), name)))
 
     def advance_to(self, now_ms):
-        while self.timers and min(self.timers, key=lambda timer: timer[0])[0] <= now_ms:
+        while self.timers and min(due_ms for due_ms, _ in self.timers) <= now_ms:
             timer = min(self.timers, key=lambda timer: timer[0])
             self.timers.remove(timer)
             self.clock.advance_to(timer[0])
             timer[1]()
+            self.steps += 1
+            assert self.steps < 10_000, "time stands still"
         self.clock.advance_to(now_ms)
 
 
