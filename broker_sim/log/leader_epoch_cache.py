@@ -71,8 +71,7 @@ class LeaderEpochCache:
 
         The start of the newest epoch can only move backwards. Raises ValueError below zero.
         """
-        if epoch != self.latest_epoch or start_offset < self._start_offsets[-1]:
-            self.begin(epoch, start_offset)
+        self.begin(epoch, start_offset)
         if not self._is_kept:
             self._keep()
 
@@ -83,6 +82,8 @@ class LeaderEpochCache:
         kept would drop the epoch, by the log's end. Raises ValueError as `assign`.
         """
         epochs, starts = self._epochs, self._start_offsets
+        if epoch == self.latest_epoch and start_offset >= starts[-1]:
+            return
         if epoch < 0 or start_offset < 0:
             raise ValueError(
                 f"Received invalid partition leader epoch entry ({epoch}, {start_offset})"

@@ -153,3 +153,11 @@ def test_truncation_is_kept_before_a_record_of_an_older_epoch():
     cache.truncate_from_end(9)
     cache.assign(2, 9)
     assert kept == [((2, 6),)]
+
+
+def test_leader_that_begins_its_epoch_again_leaves_it_where_it_began():
+    """As a restarted broker does with the metadata of before."""
+    cache = filled((2, 6), (4, 11))
+    cache.begin(4, 15)
+    cache.begin(5, 15)
+    assert cache.entries == ((2, 6), (4, 11), (5, 15))
