@@ -32,7 +32,7 @@ class EpochEntry(NamedTuple):
 class LeaderEpochCache:
     """The epochs of one log, rising in both epoch and start offset."""
 
-    __slots__ = ("_epochs", "_on_change", "_start_offsets", "latest_epoch")
+    __slots__ = ("_epochs", "_is_kept", "_on_change", "_start_offsets", "latest_epoch")
 
     def __init__(
         self,
@@ -41,6 +41,8 @@ class LeaderEpochCache:
     ) -> None:
         """Begin with these entries, the oldest first; `on_change(entries)` hears of each change."""
         self._on_change = on_change
+        self._is_kept = True
+        """Whether `on_change` has heard of all that is here."""
         self._epochs: list[int] = []
         self._start_offsets: list[int] = []
         for entry in entries:
@@ -55,6 +57,7 @@ class LeaderEpochCache:
         return tuple(map(EpochEntry, self._epochs, self._start_offsets))
 
     def _keep(self) -> None:
+        self._is_kept = True
         if self._on_change is not None:
             self._on_change(self.entries)
 
@@ -68,6 +71,16 @@ class LeaderEpochCache:
 
         The start of the newest epoch can only move backwards. Raises ValueError below zero.
         """
+        self.begin(epoch, start_offset)
+        if not self._is_kept:
+            self._keep()
+
+    def begin(self, epoch: int, start_offset: int) -> None:
+        """Do the same where no record of the epoch is in the log yet.
+
+        `on_change` hears of it with the first record or the next change: until then whoever reads what is
+        kept would drop the epoch, by the log's end. Raises ValueError as `assign`.
+        """
         epochs, starts = self._epochs, self._start_offsets
         if epoch == self.latest_epoch and start_offset >= starts[-1]:
             return
@@ -80,7 +93,7 @@ class LeaderEpochCache:
         epochs.append(epoch)
         starts.append(start_offset)
         self.latest_epoch = epoch
-        self._keep()
+        self._is_kept = False
 
     def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return the largest known epoch up to the requested one and the offset where it ends.
@@ -104,13 +117,16 @@ class LeaderEpochCache:
         return self._epochs[index] if index >= 0 else None
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Drop the epochs that start at or after `end_offset`; do nothing below zero."""
+        """Drop the epochs that start at or after `end_offset`; do nothing below zero.
+
+        `on_change` hears of it as of `begin`: whoever reads what is kept drops them again.
+        """
         if end_offset >= 0:
             keep = bisect_left(self._start_offsets, end_offset)
             if keep < len(self._epochs):
                 del self._epochs[keep:], self._start_offsets[keep:]
                 self.latest_epoch = self._epochs[-1] if self._epochs else None
-                self._keep()
+                self._is_kept = False
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Drop the epochs that end at or before `start_offset`; the epoch that holds it starts there."""

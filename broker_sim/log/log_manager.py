@@ -36,6 +36,8 @@ event_log = get_logger(__name__)
 
 UNKNOWN_TOPIC_ID = b""
 """That of a log whose `partition.metadata` is damaged: it is offline whatever the topic."""
+PROGRESS_MS = 1_000
+"""While logs are opened, how often it is told how many are."""
 
 
 class LogManager:
@@ -75,11 +77,19 @@ class LogManager:
     def _load(self, directory: LogDirectory) -> None:
         if directory.clean_shutdown_epoch is not None:
             self.clean_shutdown_epoch = directory.clean_shutdown_epoch
-        for topic_partition, topic_id, storage in directory.logs():
+        found = list(directory.logs())
+        told_ms = self._clock.now_ms()
+        for number, (topic_partition, topic_id, storage) in enumerate(found, 1):
             if topic_id is None:
                 self._metadata_damaged(topic_partition, UNKNOWN_TOPIC_ID, storage)
             else:
                 self._open_files(topic_partition, topic_id, TopicConfig(), storage)
+            now_ms = self._clock.now_ms()
+            if now_ms - told_ms >= PROGRESS_MS:
+                told_ms = now_ms
+                event_log.bind(self._clock).info(
+                    "logs_opened", directory=str(directory.path), logs=number, of=len(found)
+                )
 
     def _metadata_damaged(
         self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage

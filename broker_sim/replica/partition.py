@@ -93,7 +93,7 @@ class Partition:
         self.replica_states.assign(state.replicas, state.isr)
         if state.leader_epoch > self.leader_epoch:
             start_offset = self.log.log_end_offset
-            self.log.leader_epoch_cache.assign(state.leader_epoch, start_offset)
+            self.log.leader_epoch_cache.begin(state.leader_epoch, start_offset)
             self.replica_states.start_epoch(start_offset, is_new_leader)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = start_offset

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
     import mmap
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from broker_sim.protocol.file_view import FileView
 
-__all__ = ["FileStatus", "FileSystem", "StoragePath"]
+__all__ = ["FileStatus", "FileSystem", "StoragePath", "ending_with"]
 
 
 class FileStatus(Protocol):
@@ -133,3 +133,8 @@ class FileSystem(Protocol):
 
     def close_all(self) -> None:
         """Close every file."""
+
+
+def ending_with(files: Iterable[StoragePath], suffix: str) -> list[StoragePath]:
+    """Return the files whose names end so."""
+    return [path for path in files if path.name.endswith(suffix)]

@@ -26,6 +26,7 @@ from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
 from broker_sim.log.storage.checkpoint_file import replace_file, write_lines
 from broker_sim.log.storage.deletions import DELETED_SUFFIX, delete_dir
 from broker_sim.log.storage.file_batches import FileBatches, write_synced
+from broker_sim.log.storage.file_system import ending_with
 from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.index_files import (
     INDEX_SUFFIX,
@@ -51,7 +52,7 @@ from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from broker_sim.errors import ApiError
     from broker_sim.log.storage.deletions import DelayedDeletions
@@ -125,7 +126,7 @@ class FileStorage(LogStorage):
         with self._guard.io("create the log"):
             self.directory.mkdir(exist_ok=True)
             if self.topic_id != topic_id:
-                if self._base_offsets():
+                if _base_offsets(self.directory.iterdir()):
                     raise OSError(errno.EEXIST, "the directory has segments of another topic")
                 content = encode_partition_metadata(topic_id)
                 replace_file(self.directory / PARTITION_METADATA, content)
@@ -138,21 +139,21 @@ class FileStorage(LogStorage):
     def load_segments(self) -> Iterator[SegmentContent]:
         """Yield the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
         with self._guard.io("open the log"):
-            was_any = self._snapshot_files.load()
+            files = list(self.directory.iterdir())
+            was_any = self._snapshot_files.load(files)
             self.begins_without_producers = self._was_closed and not was_any
-            self._complete_replacements()
-            yield from self._load_segments()
+            if self._complete_replacements(files):
+                files = list(self.directory.iterdir())
+            yield from self._load_segments(files)
 
-    def _load_segments(self) -> Iterator[SegmentContent]:
+    def _load_segments(self, files: Sequence[StoragePath]) -> Iterator[SegmentContent]:
         content: SegmentContent | None = None
-        bases = self._base_offsets()
+        bases = _base_offsets(files)
         refused = self.directory / CLOSED_AND_DAMAGED
-        may_be_unread = (
-            self._was_closed
-            and not refused.exists()
-            and needs_no_batches(self.directory, self.snapshots)
-        )
-        self._was_closed = self._was_closed or refused.exists()
+        is_refused = refused in files
+        was_sound = self._was_closed and not is_refused
+        may_be_unread = was_sound and needs_no_batches(files, self.snapshots)
+        self._was_closed = self._was_closed or is_refused
         for number, base_offset in enumerate(bases):
             content = SegmentContent(base_offset, 0 if content is None else content.positions[-1])
             path = self._path(base_offset, LOG_SUFFIX)
@@ -214,26 +215,26 @@ class FileStorage(LogStorage):
                 (self.directory / CLOSED_AND_DAMAGED).touch()
                 raise
 
-    def _base_offsets(self) -> list[int]:
-        """Return those of the segments; files that have no offset in their names are not ours."""
-        stems = (path.stem for path in self.directory.glob(f"*{LOG_SUFFIX}"))
-        return sorted(int(stem) for stem in stems if stem.isdecimal())
+    def _complete_replacements(self, files: Sequence[StoragePath]) -> bool:
+        """Finish what a kill has interrupted; return whether there was anything.
 
-    def _complete_replacements(self) -> None:
-        """Finish what a kill has interrupted: swapped segments count, half-written ones do not."""
-        for suffix in (CLEANED_SUFFIX, DELETED_SUFFIX):
-            for path in self.directory.glob(f"*{suffix}"):
-                path.unlink()
-        for swapped in self.directory.glob(f"*{LOG_SUFFIX}{SWAP_SUFFIX}"):
+        Swapped segments count, half-written ones do not.
+        """
+        swaps = ending_with(files, SWAP_SUFFIX)
+        halves = [*ending_with(files, CLEANED_SUFFIX), *ending_with(files, DELETED_SUFFIX)]
+        for path in halves:
+            path.unlink()
+        for swapped in ending_with(swaps, f"{LOG_SUFFIX}{SWAP_SUFFIX}"):
             base_offset = int(swapped.name.partition(".")[0])
             content = SegmentContent(base_offset, 0)
             scan_segment(swapped, self._files, content, LogHistory(), verify=False)
-            for old in self._base_offsets():
+            for old in _base_offsets(files):
                 if base_offset <= old < max(content.end_offset, base_offset + 1):
                     self.delete_segment(old)
             swapped.rename(self._path(base_offset, LOG_SUFFIX))
-        for path in self.directory.glob(f"*{SWAP_SUFFIX}"):
-            path.unlink()
+        for path in swaps:
+            path.unlink(missing_ok=True)
+        return bool(swaps or halves)
 
     def load_leader_epochs(self) -> list[EpochEntry]:
         """Return what `leader-epoch-checkpoint` has, and newer epochs of batches that were recovered.
@@ -391,3 +392,9 @@ class FileStorage(LogStorage):
 
     def _path(self, base_offset: int, suffix: str) -> StoragePath:
         return self.directory / f"{base_offset:020d}{suffix}"
+
+
+def _base_offsets(files: Iterable[StoragePath]) -> list[int]:
+    """Return those of the segments; files that have no offset in their names are not ours."""
+    stems = (path.stem for path in ending_with(files, LOG_SUFFIX))
+    return sorted(int(stem) for stem in stems if stem.isdecimal())

@@ -15,10 +15,11 @@ from crc32c import crc32c
 
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.storage.checkpoint_file import replace_file
+from broker_sim.log.storage.file_system import ending_with
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.storage.guard import StorageGuard
@@ -101,12 +102,12 @@ class SnapshotFiles(dict[int, list[ProducerStateEntry]]):
         self._directory = directory
         self._guard = guard
 
-    def load(self) -> bool:
-        """Load the snapshots of the log's directory; a damaged one is deleted, as in Kafka.
+    def load(self, files: Iterable[StoragePath]) -> bool:
+        """Load the snapshots among the files of the log; a damaged one is deleted, as in Kafka.
 
         Returns whether there was any file.
         """
-        paths = list(self._directory.glob(f"*{SNAPSHOT_SUFFIX}"))
+        paths = ending_with(files, SNAPSHOT_SUFFIX)
         for path in paths:
             try:
                 super().__setitem__(int(path.stem), decode_snapshot(path.read_bytes()))

@@ -20,6 +20,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.storage.batch_scan import SegmentContent, scan_batches, scan_segment
+from broker_sim.log.storage.file_system import ending_with
 from broker_sim.log.storage.index_files import (
     INDEX_SUFFIX,
     OFFSET_ENTRY_BYTES,
@@ -46,20 +47,19 @@ _MOST_BYTES: Final = 8 * 1024 * 1024
 
 
 def needs_no_batches(
-    directory: StoragePath, snapshots: Mapping[int, Sequence[ProducerStateEntry]]
+    files: Sequence[StoragePath], snapshots: Mapping[int, Sequence[ProducerStateEntry]]
 ) -> bool:
-    """Return whether a log's epochs and transactions are known without a look at its batches.
+    """Return whether epochs and transactions are known without a look at the batches of these files.
 
     The batches say more of transactions than a `.txnindex`, which has no checksum and may be lost.
     """
-    epochs = directory / LEADER_EPOCHS
     try:
-        is_known = epochs.exists() and bool(read_leader_epochs(epochs))
+        is_known = any(map(read_leader_epochs, ending_with(files, LEADER_EPOCHS)))
     except (ValueError, TypeError):
         return False
     return (
         is_known
-        and not any(directory.glob(f"*{TXN_INDEX_SUFFIX}"))
+        and not ending_with(files, TXN_INDEX_SUFFIX)
         and all(
             entry.coordinator_epoch < 0 and entry.current_txn_first_offset is None
             for entries in snapshots.values()

@@ -132,3 +132,32 @@ def test_clear_forgets_everything():
     assert cache.entries == ()
     cache.assign(1, 1)
     assert (cache.earliest_entry, cache.latest_epoch) == ((1, 1), 1)
+
+
+def test_what_has_no_records_is_kept_with_the_first_one():
+    kept = []
+    cache = LeaderEpochCache([EpochEntry(2, 6), EpochEntry(4, 11)], kept.append)
+    cache.truncate_from_end(11)
+    cache.begin(5, 11)
+    cache.begin(6, 11)
+    assert kept == []
+    assert cache.entries == ((2, 6), (6, 11))
+    cache.assign(6, 11)
+    cache.assign(6, 12)
+    assert kept == [((2, 6), (6, 11))]
+
+
+def test_truncation_is_kept_before_a_record_of_an_older_epoch():
+    kept = []
+    cache = LeaderEpochCache([EpochEntry(2, 6), EpochEntry(4, 11)], kept.append)
+    cache.truncate_from_end(9)
+    cache.assign(2, 9)
+    assert kept == [((2, 6),)]
+
+
+def test_leader_that_begins_its_epoch_again_leaves_it_where_it_began():
+    """As a restarted broker does with the metadata of before."""
+    cache = filled((2, 6), (4, 11))
+    cache.begin(4, 15)
+    cache.begin(5, 15)
+    assert cache.entries == ((2, 6), (4, 11), (5, 15))

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
-from broker_sim.log import LogDirectory, LogDirectoryError
+from broker_sim.log import LogDirectory, LogDirectoryError, LogManager
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.storage.checkpoint_file import read_lines, read_offsets, write_offsets
 from broker_sim.log.storage.file_batches import FileBatches
@@ -12,6 +13,7 @@ from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.log.storage.snapshot_files import decode_snapshot, encode_snapshot
 from broker_sim.metadata.topic_partition import TopicPartition
+from purgatory import VirtualClock
 
 
 @pytest.fixture
@@ -156,3 +158,26 @@ def test_file_that_was_cut_is_a_storage_error(tmp_path):
     with pytest.raises(ApiError, match="it ends at 3, within its batches"):
         batches[0:1]
     files.close_all()
+
+
+def test_long_start_tells_each_second_how_many_logs_are_open(path, monkeypatch, caplog):
+    clock = VirtualClock(wall_start_ms=1_000_000)
+    real = LogManager._open_files
+
+    def slow(self, *arguments):
+        clock.advance(400)
+        return real(self, *arguments)
+
+    directory = LogDirectory(path, "cluster", 1)
+    logs = LogManager(clock, directory=directory)
+    for number in range(7):
+        logs.get_or_create(TopicPartition("topic", number), bytes(16), TopicConfig())
+    directory.close()
+    monkeypatch.setattr(LogManager, "_open_files", slow)
+    with caplog.at_level("INFO"):
+        directory = LogDirectory(path, "cluster", 1)
+        LogManager(clock, directory=directory)
+    directory.close()
+    told = [line for line in caplog.text.splitlines() if "logs_opened" in line]
+    assert ["logs=3 of=7" in told[0], "logs=6 of=7" in told[1]] == [True, True]
+    assert len(told) == 2
