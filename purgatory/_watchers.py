@@ -25,20 +25,17 @@ class WatcherList(Generic[OperationT]):
     instead, they say so.
     """
 
-    __slots__ = ("_entries", "_operations_by_key", "_owner")
+    __slots__ = ("_entries", "_owner", "operations_by_key")
 
     def __init__(self, owner: TaskOwner) -> None:
         self._owner = owner
         self._entries = 0
-        self._operations_by_key: dict[object, list[OperationT]] = {}
-
-    def is_watched(self, key: object) -> bool:
-        """Whether `key` has a list; without the lock, as a dictionary may be read at any time."""
-        return key in self._operations_by_key
+        self.operations_by_key: dict[object, list[OperationT]] = {}
+        """Guarded by the lock; whether there is a key may be read without it."""
 
     def watch(self, operation: OperationT, keys: Iterable[object]) -> None:
         """Add `operation` to the list of each key. The lock is held."""
-        lists = self._operations_by_key
+        lists = self.operations_by_key
         for key in keys:
             operations = lists.get(key)
             if operations is None:
@@ -51,13 +48,13 @@ class WatcherList(Generic[OperationT]):
         """Take `operation` out of the list of each key."""
         with self._owner.lock:
             for key in keys:
-                operations = self._operations_by_key.get(key, [])
+                operations = self.operations_by_key.get(key, [])
                 others = [other for other in operations if other is not operation]
                 self._entries -= len(operations) - len(others)
                 if others:
-                    self._operations_by_key[key] = others
+                    self.operations_by_key[key] = others
                 elif operations:
-                    del self._operations_by_key[key]
+                    del self.operations_by_key[key]
 
     def check_and_complete(self, key: object, attempt: Callable[[OperationT], bool] | None) -> int:
         """Try the operations under `key`; return how many that completed.
@@ -68,7 +65,7 @@ class WatcherList(Generic[OperationT]):
         lock = self._owner.lock
         lock.acquire()
         try:
-            operations = self._operations_by_key.get(key)
+            operations = self.operations_by_key.get(key)
             if operations is None:
                 return 0
             operations = operations.copy()
@@ -97,7 +94,7 @@ class WatcherList(Generic[OperationT]):
     def cancel(self, key: object) -> list[OperationT]:
         """Drop the list of `key`; return its operations that are not completed."""
         with self._owner.lock:
-            operations = self._operations_by_key.pop(key, None)
+            operations = self.operations_by_key.pop(key, None)
             if operations is None:
                 return []
             self._entries -= len(operations)
@@ -107,7 +104,7 @@ class WatcherList(Generic[OperationT]):
         """Drop completed operations and empty lists; return how many entries went."""
         purged = 0
         with self._owner.lock:
-            keys = list(self._operations_by_key)
+            keys = list(self.operations_by_key)
         for start in range(0, len(keys), KEYS_PER_PURGE_STEP):
             with self._owner.lock:
                 before = self._entries
@@ -119,18 +116,18 @@ class WatcherList(Generic[OperationT]):
 
     def counts(self) -> tuple[int, int]:
         """Return the number of keys and of watched entries. The lock is held."""
-        return len(self._operations_by_key), self._entries
+        return len(self.operations_by_key), self._entries
 
     def watch_lists(self) -> list[tuple[object, tuple[OperationT, ...]]]:
         """Return each key with its operations, completed ones included. The lock is held."""
-        lists = self._operations_by_key.items()
+        lists = self.operations_by_key.items()
         return [(key, tuple(operations)) for key, operations in lists]
 
     def clear(self) -> None:
         """Drop all lists."""
         with self._owner.lock:
-            dropped = self._operations_by_key
-            self._operations_by_key = {}
+            dropped = self.operations_by_key
+            self.operations_by_key = {}
             self._entries = 0
         del dropped
 
@@ -140,7 +137,7 @@ class WatcherList(Generic[OperationT]):
         The caller frees that list when it has released the lock: an operation may be freed with it,
         and what an operation does then is the user's code.
         """
-        operations = self._operations_by_key.get(key)
+        operations = self.operations_by_key.get(key)
         if operations is None:
             return None
         for operation in operations:
@@ -148,9 +145,9 @@ class WatcherList(Generic[OperationT]):
                 break
         else:
             self._entries -= len(operations)
-            del self._operations_by_key[key]
+            del self.operations_by_key[key]
             return operations
         waiting = [operation for operation in operations if not operation.completed]
         self._entries -= len(operations) - len(waiting)
-        self._operations_by_key[key] = waiting
+        self.operations_by_key[key] = waiting
         return operations

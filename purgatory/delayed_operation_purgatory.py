@@ -155,7 +155,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def is_watched(self, key: object) -> bool:
         """Whether an operation may wait under `key`; saves a `check_and_complete` for nobody."""
-        return self._watchers.is_watched(key)
+        return key in self._watchers.operations_by_key
 
     def postpone(self, operation: OperationT, delay_ms: int | None = None) -> bool:
         """Let a parked `operation` wait its whole delay again from now; return whether it does.

@@ -22,6 +22,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from broker_sim.runtime.request_timeouts import RequestTimeouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -81,8 +82,9 @@ class AddPartitionsToTxnManager:
         self._broker_id = broker_id
         self._links = environment.links
         self._brokers = environment.brokers
-        self._call_later = process.call_later
-        self._request_timeout_ms = config.request_timeout_ms
+        self._timeouts = RequestTimeouts(
+            process.call_later, process.clock, config.request_timeout_ms
+        )
         self._image = image
         self._partition_for = states.partition_for
         self._after_handler = after_handler
@@ -142,19 +144,17 @@ class AddPartitionsToTxnManager:
             return
         questions = self._waiting.pop(coordinator)
         self._in_flight.add(coordinator)
-        is_answered = False
 
-        def answered(response: messages.AddPartitionsToTxnResponse | None) -> None:
-            nonlocal is_answered
-            if is_answered:
-                return
-            is_answered = True
-            timeout.cancel()
+        def end(response: messages.AddPartitionsToTxnResponse | None) -> None:
             self._in_flight.discard(coordinator)
             _tell(questions, response)
             self._send(coordinator)
 
-        timeout = self._call_later(self._request_timeout_ms, answered, None)
+        def answered(response: messages.AddPartitionsToTxnResponse | None) -> None:
+            if self._timeouts.end(number):
+                end(response)
+
+        number = self._timeouts.begin(partial(end, None))
         request = messages.AddPartitionsToTxnRequest(
             [question.message() for question in questions.values()]
         )

@@ -92,6 +92,7 @@ class Broker:
         self._links = environment.links
         self._on_change = environment.on_change
         self._actions = ActionQueue(process.report_error)
+        self._is_turn_due = False
         self.replica_manager = ReplicaManager(
             self.purgatories, self._actions, self.metadata.is_known, self._make_replica_selector()
         )
@@ -163,16 +164,20 @@ class Broker:
     def _after_handler(self, action: Callable[[], object]) -> None:
         """Run the action with what the running handler, or whatever runs, has completed."""
         self._actions.add(action)
-        self.process.call_soon(self._actions.try_complete_actions)
+        self._complete_soon()
+
+    def _complete_soon(self) -> None:
+        """Run what is queued in the next turn of the loop, if no handler does it before."""
+        if self._actions.is_waiting and not self._is_turn_due:
+            self._is_turn_due = True
+            self.process.call_soon(self._complete_in_turn)
+
+    def _complete_in_turn(self) -> None:
+        self._is_turn_due = False
+        self._actions.try_complete_actions()
 
     def _make_storage(self, topic: str, read_bytes: int) -> ReplicatedStorage:
-        process = self.process
-        return ReplicatedStorage(
-            topic,
-            self.replica_manager,
-            lambda: process.call_soon(self._actions.try_complete_actions),
-            read_bytes,
-        )
+        return ReplicatedStorage(topic, self.replica_manager, self._complete_soon, read_bytes)
 
     def _make_groups(self) -> GroupCoordinator:
         process = self.process

@@ -76,11 +76,14 @@ class LogOffsets:
         """Set the high watermark, clamped into [log start, log end]; return it."""
         end_offset = self._local_log.log_end_offset
         high_watermark = min(max(offset, self.log_start_offset), end_offset)
+        self._set_high_watermark(high_watermark)
+        return high_watermark
+
+    def _set_high_watermark(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
         self._changed.add(self)
         self.on_offsets_moved()
         self.producer_state.on_high_watermark_updated(high_watermark)
-        return high_watermark
 
     def maybe_increment_high_watermark(self, offset: int) -> bool:
         """Move the high watermark to `offset` if that is forward; return whether it moved.
@@ -91,7 +94,7 @@ class LogOffsets:
             return False
         if offset > self._local_log.log_end_offset:
             raise range_errors.high_watermark_above_log_end(self, offset)
-        self.update_high_watermark(offset)
+        self._set_high_watermark(offset)  # above the one before, so above the log start
         return True
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:

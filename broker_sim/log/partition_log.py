@@ -136,9 +136,10 @@ class PartitionLog(LogOffsets):
         now_ms = self.clock.wall_clock_ms()
         valid = self._validator.validate(records, now_ms, origin)
         header = valid.header
+        size_bytes = len(valid.batch)
         base_offset = self._local_log.log_end_offset
         last_offset = base_offset + header.last_offset_delta
-        info = LogAppendInfo(base_offset, last_offset, valid.max_timestamp, header.size_bytes)
+        info = LogAppendInfo(base_offset, last_offset, valid.max_timestamp, size_bytes)
         if valid.log_append_time:
             info.log_append_time_ms = now_ms
         # As in Kafka, epoch and segment begin here even if the producer's state refuses the batch.
@@ -154,7 +155,7 @@ class PartitionLog(LogOffsets):
                 valid.batch, header, base_offset, origin, transaction_version, verification_guard
             )
         if origin == _CLIENT:
-            self.memory.check_room(header.size_bytes)
+            self.memory.check_room(size_bytes)
         batch = valid.place(base_offset, leader_epoch)
         self._append(batch, header, base_offset, valid.max_timestamp, now_ms)
         return info

@@ -79,9 +79,8 @@ class ValidBatch:
     def place(self, base_offset: int, leader_epoch: int) -> bytes:
         """Return a copy of the batch with that base offset and leader epoch."""
         header = self.header
-        if (
-            self.max_timestamp == header.max_timestamp
-            and self.log_append_time == header.is_log_append_time
+        if self.max_timestamp == header.max_timestamp and self.log_append_time == (
+            header.attributes & LOG_APPEND_TIME_FLAG != 0
         ):
             return rebase(self.batch, base_offset, leader_epoch)
         return restamp(
@@ -138,7 +137,8 @@ class LogValidator:
                 f"The baseOffset of the record batch in the append to {self._topic_partition} "
                 f"should be 0, but it is {header.base_offset}",
             )
-        self._check_size(len(batch))
+        if len(batch) > self._max_message_bytes:
+            raise self._too_large(len(batch))
         is_trusted = origin == _BUILT_HERE
         if not is_trusted:
             verify_crc(batch, header)
@@ -165,16 +165,16 @@ class LogValidator:
         if header.codec is not self._target_codec:
             batch = memoryview(recompress(batch, header, self._target_codec, self._target_level))
             header = parse_header(batch)
-            self._check_size(len(batch))
+            if len(batch) > self._max_message_bytes:
+                raise self._too_large(len(batch))
         return batch, header
 
-    def _check_size(self, size: int) -> None:
-        if size > self._max_message_bytes:
-            raise ApiError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"The record batch size in the append to {self._topic_partition} is {size} bytes "
-                f"which exceeds the maximum configured value of {self._max_message_bytes}.",
-            )
+    def _too_large(self, size: int) -> ApiError:
+        return ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record batch size in the append to {self._topic_partition} is {size} bytes "
+            f"which exceeds the maximum configured value of {self._max_message_bytes}.",
+        )
 
     def _check_client_header(self, header: BatchHeader) -> None:
         count = header.records_count

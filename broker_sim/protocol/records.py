@@ -98,7 +98,7 @@ def build_batch(
         items = [r if isinstance(r, Record) else Record(r) for r in given]
         base_timestamp = items[0].timestamp
         packed, last_offset_delta = _pack(items, base_offset, base_timestamp)
-        max_timestamp = max(item.timestamp for item in items)
+        max_timestamp = max([item.timestamp for item in items])
     attributes = (
         codec
         | (LOG_APPEND_TIME_FLAG if log_append_time else 0)
@@ -120,7 +120,7 @@ def build_batch(
         base_sequence=base_sequence,
         records_count=len(given),
     )
-    return encode_batch(header, compress(codec, packed))
+    return encode_batch(header, compress(codec, packed) if codec else packed)
 
 
 def rebuild_batch(

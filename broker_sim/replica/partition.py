@@ -263,9 +263,7 @@ class Partition:
         info = self.log.append_as_leader(
             records, self.leader_epoch, origin, transaction_version, verification_guard
         )
-        if required_acks == ACKS_ALL:  # then the ISR is large enough, as has been checked
-            return info, self._increment_leader_hw()
-        return info, self._maybe_increment_leader_hw()
+        return info, self._maybe_increment_leader_hw(isr_is_checked=required_acks == ACKS_ALL)
 
     def append_records_to_follower(self, records: Sequence[bytes | memoryview]) -> None:
         """Append records of the leader.
@@ -330,8 +328,9 @@ class Partition:
     @property
     def is_under_min_isr(self) -> bool:
         """Whether the leader's ISR is smaller than `min.insync.replicas`."""
-        isr = self.replica_states.isr_state.isr
-        return self.is_leader and len(isr) < self.effective_min_isr
+        size = len(self.replica_states.isr_state.isr)
+        is_small = size < self.config.min_insync_replicas  # as a rule it is not
+        return is_small and self.is_leader and size < self.effective_min_isr
 
     def _update_follower_fetch_state(
         self, replica: Replica, fetch: FetchPartition, leader_end_offset: int, broker_epoch: int
@@ -355,11 +354,10 @@ class Partition:
         if moved or replica.log_start_offset > previous_start_offset:
             self._complete_delayed_requests(self.topic_partition)
 
-    def _maybe_increment_leader_hw(self) -> bool:
+    def _maybe_increment_leader_hw(self, *, isr_is_checked: bool = False) -> bool:
         """Move the high watermark if the ISR allows; it stays while the ISR is too small (KIP-966)."""
-        return not self.is_under_min_isr and self._increment_leader_hw()
-
-    def _increment_leader_hw(self) -> bool:
+        if not isr_is_checked and self.is_under_min_isr:
+            return False
         candidate = self.replica_states.high_watermark_candidate(self.log.log_end_offset)
         return self.log.maybe_increment_high_watermark(candidate)
 

@@ -108,10 +108,17 @@ class TransactionalAppends:
             )
 
         def on_verified(errors: Errors, guards: Guards) -> None:
-            refused = {key: _refusal(code, operation) for key, code in errors.items()}
+            verified, on_appended = entries, response_callback
+            if errors:
+                refused = {key: _refusal(code, operation) for key, code in errors.items()}
+                verified = {key: entries[key] for key in entries if key not in refused}
+
+                def on_appended(statuses: dict[TopicPartition, ProducePartitionStatus]) -> None:
+                    response_callback({**refused, **statuses})
+
             self._replica_manager.append_records(
-                {key: records for key, records in entries.items() if key not in refused},
-                lambda statuses: response_callback({**refused, **statuses}),
+                verified,
+                on_appended,
                 timeout_ms=timeout_ms,
                 required_acks=required_acks,
                 client_id=client_id,
@@ -138,7 +145,8 @@ class TransactionalAppends:
 
         def maybe_retry(errors: Errors, guards: Guards) -> None:
             if (
-                operation.supports_epoch_bump
+                errors
+                and operation.supports_epoch_bump
                 and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
                 and self._clock.now_ms() < deadline_ms
             ):
@@ -167,7 +175,8 @@ class TransactionalAppends:
         """
         errors: dict[TopicPartition, ErrorCode] = {}
         guards: dict[TopicPartition, VerificationGuard] = {}
-        if operation.supports_epoch_bump or self._producers.transaction_verification_enabled:
+        supports_epoch_bump = operation.supports_epoch_bump
+        if supports_epoch_bump or self._producers.transaction_verification_enabled:
             for topic_partition, sequence in sequences.items():
                 try:
                     partition = self._replica_manager.get_partition(topic_partition)
@@ -177,7 +186,7 @@ class TransactionalAppends:
                         sequence,
                         producer.producer_epoch,
                         log.clock.wall_clock_ms(),
-                        supports_epoch_bump=operation.supports_epoch_bump,
+                        supports_epoch_bump=supports_epoch_bump,
                     )
                 except ApiError as error:
                     errors[topic_partition] = error.error_code
@@ -189,12 +198,11 @@ class TransactionalAppends:
             return
 
         def on_result(results: Errors) -> None:
-            errors.update({key: error_code for key, error_code in results.items() if error_code})
+            if results:
+                errors.update({key: code for key, code in results.items() if code})
             on_verified(errors, guards)
 
-        self._verifier.verify(
-            *producer, tuple(guards), on_result, adds=operation.supports_epoch_bump
-        )
+        self._verifier.verify(*producer, tuple(guards), on_result, adds=supports_epoch_bump)
 
 
 def _refusal(

@@ -28,21 +28,33 @@ class ActionQueue:
     callbacks run, because they belong to other requests.
     """
 
-    __slots__ = ("_actions", "_report_error")
+    __slots__ = ("_actions", "_is_running", "_report_error")
 
     def __init__(self, report_error: Callable[[str, Exception], None] = _raise) -> None:
         self._actions: deque[Callable[[], object]] = deque()
         self._report_error = report_error
+        self._is_running = False
 
     def add(self, action: Callable[[], object]) -> None:
         """Run `action` at the next `try_complete_actions`."""
         self._actions.append(action)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something is queued that nobody has begun to run."""
+        return bool(self._actions) and not self._is_running
+
     def try_complete_actions(self) -> None:
         """Run everything that is queued, in order."""
         actions = self._actions
-        while actions:
-            try:
-                actions.popleft()()
-            except Exception as error:  # noqa: BLE001 - as the class says
-                self._report_error("a delayed action failed", error)
+        if not actions:
+            return
+        self._is_running = True
+        try:
+            while actions:
+                try:
+                    actions.popleft()()
+                except Exception as error:  # noqa: BLE001 - as the class says
+                    self._report_error("a delayed action failed", error)
+        finally:
+            self._is_running = False

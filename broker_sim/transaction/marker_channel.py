@@ -26,6 +26,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.request_timeouts import RequestTimeouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -112,6 +113,9 @@ class TransactionMarkerChannelManager:
         self._log_append_retries: list[PendingCompleteTxn] = []
         self._is_woken = False
         environment = states.environment
+        self._timeouts = RequestTimeouts(
+            environment.call_later, environment.clock, environment.config.request_timeout_ms
+        )
         self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
 
     @property
@@ -177,20 +181,16 @@ class TransactionMarkerChannelManager:
         if not markers:
             return
         self._in_flight.add(broker_id)
-        is_answered = False
 
-        def answered(response: messages.WriteTxnMarkersResponse | None) -> None:
-            nonlocal is_answered
-            if is_answered:
-                return
-            is_answered = True
-            timeout.cancel()
+        def end(response: messages.WriteTxnMarkersResponse | None) -> None:
             self._in_flight.discard(broker_id)
             self._take(markers, response)
 
-        timeout = self._environment.call_later(
-            self._environment.config.request_timeout_ms, answered, None
-        )
+        def answered(response: messages.WriteTxnMarkersResponse | None) -> None:
+            if self._timeouts.end(number):
+                end(response)
+
+        number = self._timeouts.begin(partial(end, None))
         self._environment.markers.write_txn_markers(
             broker_id,
             messages.WriteTxnMarkersRequest([marker.message() for marker in markers]),
@@ -206,7 +206,8 @@ class TransactionMarkerChannelManager:
         errors = {} if response is None else _errors(response)
         for marker in markers:
             self._take_one(marker, errors)
-        self._wake()
+        if self._queues:
+            self._wake()
 
     def _take_one(
         self, marker: _Marker, errors: Mapping[tuple[int, TopicPartition], ErrorCode]
@@ -255,8 +256,10 @@ class TransactionMarkerChannelManager:
 
     def _is_current(self, transaction: PendingCompleteTxn) -> bool:
         try:
-            found = self._states.find(
-                transaction.metadata.transactional_id, transaction.coordinator_epoch
+            found = self._states.find_in(
+                transaction.partition,
+                transaction.metadata.transactional_id,
+                transaction.coordinator_epoch,
             )
         except ApiError:
             return False

@@ -6,10 +6,12 @@ that of a hash table.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.records import CoordinatorRecord, RecordSerde
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.records import Record, build_batch
 from broker_sim.transaction import record_messages
 from broker_sim.transaction.metadata import TxnTransitMetadata
 from broker_sim.transaction.state import TransactionState, TransactionVersion
@@ -25,10 +27,14 @@ __all__ = [
     "decode_batch",
     "encode_batch",
     "encode_record",
+    "encode_values",
     "metadata_of",
     "record_of",
     "tombstone_of",
 ]
+
+KNOWN_KEYS: Final = 4_096
+"""So many ids have their keys kept."""
 
 TransactionLogKey = record_messages.TransactionLogKey
 TransactionLogValue = record_messages.TransactionLogValue
@@ -42,6 +48,20 @@ _serde: Final = RecordSerde(record_messages, {0: "TransactionLog"}, _newest_vers
 decode_batch = _serde.decode_batch
 encode_batch = _serde.encode_batch
 encode_record = _serde.encode_record
+
+
+@lru_cache(KNOWN_KEYS)
+def _encode_key(transactional_id: str) -> bytes:
+    return _serde.encode_key(TransactionLogKey(transactional_id))
+
+
+def encode_values(
+    transactional_id: str, values: TxnTransitMetadata, level: TransactionVersion, timestamp_ms: int
+) -> bytes:
+    """Return the batch with the one record that says the values of an id; see `record_of`."""
+    record = record_of(transactional_id, values, level)
+    value = _serde.encode_value(record.value, record.value_version)
+    return build_batch([Record(value, _encode_key(transactional_id), timestamp_ms)])
 
 
 def record_of(
@@ -60,10 +80,11 @@ def record_of(
         transaction_start_timestamp_ms=values.start_ms,
         client_transaction_version=values.client_version,
     )
-    if level.log_value_version > 0:
+    version = level.log_value_version
+    if version > 0:
         value.previous_producer_id = values.previous_producer_id
         value.next_producer_id = values.next_producer_id
-    return CoordinatorRecord(TransactionLogKey(transactional_id), value, level.log_value_version)
+    return CoordinatorRecord(TransactionLogKey(transactional_id), value, version)
 
 
 def tombstone_of(transactional_id: str) -> CoordinatorRecord:

@@ -23,8 +23,8 @@ from broker_sim.transaction.records import (
     decode_batch,
     encode_batch,
     encode_record,
+    encode_values,
     metadata_of,
-    record_of,
     tombstone_of,
 )
 from broker_sim.transaction.state import TransactionState, TransactionVersion
@@ -111,9 +111,16 @@ class TransactionStateManager:
 
         Raises `ApiError` as `partition_of`, and NOT_COORDINATOR in another epoch or without the id.
         """
-        partition = self.partition_of(transactional_id)
-        metadata = partition.transactions.get(transactional_id)
-        if metadata is None or partition.leader_epoch != coordinator_epoch:
+        partition = self.partition_for(transactional_id)
+        return self.find_in(partition, transactional_id, coordinator_epoch)
+
+    def find_in(
+        self, partition: int, transactional_id: str, coordinator_epoch: int
+    ) -> TransactionMetadata:
+        """Do the same for an id whose partition is known."""
+        led = self.partitions.get(partition)
+        metadata = led.transactions.get(transactional_id)
+        if metadata is None or led.leader_epoch != coordinator_epoch:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
         return metadata
 
@@ -184,8 +191,9 @@ class TransactionStateManager:
         """
         environment = self.environment
         level = self.version_level
+        partition = self.partition_for(transactional_id)
         try:
-            self.find(transactional_id, coordinator_epoch)
+            self.find_in(partition, transactional_id, coordinator_epoch)
         except ApiError as error:
             on_done(error.error_code)
             return
@@ -196,7 +204,7 @@ class TransactionStateManager:
         def done(error_code: ErrorCode) -> None:
             error_code = _COORDINATOR_ERRORS.get(error_code, error_code)
             try:
-                metadata = self.find(transactional_id, coordinator_epoch)
+                metadata = self.find_in(partition, transactional_id, coordinator_epoch)
             except ApiError as error:
                 on_done(error_code or error.error_code)
                 return
@@ -206,13 +214,9 @@ class TransactionStateManager:
                 metadata.pending_state = None
             on_done(error_code)
 
-        batch = encode_batch(
-            [record_of(transactional_id, values, level)],
-            environment.clock.wall_clock_ms(),
-        )
-        environment.storage.append(
-            self.partition_for(transactional_id), batch, values.timeout_ms, lambda _: None, done
-        )
+        now_ms = environment.clock.wall_clock_ms()
+        batch = encode_values(transactional_id, values, level, now_ms)
+        environment.storage.append(partition, batch, values.timeout_ms, _ignore_offset, done)
 
     # -- expiry ---------------------------------------------------------------------------------
 
@@ -282,6 +286,10 @@ class TransactionStateManager:
             partition.partition,
             encode_batch(tombstones, now_ms),
             self.environment.config.request_timeout_ms,
-            lambda _: None,
+            _ignore_offset,
             done,
         )
+
+
+def _ignore_offset(_last_offset: int) -> None:
+    """Do nothing when a record is appended: it counts when it is replicated."""

@@ -12,6 +12,7 @@ from broker_sim.metadata.image import BrokerState, PartitionState, TopicState
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from purgatory import VirtualClock
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 RESPONSE = messages.AddPartitionsToTxnResponse
@@ -24,13 +25,14 @@ class Bench:
     def __init__(self):
         self.requests = []
         self.timers = []
+        self.clock = VirtualClock()
         self.leader = 2
         environment = SimpleNamespace(links=self, brokers={2: self})
         config = BrokerConfig.from_mapping({})
         self.manager = AddPartitionsToTxnManager(
             1,
             environment,
-            SimpleNamespace(call_later=self.call_later),
+            SimpleNamespace(call_later=self.call_later, clock=self.clock),
             config,
             self.image,
             SimpleNamespace(partition_for=lambda _: 0),
@@ -62,6 +64,7 @@ class Bench:
     def time_out(self):
         (timer,) = [timer for timer in self.timers if not timer.is_cancelled]
         assert timer.delay_ms == TIMEOUT_MS
+        self.clock.advance(TIMEOUT_MS)
         timer.run()
 
     def call(self, source, target, procedure, on_result, on_failure):

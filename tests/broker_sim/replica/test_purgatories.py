@@ -75,3 +75,17 @@ def test_added_purgatory_is_one_of_the_broker_and_shuts_down_with_it(made, purga
     assert rebalance.num_delayed() == 1
     purgatories.shutdown()
     assert [purgatory.num_delayed() for purgatory in purgatories] == [0] * 5
+
+
+@pytest.mark.parametrize(
+    ("name", "by_append", "by_high_watermark"),
+    [("fetch", True, True), ("produce", False, True), ("delete_records", False, True)],
+)
+def test_what_waits_for_a_partition_may_be_completed_by_an_append(
+    purgatories, name, by_append, by_high_watermark
+):
+    assert purgatories.may_complete(KEY, hw_increased=True) is False
+    getattr(purgatories, name).try_complete_else_watch(PendingOperation(1_000), [KEY])
+    assert purgatories.may_complete(KEY, hw_increased=False) is by_append
+    assert purgatories.may_complete(KEY, hw_increased=True) is by_high_watermark
+    assert purgatories.may_complete(TopicPartition("topic", 1), hw_increased=True) is False

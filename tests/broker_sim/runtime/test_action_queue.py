@@ -22,6 +22,26 @@ def test_failed_action_is_reported_and_the_others_run():
     assert log == [ZeroDivisionError, "second"]
 
 
+def test_queue_waits_while_nobody_runs_it():
+    queue = ActionQueue()
+    seen = []
+    assert not queue.is_waiting
+    queue.add(lambda: (queue.add(lambda: None), seen.append(queue.is_waiting)))
+    assert queue.is_waiting
+    queue.try_complete_actions()
+    assert seen == [False]
+    assert not queue.is_waiting
+
+
+def test_queue_waits_again_after_an_action_that_raised():
+    queue = ActionQueue()
+    queue.add(lambda: 1 / 0)
+    queue.add(lambda: None)
+    with pytest.raises(ZeroDivisionError):
+        queue.try_complete_actions()
+    assert queue.is_waiting
+
+
 def test_failed_action_raises_without_report_error():
     queue = ActionQueue()
     queue.add(lambda: 1 / 0)
