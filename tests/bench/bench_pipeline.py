@@ -64,16 +64,14 @@ def run(options: Options, report: Report) -> None:
     events = int(os.environ.get("PIPELINE_EVENTS", EVENTS))
     if only in {None, "tracing"}:
         _tracing(options, report)
-    missing = [name for name in ("pyspark", "pandas", "duckdb") if find_spec(name) is None]
-    if missing:
-        report.say(f"without the pipeline: pip install {' '.join(missing)}")
-    else:
-        if only in {None, "throughput"}:
-            _throughput(report, events)
-        if only in {None, "skew"}:
-            _skewed(report, events)
-        if only in {None, "driver"}:
-            _driver_memory(report, events)
+    for part, (measure, packages) in _PARTS.items():
+        if only not in {None, part}:
+            continue
+        missing = [name for name in packages if find_spec(name) is None]
+        if missing:
+            report.say(f"without {part}: pip install {' '.join(missing)}")
+        else:
+            measure(report, events)
     report.print_suite(SUITE)
 
 
@@ -290,3 +288,11 @@ def _produce(bootstrap_servers: str, messages: int, *, batched: bool) -> float:
             producer.poll(0)
     assert producer.flush(60) == 0
     return messages / (time.perf_counter() - start)
+
+
+_PARTS = {
+    "throughput": (_throughput, ("pyspark", "pandas", "duckdb")),
+    "skew": (_skewed, ("pyspark",)),
+    "driver": (_driver_memory, ("pyspark",)),
+}
+"""What is measured of the pipeline, and the packages that it needs."""
