@@ -13,6 +13,8 @@ STAMP := $(VENV)/.broker-sim-installed
 SPARK_STAMP := $(VENV)/.broker-sim-spark-installed
 FAST := "not real_kafka and not clients and not threads and not spark and not install"
 JAVA := $(or $(JAVA_HOME),$(shell command -v java))
+# The Pythons of test-pythons: all, or the newest one of this machine.
+PYTHONS ?= all
 # Further arguments of a command: make test ARGS="-k purgatory"
 ARGS ?=
 
@@ -64,7 +66,7 @@ test-fast: setup ## Run the tests that take seconds
 	$(BIN)/python -m pytest -m $(FAST) $(ARGS)
 
 test-pythons: setup ## Run the fast tests on every other Python from 3.11 on that is here
-	@$(BIN)/python -m tools.pythons | while read -r version python; do \
+	@$(BIN)/python -m tools.pythons $(PYTHONS) | while read -r version python; do \
 	    test "$$python" != "$$(realpath -s $(BIN)/python)" || continue; \
 	    echo "Python $$version"; \
 	    "$$python" -m venv $(VENV)-$$version; \

@@ -32,6 +32,10 @@ class WatcherList(Generic[OperationT]):
         self._entries = 0
         self._operations_by_key: dict[object, list[OperationT]] = {}
 
+    def is_watched(self, key: object) -> bool:
+        """Whether `key` has a list; without the lock, as a dictionary may be read at any time."""
+        return key in self._operations_by_key
+
     def watch(self, operation: OperationT, keys: Iterable[object]) -> None:
         """Add `operation` to the list of each key. The lock is held."""
         lists = self._operations_by_key

@@ -75,7 +75,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     #
     # Nothing above relies on an interpreter that runs one thread at a time. Without the lock are
     # read: `completed`, to skip an operation early, which 8 decides again; `owner`, which is
-    # compared again under its lock; and figures that are for display.
+    # compared again under its lock; whether a key has a list, where 5 makes up for one that comes too
+    # late; and figures that are for display.
     #
     # Why the operation's lock is held from 2 to 5. If it were only taken for the last try, this
     # could happen:
@@ -92,8 +93,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     # b) thread B holds L and calls check_and_complete, which wants the operation's lock
     # So: call check_and_complete holding no exclusive lock. Queue the call and make it after.
 
-    __slots__ = ("_forgotten_total", "_journal", "_last_id", "_lock", "_owner", "_purge_interval",
-                 "_purged", "_purges", "_reaper", "_watchers", "name", "timer")  # fmt: skip
+    __slots__ = ("_forgotten_total", "_journal", "_last_id", "_lock", "_owner", "_purge_interval", "_purged",
+                 "_purges", "_reaper", "_watchers", "is_observed", "name", "timer")  # fmt: skip
 
     def __init__(
         self,
@@ -118,6 +119,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         self._purged = 0
         self._last_id = 0
         self._journal: PurgatoryJournal | None = None
+        self.is_observed = observer is not None
         if observer is not None:
             self._journal = PurgatoryJournal(observer, timer.clock)
             self._owner.journal = self._journal
@@ -150,6 +152,10 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         if placed == DUE:
             self.timer.hand_over(operation)
         return placed == COMPLETED
+
+    def is_watched(self, key: object) -> bool:
+        """Whether an operation may wait under `key`; saves a `check_and_complete` for nobody."""
+        return self._watchers.is_watched(key)
 
     def postpone(self, operation: OperationT, delay_ms: int | None = None) -> bool:
         """Let a parked `operation` wait its whole delay again from now; return whether it does.

@@ -1,6 +1,7 @@
 """Finds the Pythons of this machine that the project supports, one of each minor version.
 
 `python -m tools.pythons` prints them, the oldest first: the version and the program.
+`python -m tools.pythons newest` prints the newest one alone.
 """
 
 from __future__ import annotations
@@ -66,5 +67,6 @@ def _version(program: Path) -> tuple[int, int] | None:
 
 
 if __name__ == "__main__":
-    for (major, minor), program in find_pythons().items():
+    pythons = list(find_pythons().items())
+    for (major, minor), program in pythons[-1:] if sys.argv[1:] == ["newest"] else pythons:
         print(f"{major}.{minor} {program}")

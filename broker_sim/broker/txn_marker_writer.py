@@ -95,7 +95,7 @@ class TxnMarkerWriter:
             on_appended,
             timeout_ms=self._timeout_ms,
             required_acks=ACKS_ALL,
-            origin=AppendOrigin.COORDINATOR,
+            origin=AppendOrigin.BUILT_HERE,
             transaction_version=marker.transaction_version,
         )
 

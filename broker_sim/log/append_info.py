@@ -35,6 +35,8 @@ class AppendOrigin(StrEnum):
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
+    BUILT_HERE = "built here"
+    """A coordinator, with a batch that this process has just built; Kafka does not tell it apart."""
 
 
 class LogAppendInfo:

@@ -45,10 +45,13 @@ class LocalLog:
         """What new segments take over."""
         self._memory = memory
         self._storage = storage = storage or MemoryStorage()
-        self._segments = [
-            LogSegment.of_content(content, index_interval_bytes)
-            for content in storage.load_segments()
-        ] or [LogSegment(0, 0, now_ms, index_interval_bytes, storage)]
+        self._segments: list[LogSegment] = []
+        for content in storage.load_segments():
+            if self._segments:
+                self._segments[-1].join_batches()
+            self._segments.append(LogSegment.of_content(content, index_interval_bytes))
+        if not self._segments:
+            self._segments.append(LogSegment(0, 0, now_ms, index_interval_bytes, storage))
         self._base_offsets = [segment.base_offset for segment in self._segments]
         self.active_segment = self._segments[-1]
         self.log_end_offset = self.active_segment.end_offset
@@ -74,6 +77,8 @@ class LocalLog:
         if not self.active_segment and self.active_segment.base_offset == base_offset:
             self._segments.pop()
             self._base_offsets.pop()
+        else:
+            self.active_segment.join_batches()
         self.active_segment = LogSegment(
             base_offset, end_position, now_ms, self.index_interval_bytes, self._storage
         )
@@ -198,6 +203,7 @@ class LocalLog:
         first = self._segments.index(replaced[0])
         cleaned.replace_in(self._storage, [segment.base_offset for segment in replaced])
         self._seal(cleaned, aborted)
+        cleaned.join_batches()
         self._segments[first : first + len(replaced)] = [cleaned]
         self._base_offsets[first : first + len(replaced)] = [cleaned.base_offset]
         self._count_bytes()
@@ -212,6 +218,7 @@ class LocalLog:
             aborted = aborted_in(segment.base_offset, segment.end_offset)
             if not self._storage.has_indexes(segment.base_offset, aborted):
                 self._seal(segment, aborted)
+                segment.join_batches()
 
     def _seal(self, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> None:
         storage, base_offset, end_offset = self._storage, segment.base_offset, segment.end_offset

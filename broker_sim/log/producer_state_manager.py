@@ -107,7 +107,7 @@ class ProducerStateManager:
             check_end_txn_marker(
                 self._topic_partition,
                 header,
-                read_end_txn_marker(batch),
+                read_end_txn_marker(batch, header),
                 offset,
                 transaction_version,
                 entry,
@@ -177,7 +177,7 @@ class ProducerStateManager:
         entry = self._entry(header.producer_id)
         if header.attributes & TRANSACTIONAL_FLAG:
             self._verification_states.pop(header.producer_id, None)
-        if header.is_control:
+        if header.attributes & CONTROL_FLAG:
             self._end_transaction(batch, header, entry, base_offset, timestamp)
             return
         delta = header.last_offset_delta
@@ -200,7 +200,7 @@ class ProducerStateManager:
     ) -> None:
         if not header.records_count:  # the cleaner has dropped the whole transaction
             return
-        marker = read_end_txn_marker(batch)
+        marker = read_end_txn_marker(batch, header)
         first_offset = entry.current_txn_first_offset
         entry.end_transaction(header.producer_epoch, marker.coordinator_epoch, timestamp)
         if first_offset is None:

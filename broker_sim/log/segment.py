@@ -10,6 +10,9 @@ batch:
 
 Every look-up is a bisection of an array and reads no record.
 
+A closed segment on disk has an entry for a span of several batches, see `segment_arrays`; a look-up within one
+reads the headers of its batches.
+
 Deliberate difference: Kafka's indexes are sparse (one entry per 4 KB); it scans from there. Where that
 can be seen, and in the files of a log on disk, `OffsetIndex` says where the entries are.
 """
@@ -18,13 +21,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import EMPTY_FETCH, FetchDataInfo
 from broker_sim.log.memory import BATCH_OVERHEAD_BYTES
 from broker_sim.log.offset_index import OffsetIndex
+from broker_sim.log.segment_arrays import index_entries, join_batches, open_spans
 from broker_sim.log.storage import (
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
@@ -54,10 +57,12 @@ class LogSegment:
         "_batches",
         "_end_offsets",
         "_index",
+        "_index_interval_bytes",
         "_max_timestamps",
         "_positions",
         "_released",
         "_rolling_based_timestamp",
+        "_spans",
         "_unread",
         "base_offset",
         "created_ms",
@@ -83,11 +88,14 @@ class LogSegment:
             in_memory if storage is None else storage.create_segment(base_offset, self._positions)
         )
         self._max_timestamps = array("q")
+        self._index_interval_bytes = index_interval_bytes
         self._index = OffsetIndex(index_interval_bytes)
         self._rolling_based_timestamp = NO_TIMESTAMP
         self._released = 0
         self._unread: Callable[[], SegmentContent] | None = None
         """Looks at the batches that the log was opened with; until then the arrays have them as one."""
+        self._spans = 0
+        """How many of the first entries may stand for several batches."""
 
     @classmethod
     def of_content(cls, content: SegmentContent, index_interval_bytes: int) -> LogSegment:
@@ -108,13 +116,39 @@ class LogSegment:
             return
         content = unread()
         self._unread = None
-        self._end_offsets[:1] = content.end_offsets
-        self._positions[:2] = content.positions
-        self._max_timestamps[:1] = content.max_timestamps
-        self._max_timestamps = array("q", accumulate(self._max_timestamps, max))
+        index = OffsetIndex(self._index_interval_bytes)
+        join_batches(content.end_offsets, content.positions, content.max_timestamps, index)
+        open_spans(0, [content], self._end_offsets, self._positions, self._max_timestamps)
+        self._spans = len(content.end_offsets)
+
+    def _batches_within(self, span: int) -> SegmentContent:
+        """Look at the batches of a span. Raises KAFKA_STORAGE_ERROR if they are not there any more."""
+        batches = self._batches
+        assert isinstance(batches, FileBatches)
+        start_offset = self._end_offsets[span - 1] if span else self.base_offset
+        return batches.within(span, start_offset, self._end_offsets[span])
+
+    def _look_at_all(self) -> None:
+        """Make an entry of each batch."""
+        self._read_up_to(self.base_offset)
+        if self._spans:
+            spans = [self._batches_within(span) for span in range(self._spans)]
+            open_spans(0, spans, self._end_offsets, self._positions, self._max_timestamps)
+            self._spans = 0
+
+    def join_batches(self) -> None:
+        """Keep few entries in memory, of a segment on disk to which nothing is appended any more."""
+        is_joined = self._spans == len(self._end_offsets)
+        if is_joined or self._unread is not None or not isinstance(self._batches, FileBatches):
+            return
+        self._look_at_all()
+        join_batches(self._end_offsets, self._positions, self._max_timestamps, self._index)
+        self._spans = len(self._end_offsets)
+        self._index = OffsetIndex(self._index_interval_bytes)
 
     def __len__(self) -> int:
-        return len(self._batches)
+        """Return how many entries are kept in memory: one for each batch, or for each span."""
+        return len(self._end_offsets)
 
     @property
     def size_bytes(self) -> int:
@@ -196,7 +230,7 @@ class LogSegment:
 
         As in Kafka the last entry of the time index is kept for the largest timestamp.
         """
-        self._read_up_to(self.base_offset)
+        self._look_at_all()
         offsets = len(self._index.batches(self._positions))
         most_times = max_index_bytes // TIME_ENTRY_BYTES - 1
         if not self._batches or offsets < most_times:
@@ -234,16 +268,23 @@ class LogSegment:
         if first == len(end_offsets):
             return None
         start = positions[first]
+        first_size = positions[first + 1] - start
         limit = bisect_right(end_offsets, upper_bound_offset, first)
         available = positions[limit] - start
-        first_size = positions[first + 1] - start
+        if first < self._spans:
+            span = self._batches_within(first)
+            batch = bisect_right(span.end_offsets, start_offset)
+            start = span.positions[batch]
+            first_size = span.positions[batch + 1] - start
+            available = self.position(upper_bound_offset) - start
         size = min(available, max(first_size, max_bytes) if min_one_message else max_bytes)
         if size <= 0:
             return EMPTY_FETCH
-        if as_view and isinstance(self._batches, FileBatches):
-            view = self._batches.view(start - positions[0], size)
-            if view is not None:
-                return FetchDataInfo((), size, size < first_size, view)
+        if isinstance(self._batches, FileBatches):
+            position = start - positions[0]
+            view = self._batches.view(position, size) if as_view else None
+            read = [] if view is not None else [self._batches.read(position, size)]
+            return FetchDataInfo(read, size, size < first_size, view)
         if size == available:
             return FetchDataInfo(self._batches[first:limit], size)
         end = start + size
@@ -259,23 +300,42 @@ class LogSegment:
 
         It is the last one of the batch with the next entry of the sparse index, None without any.
         """
-        self._read_up_to(self.base_offset)
-        positions = self._positions
-        start = positions[bisect_right(self._end_offsets, start_offset)]
-        batch = self._index.first_at_or_after(start + size_bytes, positions)
-        return None if batch is None else self._end_offsets[batch] - 1
+        position = self.position(start_offset) + size_bytes
+        if self._spans < len(self._end_offsets):
+            self._look_at_all()
+            batch = self._index.first_at_or_after(position, self._positions)
+            return None if batch is None else self._end_offsets[batch] - 1
+        for span in range(bisect_right(self._positions, position) - 1, self._spans):
+            content = self._batches_within(span)
+            index = OffsetIndex(self._index_interval_bytes)
+            batch = index.first_at_or_after(position, content.positions)
+            if position <= self._positions[span]:
+                batch = 0
+            if batch is not None:
+                return content.end_offsets[batch] - 1
+        return None
 
     def position(self, offset: int) -> int:
         """Return the bytes of the log before the batch that holds `offset` or follows it."""
         self._read_up_to(offset)
-        return self._positions[bisect_right(self._end_offsets, offset)]
+        entry = bisect_right(self._end_offsets, offset)
+        start_offset = self._end_offsets[entry - 1] if entry else self.base_offset
+        if entry < self._spans and offset > start_offset:
+            span = self._batches_within(entry)
+            return span.positions[bisect_right(span.end_offsets, offset)]
+        return self._positions[entry]
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drop the batch that holds `offset` and all later ones."""
         self._read_up_to(offset)
         keep = bisect_right(self._end_offsets, offset)
-        if keep == len(self._batches):
+        if keep == len(self._end_offsets):
             return
+        if keep < self._spans:
+            span = self._batches_within(keep)
+            open_spans(keep, [span], self._end_offsets, self._positions, self._max_timestamps)
+            self._spans = keep
+            keep += bisect_right(span.end_offsets, offset)
         del self._batches[keep:], self._end_offsets[keep:], self._max_timestamps[keep:]
         del self._positions[keep + 1 :]
         self._index.truncate_to(keep)
@@ -304,51 +364,37 @@ class LogSegment:
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield all batches that are kept, from the one that holds `offset` or follows it."""
         self._read_up_to(offset)
-        batches = self._batches
-        for index in range(bisect_right(self._end_offsets, offset), len(batches)):
-            if batch := batches[index]:
+        while (entry := bisect_right(self._end_offsets, offset)) < len(self._end_offsets):
+            if entry >= self._spans:
+                offset = self._end_offsets[entry]
+                if batch := self._batches[entry]:
+                    yield parse_header(batch), batch
+                continue
+            span = self._batches_within(entry)
+            ends, starts, data = span.end_offsets, span.positions, span.batches[0]
+            for number in range(bisect_right(ends, offset), len(ends)):
+                batch = data[starts[number] - starts[0] : starts[number + 1] - starts[0]]
                 yield parse_header(batch), batch
+            offset = ends[-1]
 
     def base_offset_of_batch(self, offset: int) -> int:
         """Return where the batch begins that holds `offset` or follows it; the end after the last."""
-        self._read_up_to(offset)
-        index = bisect_right(self._end_offsets, offset)
-        if index == len(self._batches):
-            return self.end_offset
-        return parse_header(self._batches[index]).base_offset
+        found = next(self.batches_from(offset), None)
+        return self.end_offset if found is None else found[0].base_offset
 
     def batches_since(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield the batches at or after `offset` whose largest timestamp is at least `timestamp`."""
         self._read_up_to(self.base_offset)
-        first = max(
-            bisect_left(self._max_timestamps, timestamp), bisect_right(self._end_offsets, offset)
-        )
-        batches = self._batches
-        for index in range(first, len(batches)):
-            if batch := batches[index]:
-                header = parse_header(batch)
-                if header.max_timestamp >= timestamp:
-                    yield header, batch
+        first = bisect_left(self._max_timestamps, timestamp)
+        if first:
+            offset = max(offset, self._end_offsets[first - 1])
+        for header, batch in self.batches_from(offset):
+            if header.max_timestamp >= timestamp:
+                yield header, batch
 
     def indexes(self, aborted: Sequence[AbortedTxn]) -> SegmentIndexes:
-        """Return the entries of the segment's index files; `aborted` are its aborted transactions.
-
-        The largest timestamp has an entry too, as in a segment that Kafka has rolled.
-        """
-        self._read_up_to(self.base_offset)
-        end_offsets, timestamps, positions = (
-            self._end_offsets,
-            self._max_timestamps,
-            self._positions,
+        """Return the entries of the segment's index files; `aborted` are its aborted transactions."""
+        self._look_at_all()
+        return index_entries(
+            self._end_offsets, self._positions, self._max_timestamps, self._index, aborted
         )
-        offsets, times = [], []
-        newest = NO_TIMESTAMP
-        for batch in self._index.batches(positions):
-            offsets.append((end_offsets[batch] - 1, positions[batch] - positions[0]))
-            if timestamps[batch] > newest:
-                newest = timestamps[batch]
-                times.append((newest, end_offsets[bisect_left(timestamps, newest)] - 1))
-        if self.max_timestamp > newest:
-            newest = self.max_timestamp
-            times.append((newest, end_offsets[bisect_left(timestamps, newest)] - 1))
-        return SegmentIndexes(offsets, times, aborted)

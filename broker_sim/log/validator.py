@@ -5,8 +5,9 @@ where the header is not enough: in a compacted topic (every record needs a key),
 timestamps, and for a batch whose largest timestamp is too far in the future (the error names the
 records).
 
-Deliberate difference: in all other cases the header's record count and max timestamp are trusted,
-where Kafka compares them with the records.
+Deliberate differences: in all other cases the header's record count and max timestamp are trusted,
+where Kafka compares them with the records; and what a coordinator has just built in this process is
+trusted to have keys and the right CRC.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from broker_sim.log.append_info import (
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import (
     CODEC_MASK,
+    CONTROL_FLAG,
+    LOG_APPEND_TIME_FLAG,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["LogValidator", "ValidBatch", "read_replicated_batches"]
 
 _CLIENT: Final = AppendOrigin.CLIENT
+_BUILT_HERE: Final = AppendOrigin.BUILT_HERE
 _MAX_LONG: Final = 2**63 - 1
 _SHOWN_ERRORS = 3
 _LOG_APPEND_TIME = "LogAppendTime"
@@ -95,9 +99,9 @@ class LogValidator:
 
     __slots__ = (
         "_compacted",
+        "_limits_old_timestamps",
         "_log_append_time",
         "_max_message_bytes",
-        "_reads_records",
         "_target_codec",
         "_target_level",
         "_timestamp_after_max_ms",
@@ -118,7 +122,7 @@ class LogValidator:
             "lz4": config.compression_lz4_level,
             "zstd": config.compression_zstd_level,
         }.get(config.compression_type)
-        self._reads_records = self._compacted or config.message_timestamp_before_max_ms != _MAX_LONG
+        self._limits_old_timestamps = config.message_timestamp_before_max_ms != _MAX_LONG
 
     def validate(self, records: bytes | memoryview, now_ms: int, origin: str) -> ValidBatch:
         """Return the batch if the leader may append it.
@@ -135,19 +139,22 @@ class LogValidator:
                 f"should be 0, but it is {header.base_offset}",
             )
         self._check_size(len(batch))
-        verify_crc(batch, header)
+        is_trusted = origin == _BUILT_HERE
+        if not is_trusted:
+            verify_crc(batch, header)
         if header.attributes & CODEC_MASK:
             header.codec  # noqa: B018 - raises for an unknown codec
         if origin == _CLIENT:
             self._check_client_header(header)
         max_timestamp = header.max_timestamp
         if (
-            self._reads_records
-            or header.is_log_append_time
+            self._limits_old_timestamps
+            or (self._compacted and not is_trusted)
+            or header.attributes & LOG_APPEND_TIME_FLAG
             or max_timestamp - now_ms > self._timestamp_after_max_ms
         ):
             max_timestamp = self._check_records(batch, header, now_ms)
-        if self._target_codec is not None and not header.is_control:
+        if self._target_codec is not None and not header.attributes & CONTROL_FLAG:
             batch, header = self._recompress(batch, header)
         if self._log_append_time:
             max_timestamp = now_ms
@@ -317,7 +324,7 @@ def _read_replicated_buffer(
             )
         last_offset = header.last_offset
         if header.is_control and header.records_count and header.producer_id != NO_PRODUCER_ID:
-            read_end_txn_marker(view)  # raises for a marker that could not be applied later
+            read_end_txn_marker(view, header)  # raises for a marker that could not be applied later
         if isinstance(buffer, bytes) and len(view) == len(buffer):
             batches.append((header, buffer))
         else:

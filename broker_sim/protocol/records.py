@@ -190,9 +190,12 @@ def _pack_marker(is_commit: bool, coordinator_epoch: int) -> bytes:
     return _pack([marker], base_offset=0, base_timestamp=0)[0]
 
 
-def read_end_txn_marker(batch: bytes | memoryview) -> EndTxnMarker:
-    """Return the content of a control batch. Raises `ApiError` INVALID_RECORD."""
-    header = parse_header(batch)
+def read_end_txn_marker(
+    batch: bytes | memoryview, header: BatchHeader | None = None
+) -> EndTxnMarker:
+    """Return the content of a control batch, whose header may be known. Raises `ApiError` INVALID_RECORD."""
+    if header is None:
+        header = parse_header(batch)
     if not header.attributes & CODEC_MASK and header.size_bytes <= MOST_MARKER_BYTES:
         data = bytes(memoryview(batch)[BATCH_OVERHEAD_BYTES : header.size_bytes])
         return _unpack_marker(data, header.records_count)

@@ -24,14 +24,14 @@ from broker_sim.replica.partition import Partition
 from broker_sim.runtime.delayed_request import DelayedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from broker_sim.log import PartitionLog
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.delayed_acks import PartitionLookup
-    from broker_sim.replica.fetch_params import FetchParams, FetchPartition
+    from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
 
-__all__ = ["DelayedFetch"]
+__all__ = ["DelayedFetch", "is_answered_now"]
 
 
 class DelayedFetch(DelayedRequest):
@@ -124,3 +124,15 @@ def _is_on_older_segment(log: PartitionLog, offset: int, end_offset: int) -> boo
     return len(segments) > 1 and any(
         offset < segment.base_offset <= end_offset for segment in segments
     )
+
+
+def is_answered_now(
+    params: FetchParams, results: Sequence[tuple[TopicPartition, FetchPartitionData]]
+) -> bool:
+    """Whether a fetch that found this does not wait."""
+    bytes_readable = 0
+    for _, data in results:
+        bytes_readable += data.size_bytes
+        if data.error_code or data.diverging_epoch is not None or data.preferred_read_replica >= 0:
+            return True
+    return params.max_wait_ms <= 0 or bytes_readable >= params.min_bytes

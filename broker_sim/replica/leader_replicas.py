@@ -92,6 +92,8 @@ class LeaderReplicas:
     def high_watermark_candidate(self, leader_end_offset: int) -> int:
         """Return the smallest log end of the maximal ISR and of the caught-up followers outside it."""
         candidate = leader_end_offset
+        if not self.followers:
+            return candidate
         maximal_isr = self.isr_state.maximal_isr
         for follower in self.followers.values():
             if follower.log_end_offset < candidate and (

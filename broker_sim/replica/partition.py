@@ -242,7 +242,7 @@ class Partition:
         """Raise `ApiError` where this broker may not append: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS."""
         if not self.is_leader:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if required_acks == ACKS_ALL and len(self.isr_state.isr) < self.effective_min_isr:
+        if required_acks == ACKS_ALL and self.is_under_min_isr:
             isr, least = sorted(self.isr_state.isr), self.effective_min_isr
             text = f"The ISR {isr} of {self.topic_partition} is smaller than {least}"
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
@@ -263,6 +263,8 @@ class Partition:
         info = self.log.append_as_leader(
             records, self.leader_epoch, origin, transaction_version, verification_guard
         )
+        if required_acks == ACKS_ALL:  # then the ISR is large enough, as has been checked
+            return info, self._increment_leader_hw()
         return info, self._maybe_increment_leader_hw()
 
     def append_records_to_follower(self, records: Sequence[bytes | memoryview]) -> None:
@@ -328,7 +330,8 @@ class Partition:
     @property
     def is_under_min_isr(self) -> bool:
         """Whether the leader's ISR is smaller than `min.insync.replicas`."""
-        return self.is_leader and len(self.isr_state.isr) < self.effective_min_isr
+        isr = self.replica_states.isr_state.isr
+        return self.is_leader and len(isr) < self.effective_min_isr
 
     def _update_follower_fetch_state(
         self, replica: Replica, fetch: FetchPartition, leader_end_offset: int, broker_epoch: int
@@ -354,8 +357,9 @@ class Partition:
 
     def _maybe_increment_leader_hw(self) -> bool:
         """Move the high watermark if the ISR allows; it stays while the ISR is too small (KIP-966)."""
-        if self.is_under_min_isr:
-            return False
+        return not self.is_under_min_isr and self._increment_leader_hw()
+
+    def _increment_leader_hw(self) -> bool:
         candidate = self.replica_states.high_watermark_candidate(self.log.log_end_offset)
         return self.log.maybe_increment_high_watermark(candidate)
 

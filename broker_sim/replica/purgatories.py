@@ -63,6 +63,14 @@ class Purgatories:
     def __iter__(self) -> Iterator[DelayedOperationPurgatory[Any]]:
         return iter(self._all)
 
+    def may_complete(self, key: TopicPartition, hw_increased: bool) -> bool:
+        """Whether an append to the partition, and with it a new high watermark, may complete anything."""
+        if self.fetch.is_watched(key):
+            return True
+        return hw_increased and (
+            self.produce.is_watched(key) or self.delete_records.is_watched(key)
+        )
+
     def check_and_complete_all(self, key: TopicPartition) -> None:
         """Try everything that waits for the partition's high or low watermark."""
         self.fetch.check_and_complete(key)

@@ -13,9 +13,10 @@ from broker_sim.replica.fetch_params import FetchPartitionData
 
 if TYPE_CHECKING:
     from broker_sim.log import PartitionLog
+    from broker_sim.replica.fetch_params import FetchParams, FetchPartition
     from broker_sim.replica.partition import Partition
 
-__all__ = ["BrokerRacks", "RackAwareReplicaSelector", "redirected"]
+__all__ = ["BrokerRacks", "RackAwareReplicaSelector", "preferred_read_replica", "redirected"]
 
 NO_REPLICA: Final = -1
 
@@ -66,3 +67,15 @@ def redirected(log: PartitionLog, broker_id: int) -> FetchPartitionData:
         log.log_start_offset,
         preferred_read_replica=broker_id,
     )
+
+
+def preferred_read_replica(
+    selector: RackAwareReplicaSelector,
+    partition: Partition,
+    params: FetchParams,
+    fetch: FetchPartition,
+) -> int:
+    """Return the broker that a consumer should ask for a partition led here, -1 for this one."""
+    if not partition.is_leader or params.is_from_follower:
+        return -1
+    return selector.select(partition, fetch.fetch_offset, params.rack_id)

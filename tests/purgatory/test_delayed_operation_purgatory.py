@@ -111,6 +111,16 @@ def test_postponed_operation_can_be_given_another_delay(purgatory, clock, operat
         assert op.expirations == expirations
 
 
+def test_key_is_watched_while_an_operation_may_wait_under_it(purgatory, operation):
+    assert purgatory.is_watched("a") is False
+    op = operation(1_000)
+    purgatory.try_complete_else_watch(op, ("a", "b"))
+    assert (purgatory.is_watched("a"), purgatory.is_watched("c")) == (True, False)
+    op.completable = True
+    purgatory.check_and_complete("a")
+    assert (purgatory.is_watched("a"), purgatory.is_watched("b")) == (False, True)
+
+
 def test_observed_purgatory_postpones_nothing(timer, operation):
     purgatory = DelayedOperationPurgatory("test", timer, reaper_enabled=False, observer=_Observer())
     op = operation(1_000)

@@ -1,5 +1,6 @@
 """The Pythons of a machine are found, and none that is too old or does not run."""
 
+import os
 import runpy
 import subprocess
 import sys
@@ -54,3 +55,16 @@ def test_the_module_prints_versions_and_programs():
     )
     version = "{}.{}".format(*sys.version_info)
     assert f"{version} {sys.executable}" in done.stdout.splitlines()
+
+
+def test_the_newest_one_can_be_had_alone(tmp_path):
+    program(tmp_path / "bin" / "python3.98", "3 98")
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.pythons", "newest"],
+        cwd=ROOT,
+        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"3.98 {tmp_path / 'bin' / 'python3.98'}\n"

@@ -6,6 +6,8 @@ import errno
 from typing import TYPE_CHECKING, Final, overload
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.log.storage.batch_scan import SegmentContent, scan_batches
+from broker_sim.log.storage.log_history import LogHistory
 
 if TYPE_CHECKING:
     from array import array
@@ -91,11 +93,13 @@ class FileBatches:
         return [self._read(first, last)] if first < last else []
 
     def _read(self, first: int, last: int) -> bytes:
+        positions = self._positions
+        return self.read(positions[first] - positions[0], positions[last] - positions[first])
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """Return so many bytes of the segment from there on. Raises KAFKA_STORAGE_ERROR."""
         if self._guard.is_failed:
             self._guard.check()
-        positions = self._positions
-        size_bytes = positions[last] - positions[first]
-        position = positions[first] - positions[0]
         try:
             found = self._files.read(self.path, size_bytes, position)
         except FileNotFoundError as error:
@@ -109,6 +113,22 @@ class FileBatches:
         if len(found) < size_bytes:
             cut = OSError(errno.EIO, f"it ends at {position + len(found)}, within its batches")
             raise self._guard.failed(f"read {self.path.name}", cut)
+        return found
+
+    def within(self, entry: int, start_offset: int, end_offset: int) -> SegmentContent:
+        """Look at the batches of an entry that stands for several ones, with these offsets.
+
+        Its only buffer has all of their bytes. Raises KAFKA_STORAGE_ERROR if it has other batches.
+        """
+        positions = self._positions
+        data = self._read(entry, entry + 1)
+        found = SegmentContent(start_offset, positions[entry])
+        found.batches = [data]
+        valid_bytes = scan_batches(data, found, LogHistory(), False, end_offset)
+        if valid_bytes < len(data) or found.end_offset != end_offset:
+            position = positions[entry] - positions[0] + valid_bytes
+            text = f"it is damaged at byte {position}, offset {found.end_offset}"
+            raise self._guard.failed(f"read {self.path.name}", OSError(errno.EIO, text))
         return found
 
     def view(self, position: int, size_bytes: int) -> FileView | None:

@@ -51,7 +51,7 @@ from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from broker_sim.errors import ApiError
     from broker_sim.log.storage.deletions import DelayedDeletions
@@ -135,16 +135,16 @@ class FileStorage(LogStorage):
         """The id in `partition.metadata`, None if the file is lost or damaged."""
         return read_topic_id(self.directory / PARTITION_METADATA)
 
-    def load_segments(self) -> list[SegmentContent]:
-        """Return the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
+    def load_segments(self) -> Iterator[SegmentContent]:
+        """Yield the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
         with self._guard.io("open the log"):
             was_any = self._snapshot_files.load()
             self.begins_without_producers = self._was_closed and not was_any
             self._complete_replacements()
-            return self._load_segments()
+            yield from self._load_segments()
 
-    def _load_segments(self) -> list[SegmentContent]:
-        loaded: list[SegmentContent] = []
+    def _load_segments(self) -> Iterator[SegmentContent]:
+        content: SegmentContent | None = None
         bases = self._base_offsets()
         refused = self.directory / CLOSED_AND_DAMAGED
         may_be_unread = (
@@ -154,7 +154,7 @@ class FileStorage(LogStorage):
         )
         self._was_closed = self._was_closed or refused.exists()
         for number, base_offset in enumerate(bases):
-            content = SegmentContent(base_offset, loaded[-1].positions[-1] if loaded else 0)
+            content = SegmentContent(base_offset, 0 if content is None else content.positions[-1])
             path = self._path(base_offset, LOG_SUFFIX)
             status = path.stat()
             content.modified_ms = status.st_mtime_ns // _NS_PER_MS
@@ -162,7 +162,7 @@ class FileStorage(LogStorage):
             if may_be_unread and open_unread(path, self._files, content, next_base):
                 content.batches = self._batches_of(base_offset, content.positions)
                 content.load = partial(self._load_batches, content, next_base)
-                loaded.append(content)
+                yield content
                 continue
             recovers = not self._was_closed and (
                 next_base is None or next_base > self.recovery_point
@@ -176,7 +176,6 @@ class FileStorage(LogStorage):
                 upper_bound_offset=next_base,
             )
             content.batches = self._batches_of(base_offset, content.positions)
-            loaded.append(content)
             if valid_bytes < status.st_size:
                 if not recovers:
                     # Once it was all on the disk: to cut it, now or later, would lose what is behind.
@@ -197,11 +196,13 @@ class FileStorage(LogStorage):
                 self._delete_indexes(base_offset)
                 for later in bases[number + 1 :]:
                     self.delete_segment(later)
-                break
+                del bases[number + 1 :]
+            yield content
         refused.unlink(missing_ok=True)
-        if self._was_closed and loaded and self._path(bases[-1], INDEX_SUFFIX).exists():
-            self._sealed = (loaded[-1].base_offset, loaded[-1].end_offset)
-        return loaded
+        if content is None or not self._was_closed:
+            return
+        if self._path(content.base_offset, INDEX_SUFFIX).exists():
+            self._sealed = (content.base_offset, content.end_offset)
 
     def _load_batches(self, opened: SegmentContent, next_base: int | None) -> SegmentContent:
         """Look at the batches of a segment that was opened without."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, overload
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, MutableMapping, Sequence
+    from collections.abc import Callable, Iterator, MutableMapping, Sequence
 
     from broker_sim.errors import ApiError
     from broker_sim.log.leader_epoch_cache import EpochEntry
@@ -83,16 +83,16 @@ class LogStorage(ABC):
         """Take the log offline: what is kept cannot be the data of a log, as `error` says."""
 
     @abstractmethod
-    def load_segments(self) -> list[SegmentContent]:
-        """Return the segments that are kept, the oldest first; torn ends are cut off."""
+    def load_segments(self) -> Iterator[SegmentContent]:
+        """Yield the segments that are kept, the oldest first; torn ends are cut off."""
 
     @abstractmethod
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return the leader epochs that are kept, the oldest first; call `load_segments` before."""
+        """Return the leader epochs that are kept, the oldest first; call `load_segments` to its end before."""
 
     @abstractmethod
     def load_aborted_transactions(self) -> list[AbortedTxn]:
-        """Return the aborted transactions of the segments; call `load_segments` before."""
+        """Return the aborted transactions of the segments; call `load_segments` to its end before."""
 
     @abstractmethod
     def create_segment(self, base_offset: int, positions: array[int]) -> Batches:

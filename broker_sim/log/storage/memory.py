@@ -8,7 +8,7 @@ from broker_sim.log.storage.interface import LogStorage
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from broker_sim.errors import ApiError
     from broker_sim.log.leader_epoch_cache import EpochEntry
@@ -39,9 +39,9 @@ class MemoryStorage(LogStorage):
         """Raise the error: in memory only a defect can be its cause."""
         raise error
 
-    def load_segments(self) -> list[SegmentContent]:
-        """Return nothing: a log in memory begins empty."""
-        return []
+    def load_segments(self) -> Iterator[SegmentContent]:
+        """Yield nothing: a log in memory begins empty."""
+        return iter(())
 
     def load_leader_epochs(self) -> list[EpochEntry]:
         """Return nothing."""

@@ -4,7 +4,7 @@ import struct
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.log import RecordValidationError
+from broker_sim.log import AppendOrigin, RecordValidationError
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import encode_batch, parse_header, split_batches, verify_crc
 from broker_sim.protocol.records import Record, build_batch, iter_records
@@ -253,6 +253,25 @@ def test_compacted_topic_refuses_records_without_keys(new_log):
     assert caught.value.error_code is ErrorCode.INVALID_RECORD
     assert [error.batch_index for error in caught.value.record_errors] == [1]
     assert log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("origin", [AppendOrigin.CLIENT, AppendOrigin.COORDINATOR])
+@pytest.mark.parametrize("defect", ["no key", "crc"])
+def test_only_what_was_built_here_is_trusted(new_log, error_of, origin, defect):
+    log = new_log(cleanup_policy=("compact",))
+    data = bytearray(build_batch([Record(b"v", None if defect == "no key" else b"k", 1)]))
+    if defect == "crc":
+        data[-1] ^= 1
+    expected = ErrorCode.INVALID_RECORD if defect == "no key" else ErrorCode.CORRUPT_MESSAGE
+    assert error_of(log.append_as_leader, bytes(data), 0, origin) is expected
+    assert log.append_as_leader(bytes(data), 0, AppendOrigin.BUILT_HERE).last_offset == 0
+
+
+def test_what_was_built_here_obeys_a_limit_on_old_timestamps(new_log, error_of, clock):
+    log = new_log(cleanup_policy=("compact",), message_timestamp_before_max_ms=1_000)
+    old = build_batch([Record(b"v", b"k", clock.wall_clock_ms() - 1_001)])
+    error = error_of(log.append_as_leader, old, 0, AppendOrigin.BUILT_HERE)
+    assert error is ErrorCode.INVALID_TIMESTAMP
 
 
 # -- segments -------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def test_segment_is_rolled_when_its_time_index_has_one_entry_left(new_log):
 def test_entries_count_not_batches(new_log, interval_bytes):
     log = new_log(index_interval_bytes=interval_bytes, segment_index_bytes=5 * OFFSET_ENTRY_BYTES)
     append(log, 60)
-    size = log.segments[0].size_bytes // len(log.segments[0])
+    size = len(build_batch([Record(b"v" * 100, timestamp=1_000_000)]))
     per_entry = interval_bytes // size + 1
     assert bases(log)[1] == 5 * per_entry + 1
 

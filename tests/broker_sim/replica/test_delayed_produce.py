@@ -8,6 +8,10 @@ from broker_sim.controller import NewPartitions
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.records import build_batch
 from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition
+from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer
+from purgatory.observer import IMMEDIATE
+
+TOPIC = "topic"
 
 
 def test_case_c2_produce_completes_when_all_in_sync_replicas_have_the_records(bench):
@@ -15,6 +19,39 @@ def test_case_c2_produce_completes_when_all_in_sync_replicas_have_the_records(be
     assert answer.error_code == ErrorCode.NONE
     assert answer.base_offset == 0
     assert bench.partition().log.high_watermark == 1
+
+
+class Heard:
+    """An observer that keeps what it hears."""
+
+    def __init__(self):
+        self.events = []
+
+    def tried(self, operation, keys):
+        self.events.append(("tried", operation.api, list(keys)))
+
+    def completed(self, _operation, by):
+        self.events.append(("completed", by))
+
+
+def test_observer_hears_of_a_produce_that_is_complete_at_once(broker):
+    heard = Heard()
+    timer = SystemTimer("Produce", clock=broker.clock, executor=InlineExecutor())
+    broker.purgatories.produce = DelayedOperationPurgatory(
+        "Produce", timer, reaper_enabled=False, observer=heard
+    )
+    broker.lead(isr=(1,))
+    ((answer,),) = [answers.values() for answers in broker.produce()]
+    assert answer.error_code is ErrorCode.NONE
+    assert heard.events == [("tried", "Produce", [(TOPIC, 0)]), ("completed", IMMEDIATE)]
+
+
+def test_append_wakes_a_fetch_that_waits_for_it(broker):
+    broker.lead(isr=(1,))
+    fetched = broker.fetch(offset=0)
+    assert fetched == []
+    broker.produce()
+    assert fetched[0][0].size_bytes
 
 
 @pytest.mark.parametrize("timeout_ms", [1, 500, 1500, 7777])

@@ -207,3 +207,19 @@ def test_largest_timestamp_is_never_a_wrong_one(closed, damaged):
         path.write_bytes(content)
     closed.start()
     assert [segment.max_timestamp for segment in closed.log.segments] == before
+
+
+def test_lost_transaction_index_makes_the_log_look(closed):
+    """Only the snapshot says then that there were transactions: its producer has a coordinator epoch."""
+    closed.log.roll()
+    closed.log.append_as_leader(transactional(7, 0), 9)
+    closed.log.append_as_leader(marker(7, commit=False), 9, "coordinator")
+    before = state_of(closed.log)
+    assert before["aborted"]
+    assert before["producers"][7][2] is None
+    closed.logs.shutdown(7)
+    closed.directory.close()
+    (lost,) = closed.files(".txnindex")
+    lost.unlink()
+    closed.start()
+    assert state_of(closed.log)["aborted"] == before["aborted"]
