@@ -193,6 +193,8 @@ class SystemTimer(Timer):
 
         With `delay_ms` its delay is that from now on. False for one that has been handed over, was cancelled or never added: nothing happens to it.
         One whose whole delay is over within the current tick is handed over now, and that is False too.
+
+        A task that is now due later stays in its bucket. When that bucket expires, the task moves on to where it belongs.
         """
         if delay_ms is None:
             delay_ms = task.delay_ms
@@ -203,6 +205,9 @@ class SystemTimer(Timer):
             if task.owner is not self.owner or task.next is None:
                 return False
             task.delay_ms = delay_ms
+            if expiration_ms >= task.expiration_ms:
+                task.expiration_ms = expiration_ms
+                return True
             placed = self.locked_add(task, expiration_ms)
         finally:
             lock.release()

@@ -123,17 +123,17 @@ class ReplicatedStorage:
 
     def high_watermark(self, partition: int) -> int:
         """Return the offset below which everything is committed; 0 without the partition."""
-        try:
-            return self._partition(partition).log.high_watermark
-        except ApiError:
-            return 0
+        key = self._keys.get(partition) or self._key(partition)
+        hosted = self._replica_manager.partitions.get(key)
+        return 0 if hosted is None else hosted.log.high_watermark
 
     def _partition(self, number: int) -> Partition:
         """Return the hosted partition. Raises `ApiError`."""
-        key = self._keys.get(number)
-        if key is None:
-            key = self._keys[number] = TopicPartition(self._topic, number)
-        return self._replica_manager.get_partition(key)
+        return self._replica_manager.get_partition(self._keys.get(number) or self._key(number))
+
+    def _key(self, number: int) -> TopicPartition:
+        key = self._keys[number] = TopicPartition(self._topic, number)
+        return key
 
     def read(self, partition: int) -> Iterator[bytes]:
         """Yield all batches of the partition's log, whole, from its start to its end."""

@@ -74,9 +74,12 @@ class RequestDispatcher:
             )
 
         try:
-            admitted = self._admit(request, context, respond)
-            if admitted is not None:
-                api.handler(request, context, admitted)
+            if not self._faults.injected:
+                api.handler(request, context, respond)
+            else:
+                admitted = self._admit(request, context, respond)
+                if admitted is not None:
+                    api.handler(request, context, admitted)
         finally:
             self._actions.try_complete_actions()
 
@@ -100,8 +103,6 @@ class RequestDispatcher:
 
         Authentication, authorisation and quotas belong here; today it holds injected faults only.
         """
-        if not self._faults.injected:
-            return respond
         faults = self._faults.hit(request, context)
         if faults is None:
             return respond

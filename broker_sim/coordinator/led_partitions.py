@@ -79,6 +79,13 @@ class LedPartitions(Generic[Part]):
         count = default_count if self._count is None else self._count
         return partition_of_key(key, count)
 
+    def find(self, key: str, default_count: int) -> Part:
+        """Return the partition that a key is in. Raises `ApiError` as `get` does."""
+        count = default_count if self._count is None else self._count
+        partition = partition_of_key(key, count)
+        part = self._parts.get(partition)
+        return self.get(partition) if part is None else part
+
     def get(self, partition: int) -> Part:
         """Return the partition. Raises `ApiError`: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""
         part = self._parts.get(partition)

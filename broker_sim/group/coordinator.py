@@ -64,7 +64,8 @@ class GroupCoordinator:
 
     def shard_of_any_group(self, group_id: str) -> GroupShard:
         """Do the same for APIs that accept an empty group id: commits and fetches of offsets."""
-        return self.partitions.get(self.partition_for(group_id))
+        default_count = self.environment.config.offsets_topic_num_partitions
+        return self.partitions.find(group_id, default_count)
 
     def shards(self) -> list[GroupShard]:
         """Return the shards that are loaded, by partition."""

@@ -99,6 +99,12 @@ class GroupShard:
         """The offset below which all records are committed."""
         return self._storage.high_watermark(self.partition)
 
+    @property
+    def is_committed(self) -> bool:
+        """Whether all that was written is committed, so that a write without records is done at once."""
+        # Records that wait in the buffer are replayed, so they count.
+        return self.is_active and self._end_offset <= self._storage.high_watermark(self.partition)
+
     def write(
         self,
         records: Sequence[GroupRecord],
@@ -134,10 +140,10 @@ class GroupShard:
     def _await_written(self, on_done: Callable[[ErrorCode], object]) -> None:
         """Call `on_done` when all that was written before is committed; see `write`."""
         self._buffer.flush()
-        if not self.is_active:
-            on_done(ErrorCode.NOT_COORDINATOR)
-        elif self._end_offset <= self.high_watermark:
+        if self.is_committed:
             on_done(ErrorCode.NONE)
+        elif not self.is_active:
+            on_done(ErrorCode.NOT_COORDINATOR)
         else:
             timeout_ms = self.environment.config.offsets_commit_timeout_ms
             self._storage.await_committed(

@@ -31,21 +31,25 @@ class ClientLink:
         "_held",
         "_held_bytes",
         "_is_closing",
-        "_is_reading",
         "_transport",
         "_transport_is_full",
+        "is_held",
+        "is_reading",
     )
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._transport_is_full = False
-        self._is_reading = True
+        self.is_reading = True
+        """Whether the transport reads; `set_reading` says so."""
         self._files: FileSender | None = None
         self._is_closing = False
         """Whether the transport is to be closed when all files are sent."""
         self._held: list[Chunk] | None = None
         """What waits for the client; None while the link is not held."""
         self._held_bytes = 0
+        self.is_held = False
+        """Whether nothing passes; set by `hold` and `release` only."""
 
     def attach(self, transport: asyncio.Transport, files: FileSender | None = None) -> None:
         """Use this transport; before, nothing is written or read. `files` can send parts of files on it."""
@@ -66,10 +70,11 @@ class ClientLink:
 
         Kafka looks at a connection's next request when the answer before it is in the send buffer.
         """
+        files = self._files
         return (
             self._transport_is_full
             or self._held_bytes >= SEND_BUFFER_BYTES
-            or self.is_sending_files
+            or (files is not None and files.is_busy)
         )
 
     @property
@@ -95,7 +100,7 @@ class ClientLink:
             return
         if self._held is None:
             files = self._files
-            if files is not None and (files.is_busy or _has_file(chunks)):
+            if files is not None and (files.is_busy or (len(chunks) > 1 and _has_file(chunks))):
                 files.send(chunks)
             else:
                 transport.writelines(cast("Sequence[BytesLike]", chunks))
@@ -108,36 +113,33 @@ class ClientLink:
     def set_reading(self, *, wanted: bool) -> None:
         """Read on, or leave what comes to the operating system; a held link is never read."""
         transport = self._transport
-        if wanted == self._is_reading or self._held is not None or transport is None:
+        if wanted == self.is_reading or self._held is not None or transport is None:
             return
         if not transport.is_closing():
-            self._is_reading = wanted
+            self.is_reading = wanted
             (transport.resume_reading if wanted else transport.pause_reading)()
 
     def stop_reading(self) -> None:
         """Stop reading, also where the transport goes on although it was told to stop."""
-        self._is_reading = False
+        self.is_reading = False
         if self._transport is not None:
             self._transport.pause_reading()
 
     # -- the cut --------------------------------------------------------------------------------
-
-    @property
-    def is_held(self) -> bool:
-        """Whether nothing passes."""
-        return self._held is not None
 
     def hold(self) -> None:
         """Let nothing pass until `release`."""
         if self._held is None:
             self.set_reading(wanted=False)
             self._held = []
+            self.is_held = True
             if self._files is not None:
                 self._files.hold()
 
     def release(self) -> None:
         """Send what has waited; reading goes on with the next `set_reading`."""
         held, self._held = self._held, None
+        self.is_held = False
         self._held_bytes = 0
         if self._files is not None:
             self._files.release()
@@ -166,9 +168,5 @@ class ClientLink:
 
 
 def _has_file(chunks: Sequence[Chunk]) -> bool:
-    """Return whether there is a part of a file behind the first piece, which is the response's header."""
-    if len(chunks) > 1:
-        for chunk in chunks:
-            if isinstance(chunk, FileView):
-                return True
-    return False
+    """Return whether there is a part of a file; it is behind the first piece, which is the response's header."""
+    return any(isinstance(chunk, FileView) for chunk in chunks)

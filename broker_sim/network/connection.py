@@ -173,19 +173,25 @@ class Connection(asyncio.BufferedProtocol):
             # uvloop reads from a new connection although `hold` has paused it.
             self._link.stop_reading()
             return
-        if self._process.state is _PAUSED:
+        process = self._process
+        if process.runs:
+            self._serve_requests()
+            return
+        if process.state is _PAUSED:
             # What comes next stays with the operating system, as for a stopped process.
             self._link.stop_reading()
-        self._process.deliver(self._serve_requests)
+        process.deliver(self._serve_requests)
 
     def _serve_requests(self) -> None:
         """Hand over requests one after the other, for as long as each is answered at once."""
         if self._is_serving:
             return
         self._is_serving = True
+        framer = self._framer
+        link = self._link
         try:
-            while not (self._is_muted or self._is_closed or self._link.is_full):
-                frame = self._framer.next_frame()
+            while framer.buffered_bytes and not (self._is_muted or self._is_closed or link.is_full):
+                frame = framer.next_frame()
                 if frame is None:
                     break
                 self._is_muted = True
@@ -198,10 +204,9 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._is_serving = False
         # Read on only while it helps: behind a request in flight a little, then no more.
-        self._link.set_reading(
-            wanted=self._framer.buffered_bytes < READ_AHEAD_BYTES
-            or not (self._is_muted or self._link.is_full)
-        )
+        wanted = framer.buffered_bytes < READ_AHEAD_BYTES or not (self._is_muted or link.is_full)
+        if wanted != link.is_reading:
+            link.set_reading(wanted=wanted)
 
     def _send_response(self, chunks: Sequence[Chunk] | None) -> None:
         assert self._is_muted, "a request is answered once"

@@ -114,7 +114,7 @@ def encode_response(
 ) -> list[Chunk]:
     """Return a whole frame, its size first; records of a fetch may be parts of files."""
     chunks = encode(message, api_version)
-    size = encoded_size(chunks)
+    size = len(chunks[0]) if len(chunks) == 1 else encoded_size(chunks)
     if api_version >= _APIS[api_key].flexible_response_header_min:
         prefix = _FLEXIBLE_RESPONSE_PREFIX.pack(size + 5, correlation_id, 0)
     else:

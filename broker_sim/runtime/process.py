@@ -65,7 +65,7 @@ class ProcessState(Enum):
 class Process:
     """One node's callbacks, in order. Thread rule: only the scheduler's thread."""
 
-    __slots__ = ("_backlog", "_runs", "_scheduler", "clock", "is_blocked", "name", "state")
+    __slots__ = ("_backlog", "_scheduler", "clock", "is_blocked", "name", "runs", "state")
 
     def __init__(self, name: str, scheduler: Scheduler, clock: Clock | None = None) -> None:
         """`clock` is that of its machine, the scheduler's own unless given."""
@@ -76,8 +76,8 @@ class Process:
         """Set by `pause`, `resume` and `kill` only."""
         self.is_blocked = False
         """Whether it waits for its disk. Set by `block` and `unblock` only."""
-        self._runs = True
-        """Whether a callback that is due is run: it is running, and not blocked."""
+        self.runs = True
+        """Whether a callback that is due is run: it is running, and not blocked. Set by its own methods only."""
         self._scheduler = scheduler
         self._backlog: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
 
@@ -87,7 +87,7 @@ class Process:
 
     def deliver_with(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         """Do the same with the arguments in a tuple."""
-        if self._runs:
+        if self.runs:
             callback(*args)
         elif self.state is not ProcessState.DEAD:
             self._backlog.append((callback, args))
@@ -104,7 +104,7 @@ class Process:
         """Keep all callbacks from now on (SIGSTOP)."""
         if self.state is ProcessState.RUNNING:
             self.state = ProcessState.PAUSED
-            self._runs = False
+            self.runs = False
 
     def resume(self) -> None:
         """Run what has been kept, in order, and go on (SIGCONT); one that is blocked goes on later."""
@@ -115,7 +115,7 @@ class Process:
     def block(self) -> None:
         """Keep all callbacks until `unblock`: it waits for its disk."""
         self.is_blocked = True
-        self._runs = False
+        self.runs = False
 
     def unblock(self) -> None:
         """Run what has been kept, in order, and go on; one that is paused goes on when it is resumed."""
@@ -125,8 +125,8 @@ class Process:
     def _go_on(self) -> None:
         if self.is_blocked or self.state is not ProcessState.RUNNING:
             return
-        self._runs = True
-        while self._backlog and self._runs:
+        self.runs = True
+        while self._backlog and self.runs:
             callback, args = self._backlog.popleft()
             try:
                 callback(*args)
@@ -140,7 +140,7 @@ class Process:
     def kill(self) -> None:
         """Drop all callbacks from now on (SIGKILL); a restarted node gets a new process."""
         self.state = ProcessState.DEAD
-        self._runs = False
+        self.runs = False
         self._backlog.clear()
 
 

@@ -1,5 +1,6 @@
 """The timer: what Kafka's TimerTest claims, deadlines to the millisecond, and its end."""
 
+import random
 import threading
 import time
 
@@ -91,6 +92,58 @@ def test_postponed_task_waits_the_delay_that_it_is_given(
             pass
         assert ran == ([] if now_ms < 4 + delay_ms else [(before_ms, 4 + delay_ms)])
     assert (postponed.delay_ms, postponed.expiration_ms) == (delay_ms, 4 + delay_ms)
+
+
+def place(timer):
+    (placed,) = timer.placements()
+    return placed.wheel_level, placed.wheel_bucket
+
+
+def test_postponed_task_stays_in_its_bucket_until_that_expires(timer, clock, task, ran):
+    postponed = task(6_000)  # level 3, bucket 15: from 6 000 ms on
+    timer.add(postponed)
+    for now_ms in (3_000, 5_500):
+        clock.advance_to(now_ms)
+        assert timer.postpone(postponed) is True
+        assert place(timer) == (3, 15)
+    clock.advance_to(6_000)
+    assert timer.advance_clock(0) is True
+    assert place(timer) == (3, 8)  # from 11 200 ms on, of the next turn of the wheel
+    assert timer.postpone(postponed, 500) is True  # sooner than before: it moves now
+    assert place(timer) == (3, 16)
+    for now_ms in (6_499, 6_500):
+        clock.advance_to(now_ms)
+        while timer.advance_clock(0):
+            pass
+        assert ran == ([] if now_ms < 6_500 else [(6_000, 6_500)])
+
+
+def test_postponed_tasks_run_as_in_a_list_of_deadlines(timer, clock, task, ran):
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    deadlines_ms: dict[int, int] = {}
+    tasks = {name: task(name) for name in rng.sample(range(1, 12_000), 30)}
+    for name, each in tasks.items():
+        timer.add(each)
+        deadlines_ms[name] = name
+    expected: list[tuple[int, int]] = []
+    while deadlines_ms:
+        clock.advance_to(clock.now_ms() + rng.choice([1, 7, 130, 900]))
+        now_ms = clock.now_ms()
+        while timer.advance_clock(0):
+            pass
+        over = [name for name, deadline_ms in deadlines_ms.items() if deadline_ms <= now_ms]
+        expected += [(name, now_ms) for name in over]
+        for name in over:
+            del deadlines_ms[name]
+        assert sorted(ran) == sorted(expected)
+        for name in rng.sample(sorted(deadlines_ms), min(3, len(deadlines_ms))):
+            if now_ms < 60_000:
+                delay_ms = rng.choice([1, 20, 399, 400, 6_000, 9_000])
+                assert timer.postpone(tasks[name], delay_ms) is True
+                deadlines_ms[name] = now_ms + delay_ms
+    assert timer.size() == 0
 
 
 def test_task_that_does_not_wait_cannot_be_postponed(timer, task, ran, step):

@@ -170,7 +170,7 @@ class ClassicGroups:
         member = group.validate_member(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation_id:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
-        self.rebalance.keep_alive(group, member)
+        self.rebalance.sessions.begin(group, member)
         if group.state is PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE

@@ -64,6 +64,20 @@ def test_nothing_to_write_is_done_with_what_was_written_before(user):
     assert done == ["nothing before", "commit", "nothing after"]
 
 
+def test_shard_knows_whether_all_is_committed(user):
+    shard = shard_of(user)
+    assert shard.is_committed
+    shard.write_soon([commit(5)], lambda _: None)
+    assert not shard.is_committed  # it is not even appended
+    user.cluster.advance(0)
+    assert shard._storage.log_end_offset(shard.partition) == 1
+    assert not shard.is_committed
+    user.cluster.advance(600)
+    assert shard.is_committed
+    shard.on_unloaded()
+    assert not shard.is_committed
+
+
 def test_failed_append_changes_nothing(user):
     shard = shard_of(user)
     shard.write([commit(5)], lambda _: None)
