@@ -17,6 +17,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from statistics import median, quantiles
 from typing import Any
 
@@ -117,9 +118,11 @@ def _round(peer: Peer, samples: Samples) -> None:
         samples[name, unit, lower][peer.name].append(value)
 
     servers = [_address(each) for each in peer.bootstrap_servers.split(",")]
-    with topic(peer, 1) as name, topic(peer, 1) as quiet:
-        leaders = {leader_of(peer, name, number): number for number in range(PARTITIONS)}
-        by_quiet = {leader_of(peer, quiet, number): number for number in range(PARTITIONS)}
+    with ExitStack() as topics:
+        name, leaders = _topic(peer, topics)
+        quiet, by_quiet = _topic(peer, topics)
+        while not leaders.keys() & by_quiet.keys():  # kfake draws leaders
+            quiet, by_quiet = _topic(peer, topics)
         leader = min(leaders.keys() & by_quiet.keys())
         for measured in (
             _warm_up(servers),
@@ -130,6 +133,12 @@ def _round(peer: Peer, samples: Samples) -> None:
         ):
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 runner.run(asyncio.wait_for(measured, TIMEOUT_S))
+
+
+def _topic(peer: Peer, topics: ExitStack) -> tuple[str, dict[tuple[str, int], int]]:
+    """Make a topic that goes with the stack; return its name and a partition of each leader."""
+    name = topics.enter_context(topic(peer, 1))
+    return name, {leader_of(peer, name, number): number for number in range(PARTITIONS)}
 
 
 def _address(text: str) -> tuple[str, int]:
