@@ -161,7 +161,7 @@ class LocalLog:
         self._delete(removed)
         self.active_segment = self._segments[-1]
         self.active_segment.truncate_to(offset, now_ms)
-        self._storage.recovery_point = min(self._storage.recovery_point, offset)
+        self._storage.truncated_to(offset)
         self.log_end_offset = offset
         self._count_bytes()
         return removed

@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
 from broker_sim.log.storage.checkpoint_file import replace_file, write_lines
-from broker_sim.log.storage.deletions import DELETED_SUFFIX, delete_dir
+from broker_sim.log.storage.deletions import delete_dir
 from broker_sim.log.storage.file_batches import FileBatches, write_synced
-from broker_sim.log.storage.file_system import ending_with
 from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.index_files import (
     INDEX_SUFFIX,
@@ -46,13 +45,20 @@ from broker_sim.log.storage.partition_metadata import (
     encode_partition_metadata,
     read_topic_id,
 )
+from broker_sim.log.storage.replacements import (
+    CLEANED_SUFFIX,
+    LOG_SUFFIX,
+    SWAP_SUFFIX,
+    base_offsets,
+    complete_replacements,
+)
 from broker_sim.log.storage.snapshot_files import SnapshotFiles
 from broker_sim.log.storage.unread_segment import load_batches, needs_no_batches, open_unread
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from broker_sim.errors import ApiError
     from broker_sim.log.storage.deletions import DelayedDeletions
@@ -64,9 +70,6 @@ __all__ = ["FileStorage"]
 
 log = get_logger(__name__)
 
-LOG_SUFFIX: Final = ".log"
-CLEANED_SUFFIX: Final = ".cleaned"
-SWAP_SUFFIX: Final = ".swap"
 CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
 _INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
@@ -126,7 +129,7 @@ class FileStorage(LogStorage):
         with self._guard.io("create the log"):
             self.directory.mkdir(exist_ok=True)
             if self.topic_id != topic_id:
-                if _base_offsets(self.directory.iterdir()):
+                if base_offsets(self.directory.iterdir()):
                     raise OSError(errno.EEXIST, "the directory has segments of another topic")
                 content = encode_partition_metadata(topic_id)
                 replace_file(self.directory / PARTITION_METADATA, content)
@@ -142,17 +145,18 @@ class FileStorage(LogStorage):
             files = list(self.directory.iterdir())
             was_any = self._snapshot_files.load(files)
             self.begins_without_producers = self._was_closed and not was_any
-            if self._complete_replacements(files):
+            if complete_replacements(files, self._files, self.delete_segment):
                 files = list(self.directory.iterdir())
             yield from self._load_segments(files)
 
     def _load_segments(self, files: Sequence[StoragePath]) -> Iterator[SegmentContent]:
         content: SegmentContent | None = None
-        bases = _base_offsets(files)
+        bases = base_offsets(files)
         refused = self.directory / CLOSED_AND_DAMAGED
         is_refused = refused in files
-        was_sound = self._was_closed and not is_refused
-        may_be_unread = was_sound and needs_no_batches(files, self.snapshots)
+        may_be_unread = not is_refused and needs_no_batches(
+            files, self.snapshots, () if self._was_closed else self._sealed_before_kill(bases)
+        )
         self._was_closed = self._was_closed or is_refused
         for number, base_offset in enumerate(bases):
             content = SegmentContent(base_offset, 0 if content is None else content.positions[-1])
@@ -160,14 +164,15 @@ class FileStorage(LogStorage):
             status = path.stat()
             content.modified_ms = status.st_mtime_ns // _NS_PER_MS
             next_base = bases[number + 1] if number + 1 < len(bases) else None
-            if may_be_unread and open_unread(path, self._files, content, next_base):
+            recovers = not self._was_closed and (
+                next_base is None or next_base > self.recovery_point
+            )
+            may_stay_unread = may_be_unread and not recovers
+            if may_stay_unread and open_unread(path, self._files, content, next_base):
                 content.batches = self._batches_of(base_offset, content.positions)
                 content.load = partial(self._load_batches, content, next_base)
                 yield content
                 continue
-            recovers = not self._was_closed and (
-                next_base is None or next_base > self.recovery_point
-            )
             valid_bytes = scan_segment(
                 path,
                 self._files,
@@ -205,6 +210,10 @@ class FileStorage(LogStorage):
         if self._path(content.base_offset, INDEX_SUFFIX).exists():
             self._sealed = (content.base_offset, content.end_offset)
 
+    def _sealed_before_kill(self, bases: Sequence[int]) -> list[int]:
+        """Return where segments end that are wholly below the recovery point, and not all deleted."""
+        return [end for end in bases[1:] if self.log_start_offset < end <= self.recovery_point]
+
     def _load_batches(self, opened: SegmentContent, next_base: int | None) -> SegmentContent:
         """Look at the batches of a segment that was opened without."""
         with self._guard.io("read a segment"):
@@ -214,27 +223,6 @@ class FileStorage(LogStorage):
             except OSError:
                 (self.directory / CLOSED_AND_DAMAGED).touch()
                 raise
-
-    def _complete_replacements(self, files: Sequence[StoragePath]) -> bool:
-        """Finish what a kill has interrupted; return whether there was anything.
-
-        Swapped segments count, half-written ones do not.
-        """
-        swaps = ending_with(files, SWAP_SUFFIX)
-        halves = [*ending_with(files, CLEANED_SUFFIX), *ending_with(files, DELETED_SUFFIX)]
-        for path in halves:
-            path.unlink()
-        for swapped in ending_with(swaps, f"{LOG_SUFFIX}{SWAP_SUFFIX}"):
-            base_offset = int(swapped.name.partition(".")[0])
-            content = SegmentContent(base_offset, 0)
-            scan_segment(swapped, self._files, content, LogHistory(), verify=False)
-            for old in _base_offsets(files):
-                if base_offset <= old < max(content.end_offset, base_offset + 1):
-                    self.delete_segment(old)
-            swapped.rename(self._path(base_offset, LOG_SUFFIX))
-        for path in swaps:
-            path.unlink(missing_ok=True)
-        return bool(swaps or halves)
 
     def load_leader_epochs(self) -> list[EpochEntry]:
         """Return what `leader-epoch-checkpoint` has, and newer epochs of batches that were recovered.
@@ -298,6 +286,11 @@ class FileStorage(LogStorage):
                     deleted = self._deletions.delete_file(path, self.file_delete_delay_ms)
                     if batches is not None and suffix is LOG_SUFFIX:
                         batches.deleted(deleted)
+
+    def truncated_to(self, offset: int) -> None:
+        """Do the same; the last segment is sealed no more, even if it will end where it did."""
+        super().truncated_to(offset)
+        self._sealed = None
 
     def replace_segments(
         self,
@@ -392,9 +385,3 @@ class FileStorage(LogStorage):
 
     def _path(self, base_offset: int, suffix: str) -> StoragePath:
         return self.directory / f"{base_offset:020d}{suffix}"
-
-
-def _base_offsets(files: Iterable[StoragePath]) -> list[int]:
-    """Return those of the segments; files that have no offset in their names are not ours."""
-    stems = (path.stem for path in ending_with(files, LOG_SUFFIX))
-    return sorted(int(stem) for stem in stems if stem.isdecimal())

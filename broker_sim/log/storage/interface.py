@@ -105,6 +105,10 @@ class LogStorage(ABC):
     def delete_segment(self, base_offset: int) -> None:
         """Delete a segment with its indexes."""
 
+    def truncated_to(self, offset: int) -> None:
+        """Hear that nothing from `offset` on is there any more: what comes next is not on the disk."""
+        self.recovery_point = min(self.recovery_point, offset)
+
     @abstractmethod
     def replace_segments(
         self,

@@ -1,4 +1,6 @@
-"""Opens a segment of a log that was closed without looking at its batches; mirrors `LazyIndex`.
+"""Opens a closed segment, all of which is on the disk, without looking at its batches; mirrors `LazyIndex`.
+
+After a clean shutdown these are all segments, after a kill those that end at or below the recovery point.
 
 What the log needs of it stands at the ends of its files:
 
@@ -33,7 +35,7 @@ from broker_sim.log.storage.log_history import LogHistory
 from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, NO_TIMESTAMP, parse_header
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from broker_sim.log.producer_state_entry import ProducerStateEntry
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
@@ -47,11 +49,14 @@ _MOST_BYTES: Final = 8 * 1024 * 1024
 
 
 def needs_no_batches(
-    files: Sequence[StoragePath], snapshots: Mapping[int, Sequence[ProducerStateEntry]]
+    files: Sequence[StoragePath],
+    snapshots: Mapping[int, Sequence[ProducerStateEntry]],
+    needed_snapshots: Iterable[int],
 ) -> bool:
     """Return whether epochs and transactions are known without a look at the batches of these files.
 
-    The batches say more of transactions than a `.txnindex`, which has no checksum and may be lost.
+    The batches say more of transactions than a `.txnindex`, which has no checksum and may be lost. A
+    snapshot says that there are none; the needed ones must be there.
     """
     try:
         is_known = any(map(read_leader_epochs, ending_with(files, LEADER_EPOCHS)))
@@ -59,6 +64,7 @@ def needs_no_batches(
         return False
     return (
         is_known
+        and all(offset in snapshots for offset in needed_snapshots)
         and not ending_with(files, TXN_INDEX_SUFFIX)
         and all(
             entry.coordinator_epoch < 0 and entry.current_txn_first_offset is None

@@ -99,6 +99,20 @@ def test_truncation_is_checkpointed_at_once(logs, cut):
     assert read_offsets(file) == {KEY: 1}
 
 
+def test_segment_that_ends_where_it_did_before_a_truncation_is_synced_again(logs):
+    log = new_log(logs)
+    log.append_as_leader(BATCH, 0)
+    log.append_as_leader(BATCH, 0)
+    log.flush()
+    log.truncate_to(1)
+    assert log.storage.recovery_point == 1
+    log.append_as_leader(build_batch([Record(b"other", timestamp=1_000_500)]), 1)
+    log.roll()
+    assert log.storage.recovery_point == 2
+    times = logs.directory.path / "topic-0" / f"{0:020d}.timeindex"
+    assert times.read_bytes() == (1_000_500).to_bytes(8) + (1).to_bytes(4)
+
+
 def test_truncation_of_what_no_checkpoint_has_writes_none(logs):
     log = new_log(logs)
     log.append_as_leader(BATCH, 0)

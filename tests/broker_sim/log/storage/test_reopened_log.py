@@ -92,7 +92,7 @@ def state_of(log):
     }
     return {
         "bytes": [
-            b"".join(log.read(segment.base_offset, 1 << 20).records) for segment in log.segments
+            b"".join(found for _, found in segment.batches_from(0)) for segment in log.segments
         ],
         "bases": [segment.base_offset for segment in log.segments],
         "offsets": (log.log_start_offset, log.high_watermark, log.log_end_offset),
