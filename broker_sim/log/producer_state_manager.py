@@ -339,9 +339,9 @@ class ProducerStateManager:
 
     def _load_snapshot(self, log_start_offset: int, now_ms: int) -> None:
         self._clear()
-        self.map_end_offset = max(self._snapshots, default=log_start_offset)
+        self.map_end_offset, snapshot = self._newest_snapshot(log_start_offset)
         self._transaction_index.truncate_to(self.map_end_offset)
-        for saved in self._snapshots.get(self.map_end_offset, ()):
+        for saved in snapshot:
             if not self._is_expired(now_ms, saved):
                 self._producers[saved.producer_id] = saved.copy()
         self._ongoing_txns.update(
@@ -352,6 +352,15 @@ class ProducerStateManager:
             )
         )
         self._update_first_unstable_offset()
+
+    def _newest_snapshot(self, log_start_offset: int) -> tuple[int, list[ProducerStateEntry]]:
+        """Return offset and producers of the newest one; one that cannot be read is gone then."""
+        while self._snapshots:
+            offset = max(self._snapshots)
+            entries = self._snapshots.get(offset)
+            if entries is not None:
+                return offset, entries
+        return log_start_offset, []
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything, the snapshots too; the log continues at `offset`."""

@@ -19,6 +19,9 @@ pytestmark = pytest.mark.clients
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "10"))
 SEED = int(os.environ.get("KILL_SEED", str(random.randrange(1 << 32))))
 LONGEST_LIFE_S = 0.4
+OFTEN = ("log.flush.offset.checkpoint.interval.ms=20", "log.initial.task.delay.ms=0")
+RECOVERY_POINTS = ((), tuple(word for config in OFTEN for word in ("--config", config)))
+"""In a short life none is checkpointed by default; else only the last segments are recovered."""
 
 
 @pytest.fixture
@@ -62,7 +65,7 @@ def test_acknowledged_records_survive_every_kill(simulator):
     acknowledged = {partition: [] for partition in range(PARTITIONS)}
     for round_number in range(ROUNDS):
         write_until_killed(simulator, rng, round_number, acknowledged)
-        simulator.start()
+        simulator.start(*rng.choice(RECOVERY_POINTS))
         found = simulator.read_to_the_end("topic", "read_committed")
         for partition, values in found.items():
             assert len(set(values)) == len(values), f"twice in round {round_number}"

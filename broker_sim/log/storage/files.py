@@ -106,7 +106,7 @@ class FileStorage(LogStorage):
         self._sealed: tuple[int, int] | None = None
         """Base and end of the segment whose indexes were written last."""
         self._guard = StorageGuard(directory)
-        self.snapshots = self._snapshot_files = SnapshotFiles(directory, self._guard)
+        self.snapshots: SnapshotFiles = SnapshotFiles(directory, self._guard)
 
     def watch(self, on_failed: Callable[[], object]) -> None:
         """Call `on_failed()` once, with the first error of a file; the others are closed."""
@@ -143,7 +143,7 @@ class FileStorage(LogStorage):
         """Yield the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
         with self._guard.io("open the log"):
             files = list(self.directory.iterdir())
-            was_any = self._snapshot_files.load(files)
+            was_any = self.snapshots.load(files)
             self.begins_without_producers = self._was_closed and not was_any
             if complete_replacements(files, self._files, self.delete_segment):
                 files = list(self.directory.iterdir())

@@ -7,6 +7,7 @@ timestamp int64, coordinator epoch int32, first offset of the open transaction i
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - the module's name for it is lower-case
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ from broker_sim.log.storage.file_system import ending_with
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.storage.guard import StorageGuard
@@ -93,38 +94,74 @@ def _entry(
     )
 
 
-class SnapshotFiles(dict[int, list[ProducerStateEntry]]):
-    """Snapshots by offset; setting one writes its file, deleting one deletes it."""
+class SnapshotFiles(MutableMapping[int, list[ProducerStateEntry]]):
+    """Snapshots by offset, which stay in their files: only the offsets are kept in memory."""
 
     def __init__(self, directory: StoragePath, guard: StorageGuard) -> None:
         """Begin without any; `guard` is the log's."""
-        super().__init__()
+        self._offsets: set[int] = set()
         self._directory = directory
         self._guard = guard
+        self.knows_of_transactions = False
+        """Whether a snapshot that was loaded has a producer whose transaction is open, or has ended."""
 
     def load(self, files: Iterable[StoragePath]) -> bool:
-        """Load the snapshots among the files of the log; a damaged one is deleted, as in Kafka.
+        """Look at the snapshots among the files of the log; a damaged one is deleted, as in Kafka.
 
         Returns whether there was any file.
         """
         paths = ending_with(files, SNAPSHOT_SUFFIX)
         for path in paths:
             try:
-                super().__setitem__(int(path.stem), decode_snapshot(path.read_bytes()))
+                offset, entries = int(path.stem), decode_snapshot(path.read_bytes())
             except ValueError as error:
-                log.warning("snapshot_deleted", file=str(path), why=str(error))
-                path.unlink()
+                _delete_damaged(path, error)
+                continue
+            self._offsets.add(offset)
+            if any(map(_had_transaction, entries)):
+                self.knows_of_transactions = True
         return bool(paths)
+
+    def __getitem__(self, offset: int) -> list[ProducerStateEntry]:
+        """Read a snapshot. One that was lost or damaged meanwhile is none any more."""
+        if offset not in self._offsets:
+            raise KeyError(offset)
+        path = self._path(offset)
+        with self._guard.io("read a snapshot"):
+            try:
+                return decode_snapshot(path.read_bytes())
+            except (FileNotFoundError, ValueError) as error:
+                self._offsets.remove(offset)
+                _delete_damaged(path, error)
+        raise KeyError(offset)
 
     def __setitem__(self, offset: int, entries: list[ProducerStateEntry]) -> None:
         with self._guard.io("write a snapshot"):
             replace_file(self._path(offset), encode_snapshot(entries))
-        super().__setitem__(offset, entries)
+        self._offsets.add(offset)
 
     def __delitem__(self, offset: int) -> None:
         with self._guard.io("delete a snapshot"):
             self._path(offset).unlink(missing_ok=True)
-        super().__delitem__(offset)
+        self._offsets.remove(offset)
+
+    def __contains__(self, offset: object) -> bool:
+        return offset in self._offsets
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._offsets)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
 
     def _path(self, offset: int) -> StoragePath:
         return self._directory / f"{offset:020d}{SNAPSHOT_SUFFIX}"
+
+
+def _had_transaction(entry: ProducerStateEntry) -> bool:
+    return entry.coordinator_epoch >= 0 or entry.current_txn_first_offset is not None
+
+
+def _delete_damaged(path: StoragePath, error: Exception) -> None:
+    log.warning("snapshot_deleted", file=str(path), why=str(error))
+    path.unlink(missing_ok=True)

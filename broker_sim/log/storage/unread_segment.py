@@ -35,10 +35,10 @@ from broker_sim.log.storage.log_history import LogHistory
 from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, NO_TIMESTAMP, parse_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from broker_sim.log.producer_state_entry import ProducerStateEntry
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
+    from broker_sim.log.storage.snapshot_files import SnapshotFiles
 
 __all__ = ["load_batches", "needs_no_batches", "open_unread"]
 
@@ -50,7 +50,7 @@ _MOST_BYTES: Final = 8 * 1024 * 1024
 
 def needs_no_batches(
     files: Sequence[StoragePath],
-    snapshots: Mapping[int, Sequence[ProducerStateEntry]],
+    snapshots: SnapshotFiles,
     needed_snapshots: Iterable[int],
 ) -> bool:
     """Return whether epochs and transactions are known without a look at the batches of these files.
@@ -66,11 +66,7 @@ def needs_no_batches(
         is_known
         and all(offset in snapshots for offset in needed_snapshots)
         and not ending_with(files, TXN_INDEX_SUFFIX)
-        and all(
-            entry.coordinator_epoch < 0 and entry.current_txn_first_offset is None
-            for entries in snapshots.values()
-            for entry in entries
-        )
+        and not snapshots.knows_of_transactions
     )
 
 
