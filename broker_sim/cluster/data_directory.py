@@ -1,7 +1,7 @@
 """The directory in which a cluster keeps its data, so that it can be started again.
 
 DIR/.lock                 held by the process that uses it
-DIR/controller.metadata   topics, configurations, ISRs, epochs, producer ids
+DIR/controller.metadata   topics, configurations, ISRs, epochs, producer ids, SCRAM users
 DIR/broker-1/ ...         the log directory of each broker, as Kafka's
 """
 
