@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker_sim import VirtualCluster
 from broker_sim.handlers.security.alter_user_scram_credentials import (
     handle_alter_user_scram_credentials,
 )
@@ -169,3 +170,28 @@ def test_broker_describes_what_it_has_heard_of(broker):
     assert describe(broker) == {}
     broker.release_metadata()
     assert describe(broker) == {"u": [(SHA_256, 4096)]}
+
+
+def test_every_broker_describes_users_also_after_its_restart():
+    with VirtualCluster(3) as cluster:
+        client = cluster.client()
+
+        def ask(broker_id, request):
+            pending = client.send(broker_id, request, 0)
+            cluster.run_until(lambda: pending.done)
+            return pending.response
+
+        def described_by(broker_id):
+            results = ask(broker_id, DESCRIBE(None)).results
+            return {result.user: shown(result) for result in results}
+
+        assert not ask(2, ALTER(upsertions=[put(iterations=8192)])).results[0].error_code
+        cluster.advance(1_000)
+        for broker_id in (1, 2, 3):
+            assert described_by(broker_id) == {"u": [(SHA_256, 8192)]}
+        cluster.kill(3)
+        ask(1, ALTER([drop()], [put("other", SHA_512)]))
+        cluster.start(3, end_session=True)
+        cluster.advance(1_000)
+        for broker_id in (1, 2, 3):
+            assert described_by(broker_id) == {"other": [(SHA_512, 4096)]}
