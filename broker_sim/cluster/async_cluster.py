@@ -158,6 +158,8 @@ class AsyncCluster(Verbs, AsyncFace):
             self.observers.append(self._own_trace)
         for broker_id in self._configs:
             self.listeners.bind(broker_id)
+        if self._wanted_control is not False:
+            self._control = _control_server(self._wanted_control, self._control_token)
         if self._data is not None:
             self._open_data(self._data)
         self._nodes = Nodes(
@@ -181,8 +183,7 @@ class AsyncCluster(Verbs, AsyncFace):
             self.listeners.serve(self._nodes.start(broker_id))
         await self._until_ready("the brokers to start")
         await self._create_own_topics()
-        if self._wanted_control is not False:
-            self._control = _control_server(self._wanted_control, self._control_token)
+        if self._control is not None:
             self._control.serve(self)
 
     def _open_data(self, data: DataDirectory) -> None:

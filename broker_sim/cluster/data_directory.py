@@ -1,21 +1,23 @@
 """The directory in which a cluster keeps its data, so that it can be started again.
 
 DIR/.lock                 held by the process that uses it
-DIR/controller.metadata   topics, configurations, ISRs, epochs, producer ids
+DIR/controller.metadata   topics, configurations, ISRs, epochs, producer ids, SCRAM users
 DIR/broker-1/ ...         the log directory of each broker, as Kafka's
 """
 
 from __future__ import annotations
 
+import errno
 import os
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.controller import MetadataStore, ProducerIdControlManager
 from broker_sim.log import LogDirectory, lock_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from broker_sim.controller import StoredMetadata
     from broker_sim.metadata import MetadataImage
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["DataDirectory"]
 
 METADATA_FILE = "controller.metadata"
+NOT_WRITABLE: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+WRITABLE_ADVICE: Final = "make the data directory writable for this process, or take another one"
 
 
 class DataDirectory:
@@ -39,20 +43,23 @@ class DataDirectory:
     def open(self) -> None:
         """Lock the directory, which is created if there is none, and read the metadata.
 
-        Raises ConfigError when another process uses it or its metadata is damaged, and OSError.
+        Raises ConfigError when another process uses it or its metadata is damaged, and OSError. The
+        text of the OSError for a directory that cannot be written says what to do; so here as below.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = lock_directory(self.path)
-        self.restored = self.metadata.load()
+        with self._advice():
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = lock_directory(self.path)
+            self.restored = self.metadata.load()
 
     def open_logs(self, broker_ids: Iterable[int], cluster_id: str) -> dict[int, LogDirectory]:
         """Open the log directory of each broker.
 
         Raises ConfigError for one that is in use or belongs to another broker, and OSError.
         """
-        for broker_id in broker_ids:
-            path = self.path / f"broker-{broker_id}"
-            self._logs[broker_id] = LogDirectory(path, cluster_id, broker_id)
+        with self._advice():
+            for broker_id in broker_ids:
+                path = self.path / f"broker-{broker_id}"
+                self._logs[broker_id] = LogDirectory(path, cluster_id, broker_id)
         return self._logs
 
     def reopen_logs(self, broker_id: int, cluster_id: str) -> LogDirectory:
@@ -70,8 +77,20 @@ class DataDirectory:
         )
 
     def begin(self, image: MetadataImage) -> None:
-        """Keep the metadata from now on, which begins with this image."""
-        self.metadata.begin(image, self._next_producer_id)
+        """Keep the metadata from now on, which begins with this image. Raises OSError."""
+        with self._advice():
+            self.metadata.begin(image, self._next_producer_id)
+
+    @contextmanager
+    def _advice(self) -> Iterator[None]:
+        """Say what to do with a directory that is read-only or somebody else's."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in NOT_WRITABLE:
+                raise
+            name = self.path if error.filename is None else error.filename
+            raise OSError(error.errno, f"{error.strerror}; {WRITABLE_ADVICE}", str(name)) from error
 
     @property
     def _next_producer_id(self) -> int:

@@ -155,8 +155,8 @@ class Verbs(Face):
         """Bring the cluster back to how it was opened, without a restart.
 
         Removes faults, mends links, resumes paused brokers and starts dead ones (their old session
-        ends at once), deletes all topics and configurations that were set since, and makes the topics
-        again that the cluster was opened with. Returns when every broker accepts clients.
+        ends at once), deletes all topics, SCRAM users and configurations that were set since, and makes
+        the topics again that the cluster was opened with. Returns when every broker accepts clients.
         """
         nodes = self.nodes
         nodes.faults.clear()

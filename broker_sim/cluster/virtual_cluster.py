@@ -140,7 +140,7 @@ class VirtualCluster(Verbs, BlockingFace):
 
     @property
     def disks(self) -> Mapping[int, SimulatedDisk]:
-        """The simulated disks by broker: their bound, and whether their sync lies, may be changed."""
+        """The simulated disks by broker: their bound, whether their sync lies and whether they are read-only may be changed."""
         return self.inside.disks
 
     def lose_power(self, *broker_ids: int) -> None:

@@ -31,6 +31,9 @@ from broker_sim.controller.requests import (
     PartitionOutcome,
     ProducerIdsBlock,
     Reassignment,
+    ScramDeletion,
+    ScramResults,
+    ScramUpsertion,
     UpgradeType,
 )
 from broker_sim.controller.status import (
@@ -70,6 +73,9 @@ __all__ = [
     "QuorumObserver",
     "QuorumStatus",
     "Reassignment",
+    "ScramDeletion",
+    "ScramResults",
+    "ScramUpsertion",
     "StoredMetadata",
     "SupportedFeature",
     "UpgradeType",

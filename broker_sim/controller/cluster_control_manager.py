@@ -12,7 +12,7 @@ Facts that are easily missed:
 - A registration under the same incarnation keeps the broker's epoch and its state.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -115,7 +115,31 @@ class ClusterControlManager:
             return BrokerControlState.CONTROLLED_SHUTDOWN
         return BrokerControlState.FENCED if broker.fenced else BrokerControlState.UNFENCED
 
-    def may_shut_down(self, delta: MetadataDelta, broker_id: int) -> bool:
+    def next_state(
+        self,
+        delta: MetadataDelta,
+        broker_id: int,
+        current: BrokerControlState,
+        *,
+        caught_up: bool,
+        wants_shutdown: bool,
+        has_leaderships: Callable[[MetadataDelta, int], bool],
+    ) -> BrokerControlState:
+        """Mirror `BrokerHeartbeatManager.calculateNextBrokerState`; nobody asks to be fenced here."""
+        states = BrokerControlState
+        if current is states.FENCED:
+            if wants_shutdown:
+                return states.SHUTDOWN_NOW
+            return states.UNFENCED if caught_up else current
+        if current is states.UNFENCED and not wants_shutdown:
+            return current
+        if has_leaderships(delta, broker_id):
+            return states.CONTROLLED_SHUTDOWN
+        if current is states.UNFENCED or self._may_shut_down(delta, broker_id):
+            return states.SHUTDOWN_NOW
+        return current
+
+    def _may_shut_down(self, delta: MetadataDelta, broker_id: int) -> bool:
         """Return whether all unfenced brokers know that the broker leads nothing any more."""
         version = self._heartbeats[broker_id].controlled_shutdown_version
         return version is not None and version <= self._lowest_active_version(delta)

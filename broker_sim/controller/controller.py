@@ -45,7 +45,11 @@ from broker_sim.controller.requests import (
     PartitionOutcome,
     ProducerIdsBlock,
     Reassignment,
+    ScramDeletion,
+    ScramResults,
+    ScramUpsertion,
 )
+from broker_sim.controller.scram_control_manager import alter_scram_credentials
 from broker_sim.controller.status import (
     CONTROLLER_ID,
     ControllerStatus,
@@ -156,8 +160,13 @@ class Controller:
         self._replication.handle_offline_logs(delta, broker_id, offline_logs)
         caught_up = self._cluster.is_caught_up(broker_id, current_metadata_version)
         current = self._cluster.current_state(broker)
-        state = self._next_state(
-            delta, broker, current, caught_up=caught_up, wants_shutdown=wants_shutdown
+        state = self._cluster.next_state(
+            delta,
+            broker_id,
+            current,
+            caught_up=caught_up,
+            wants_shutdown=wants_shutdown,
+            has_leaderships=self._replication.has_leaderships,
         )
         if state is not current:
             if state is BrokerControlState.UNFENCED:
@@ -258,10 +267,12 @@ class Controller:
         self._commit(delta)
 
     def reset(self) -> None:
-        """Delete all topics and dynamic configurations; Kafka has no such request."""
+        """Delete all topics, dynamic configurations and SCRAM users; Kafka has no such request."""
         delta = MetadataDelta(self.image)
         for topic in delta.all_topics():
             delta.remove_topic(topic.name)
+        for user in self.image.scram:
+            delta.set_scram_credentials(user, {})
         self._configs.reset(delta)
         self._commit(delta)
 
@@ -319,6 +330,15 @@ class Controller:
         if not validate_only:
             self._commit(delta)
 
+    def alter_user_scram_credentials(
+        self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
+    ) -> ScramResults:
+        """Delete and set SCRAM credentials, each for itself."""
+        delta = MetadataDelta(self.image)
+        results = alter_scram_credentials(delta, deletions, upsertions)
+        self._commit(delta)
+        return results
+
     def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
         """Return the broker's next block of producer ids; no id is given twice.
 
@@ -345,29 +365,6 @@ class Controller:
             if (contact_ms := self._cluster.last_contact_ms(broker)) is not None
         }
         return controller_status(self.image, ages_ms)
-
-    def _next_state(
-        self,
-        delta: MetadataDelta,
-        broker: BrokerState,
-        current: BrokerControlState,
-        *,
-        caught_up: bool,
-        wants_shutdown: bool,
-    ) -> BrokerControlState:
-        """Mirror `BrokerHeartbeatManager.calculateNextBrokerState`; nobody asks to be fenced here."""
-        states = BrokerControlState
-        if current is states.FENCED:
-            if wants_shutdown:
-                return states.SHUTDOWN_NOW
-            return states.UNFENCED if caught_up else current
-        if current is states.UNFENCED and not wants_shutdown:
-            return current
-        if self._replication.has_leaderships(delta, broker.broker_id):
-            return states.CONTROLLED_SHUTDOWN
-        if current is states.UNFENCED or self._cluster.may_shut_down(delta, broker.broker_id):
-            return states.SHUTDOWN_NOW
-        return current
 
     def _periodic_tasks(self, config: BrokerConfig) -> PeriodicTasks:
         tasks, now_ms = PeriodicTasks(), self._clock.now_ms()

@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from crc32c import crc32c
 
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
-from broker_sim.metadata import BrokerState, MetadataImage, PartitionState, TopicState
+from broker_sim.metadata import (
+    BrokerState,
+    MetadataImage,
+    PartitionState,
+    ScramCredential,
+    TopicState,
+)
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -230,6 +236,12 @@ def _difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
         change["resource_configs"] = [
             [code, name, dict(configs)] for (code, name), configs in after.resource_configs.items()
         ]
+    if before.scram is not after.scram:
+        change["scram"] = [
+            _credential_row(user, mechanism, credential)
+            for user, credentials in after.scram.items()
+            for mechanism, credential in credentials.items()
+        ]
     return change
 
 
@@ -293,6 +305,20 @@ def _broker(row: list[Any]) -> BrokerState:
     )
 
 
+def _credential_row(user: str, mechanism: int, credential: ScramCredential) -> list[Any]:
+    keys = (credential.salt, credential.stored_key, credential.server_key)
+    return [user, mechanism, credential.iterations, *(key.hex() for key in keys)]
+
+
+def _credentials(rows: list[list[Any]]) -> dict[str, dict[int, ScramCredential]]:
+    users: dict[str, dict[int, ScramCredential]] = {}
+    for user, mechanism, iterations, *keys in rows:
+        salt, stored_key, server_key = map(bytes.fromhex, keys)
+        credential = ScramCredential(salt, stored_key, server_key, iterations)
+        users.setdefault(user, {})[mechanism] = credential
+    return users
+
+
 def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
     brokers, topics = image.brokers, dict(image.topics)
     if "brokers" in change:
@@ -304,6 +330,7 @@ def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
     resources = image.resource_configs
     if "resource_configs" in change:
         resources = {(code, name): configs for code, name, configs in change["resource_configs"]}
+    scram = _credentials(change["scram"]) if "scram" in change else image.scram
     return MetadataImage(
         change["version"],
         change.get("cluster_id", image.cluster_id),
@@ -313,6 +340,7 @@ def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
         change.get("broker_configs", image.broker_configs),
         change.get("features", image.features),
         resources,
+        scram,
     )
 
 

@@ -2,13 +2,14 @@
 
 Plain values instead of wire messages, so that the controller knows no protocol; the handlers
 translate. Names follow the fields of CreateTopics, CreatePartitions, DeleteTopics,
-AlterPartition, ElectLeaders, IncrementalAlterConfigs, AlterPartitionReassignments, UpdateFeatures
-and BrokerHeartbeat.
+AlterPartition, ElectLeaders, IncrementalAlterConfigs, AlterPartitionReassignments, UpdateFeatures,
+AlterUserScramCredentials and BrokerHeartbeat.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import NO_TOPIC_ID, PartitionState
@@ -195,6 +196,33 @@ class OngoingReassignment:
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...]
     removing_replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScramDeletion:
+    """A credential to delete; `mechanism` is Kafka's code, which may be unknown."""
+
+    user: str
+    mechanism: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUpsertion:
+    """A credential to create or replace; the client has salted and hashed the password."""
+
+    user: str
+    mechanism: int
+    iterations: int
+    salt: bytes = field(repr=False)
+    salted_password: bytes = field(repr=False)
+
+
+class ScramResults(NamedTuple):
+    """Which users were changed, and why the others were not; each has one change or none."""
+
+    deleted: tuple[str, ...]
+    upserted: tuple[str, ...]
+    refused: Mapping[str, Outcome]
 
 
 @dataclass(frozen=True, slots=True)

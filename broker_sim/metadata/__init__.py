@@ -7,6 +7,7 @@ from broker_sim.metadata.image import (
     BrokerState,
     MetadataImage,
     PartitionState,
+    ScramCredential,
     TopicState,
 )
 
@@ -18,6 +19,7 @@ __all__ = [
     "MetadataDelta",
     "MetadataImage",
     "PartitionState",
+    "ScramCredential",
     "TopicState",
     "changes_between",
 ]

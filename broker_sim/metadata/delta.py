@@ -11,7 +11,13 @@ A delta belongs to one thread.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from broker_sim.metadata.image import BrokerState, MetadataImage, PartitionState, TopicState
+from broker_sim.metadata.image import (
+    BrokerState,
+    MetadataImage,
+    PartitionState,
+    ScramCredential,
+    TopicState,
+)
 from broker_sim.metadata.topic_partition import TopicPartition
 
 
@@ -28,6 +34,7 @@ class MetadataDelta:
         "_features",
         "_partitions",
         "_resource_configs",
+        "_scram",
         "_topic_names",
         "_topics",
         "base",
@@ -42,6 +49,7 @@ class MetadataDelta:
         self._broker_configs: dict[str, Mapping[str, str]] | None = None
         self._resource_configs: dict[tuple[int, str], Mapping[str, str]] | None = None
         self._features: Mapping[str, int] | None = None
+        self._scram: dict[str, Mapping[int, ScramCredential]] | None = None
 
     @property
     def brokers(self) -> Mapping[int, BrokerState]:
@@ -58,6 +66,11 @@ class MetadataDelta:
         """The configurations of groups and subscriptions with the changes so far."""
         own = self._resource_configs
         return self.base.resource_configs if own is None else own
+
+    @property
+    def scram(self) -> Mapping[str, Mapping[int, ScramCredential]]:
+        """The SCRAM credentials with the changes so far."""
+        return self.base.scram if self._scram is None else self._scram
 
     def has_topic(self, name: str) -> bool:
         """Return whether the topic exists after the changes so far."""
@@ -152,6 +165,15 @@ class MetadataDelta:
         else:
             self._resource_configs.pop((type_code, name), None)
 
+    def set_scram_credentials(self, user: str, credentials: Mapping[int, ScramCredential]) -> None:
+        """Replace the SCRAM credentials of a user; without any the user is gone."""
+        if self._scram is None:
+            self._scram = dict(self.base.scram)
+        if credentials:
+            self._scram[user] = credentials
+        else:
+            self._scram.pop(user, None)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was written."""
@@ -161,6 +183,7 @@ class MetadataDelta:
             and self._broker_configs is None
             and self._resource_configs is None
             and self._features is None
+            and self._scram is None
         )
 
     def apply(self) -> MetadataImage:
@@ -184,6 +207,7 @@ class MetadataDelta:
             broker_configs=self.broker_configs,
             resource_configs=self.resource_configs,
             features=base.features if self._features is None else self._features,
+            scram=self.scram,
         )
 
     def _writable_topics(self) -> tuple[dict[str, TopicState], dict[bytes, str]]:

@@ -1,10 +1,11 @@
 """The cluster's metadata at one moment, as every broker sees it.
 
 Mirrors `org.apache.kafka.image.MetadataImage` with the parts that a broker reads:
-`ClusterImage`, `TopicsImage`, `ConfigurationsImage` and `PartitionRegistration`.
+`ClusterImage`, `TopicsImage`, `ConfigurationsImage`, `ScramImage` and `PartitionRegistration`.
 
 Deliberate differences: a topic has its own configurations, so that a request looks them up with one
-dictionary access; directories, ACLs, quotas and SCRAM are left out.
+dictionary access; SCRAM credentials stand by user and then by mechanism; directories, ACLs and quotas
+are left out.
 
 An image never changes. A `MetadataDelta` makes the next one and copies only the dictionaries that it
 writes to; unchanged topics and partitions are the same objects in both images, so an identity test
@@ -105,12 +106,26 @@ class TopicState:
 
 
 @dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What a broker needs to know a user by a password; mirrors `ScramCredentialData`.
+
+    The password itself is not in it, and its text hides all but the iterations.
+    """
+
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataImage:
     """All metadata of the cluster; `version` stands for Kafka's metadata offset.
 
     `broker_configs` are the dynamic broker configurations: under `""` those of the whole
     cluster, under a broker's id as text those of one broker. `resource_configs` are those of all else
     that has some (groups, subscriptions to client metrics), by Kafka's code of its type and its name.
+    `scram` has the SCRAM credentials of each user, by Kafka's code of the mechanism.
     """
 
     version: int
@@ -121,6 +136,7 @@ class MetadataImage:
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     resource_configs: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
+    scram: Mapping[str, Mapping[int, ScramCredential]] = field(default_factory=dict)
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
         """Return the topic of that id, or None."""

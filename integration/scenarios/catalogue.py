@@ -46,6 +46,7 @@ from integration.scenarios.families.replication import (
     isr,
 )
 from integration.scenarios.families.restart import lost_files, recovery, restart
+from integration.scenarios.families.security import scram_credentials
 from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
     config_admin,
@@ -121,6 +122,7 @@ FAMILIES: Final = (
     restart,
     recovery,
     lost_files,
+    scram_credentials,
 )
 
 CATALOGUE: Final[tuple[Scenario, ...]] = tuple(

@@ -21,6 +21,9 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewTopic,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
 pytestmark = pytest.mark.clients
@@ -109,6 +112,22 @@ def create_topic(simulator):
     admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_S)
 
 
+def create_user(simulator):
+    admin = simulator.client(AdminClient)
+    credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
+    upsertion = UserScramCredentialUpsertion("alice", credential, b"password")
+    admin.alter_user_scram_credentials([upsertion])["alice"].result(TIMEOUT_S)
+
+
+def credentials_of_all_users(simulator):
+    admin = simulator.client(AdminClient)
+    described = admin.describe_user_scram_credentials().result(TIMEOUT_S)
+    return {
+        user: [(info.mechanism, info.iterations) for info in found.scram_credential_infos]
+        for user, found in described.items()
+    }
+
+
 def config_of(simulator, name):
     resource = ConfigResource(ResourceType.TOPIC, "topic")
     admin = simulator.client(AdminClient)
@@ -157,6 +176,7 @@ def end_while_writing(simulator, number):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_restarted_cluster_has_everything_that_was_acknowledged(simulator, number):
     create_topic(simulator)
+    create_user(simulator)
     producer = transactional(simulator)
     write_in_transaction(producer, b"kept")
     producer.commit_transaction(TIMEOUT_S)
@@ -179,6 +199,8 @@ def test_restarted_cluster_has_everything_that_was_acknowledged(simulator, numbe
         assert found[partition][3 : 3 + len(values)] == values
         assert len(set(found[partition])) == len(found[partition])
     assert config_of(simulator, "retention.ms") == "86400000"
+    users = {"alice": [(ScramMechanism.SCRAM_SHA_512, 8192)]}
+    assert credentials_of_all_users(simulator) == users
     again = simulator.consumer()
     assert [found.offset for found in again.committed(committed, TIMEOUT_S)] == [1, 2, 3]
     # The open transaction hides what follows it, until its producer comes back and it is aborted.

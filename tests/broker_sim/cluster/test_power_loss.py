@@ -5,6 +5,7 @@ import pytest
 from broker_sim import ApiError, VirtualCluster, WrongStateError
 from broker_sim.cluster.invariants import InvariantChecker
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.errors import ErrorCode
 from broker_sim.log import DiskOptions
 
 FLUSH = {"log.flush.interval.messages": 1}
@@ -108,6 +109,29 @@ def test_full_disk_takes_the_log_offline_and_another_replica_leads():
     cluster.run_until(lambda: cluster.leader("orders") not in {leader, None})
     cluster.produce("orders", "more")
     assert [record.value for record in cluster.records("orders")] == [*EXPECTED, b"more"]
+
+
+def test_read_only_disk_takes_each_log_that_is_written_offline_and_others_lead(caplog):
+    cluster = cluster_with(10)
+    cluster.create_topic("other", partitions=1, replication_factor=3)
+    leader = cluster.leader("orders")
+    cluster.transfer_leadership("other", 0, leader)
+    cluster.disks[leader].is_read_only = True
+    for topic in ("orders", "other"):
+        with pytest.raises(ApiError, match="Read-only file system") as caught:
+            cluster.produce(topic, "refused")
+        assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+        cluster.run_until(lambda topic=topic: cluster.leader(topic) not in {leader, None})
+    cluster.produce("orders", "more")
+    cluster.advance(600_000)  # checkpoints, flushes, retention, the cleaner
+    assert caplog.text.count("log_offline") == 2
+    assert "checkpoint_failed" in caplog.text
+    assert leader in cluster.nodes.brokers
+    assert leader not in cluster.isr("orders")
+    cluster.disks[leader].is_read_only = False
+    cluster.kill(leader)
+    cluster.start(leader, end_session=True)
+    assert values(cluster) == [*EXPECTED, b"more"]
 
 
 def test_slow_sync_takes_virtual_time():

@@ -15,6 +15,8 @@ from broker_sim.controller import (
     MetadataStore,
     NewPartitions,
     ProducerIdControlManager,
+    ScramDeletion,
+    ScramUpsertion,
 )
 from broker_sim.controller import metadata_store as module
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
@@ -78,6 +80,12 @@ class Machine:
             controller.incremental_alter_configs(
                 [(ConfigResource(kind, name), [ConfigAlteration(key, AlterOp.SET, value)])]
             )
+        controller.alter_user_scram_credentials(
+            [], [ScramUpsertion(name, 1, 4096, b"salt", b"salted") for name in ("kept", "gone")]
+        )
+        controller.alter_user_scram_credentials(
+            [ScramDeletion("gone", 1)], [ScramUpsertion("kept", 2, 8192, b"", b"salted")]
+        )
         controller.end_session(1)
         controller.allocate_producer_ids(3, epoch)
 
@@ -94,6 +102,10 @@ def test_restarted_controller_has_the_same_image(machine):
     image = machine.controller.image
     assert image.topics["two"].partitions[3].replicas
     assert image.topics["one"].configs == {"retention.ms": "5"}
+    assert {mechanism: each.salt for mechanism, each in image.scram["kept"].items()} == {
+        1: b"salt",
+        2: b"",
+    }
     machine.restart()
     assert machine.controller.image == image
     assert list(machine.controller.image.topics) == ["one", "two"]
@@ -108,10 +120,12 @@ def test_changes_after_a_restart_are_kept(machine):
     machine.controller.create_topics(
         [CreatableTopic("one", num_partitions=1, replication_factor=1)]
     )
+    machine.controller.alter_user_scram_credentials([ScramDeletion("kept", 1)], [])
     image = machine.controller.image
     machine.restart()
     assert machine.controller.image == image
     assert len(image.topics["one"].partitions) == 1
+    assert list(image.scram["kept"]) == [2]
 
 
 def test_producer_ids_are_never_given_twice(machine):

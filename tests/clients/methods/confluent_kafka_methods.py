@@ -220,15 +220,21 @@ calls.refused("AdminClient.create_acls", lambda: admin.create_acls([allow]))
 calls.refused("AdminClient.describe_acls", lambda: admin.describe_acls(some))
 calls.refused("AdminClient.delete_acls", lambda: admin.delete_acls([some]))
 scram = ck.ScramCredentialInfo(ck.ScramMechanism.SCRAM_SHA_256, 4096)
-calls.refused(
+
+
+def credentials_of(user):
+    """Return how the password of a user is kept, once the broker knows of it."""
+    seen_within(WAIT_S, lambda: user in admin.describe_user_scram_credentials().result(WAIT_S))
+    described = admin.describe_user_scram_credentials([user])[user].result(WAIT_S)
+    return [f"{info.mechanism.name} {info.iterations}" for info in described.scram_credential_infos]
+
+
+calls.served(
     "AdminClient.alter_user_scram_credentials",
     lambda: admin.alter_user_scram_credentials(
-        [ck.UserScramCredentialUpsertion("u", scram, b"password", b"salt")]
+        [ck.UserScramCredentialUpsertion(topic, scram, b"password", b"salt")]
     ),
 )
-calls.refused(
-    "AdminClient.describe_user_scram_credentials",
-    lambda: admin.describe_user_scram_credentials(["u"]),
-)
+calls.served("AdminClient.describe_user_scram_credentials", lambda: credentials_of(topic))
 calls.served("AdminClient.delete_topics", lambda: admin.delete_topics([topic, other]))
 calls.end()

@@ -226,11 +226,27 @@ refused = {
     "delete_acls": lambda: admin.delete_acls([acl_filter()]),
     "describe_log_dirs": lambda: admin.describe_log_dirs(),
     "list_config_resources": lambda: admin.list_config_resources(),
-    "describe_user_scram_credentials": lambda: admin.describe_user_scram_credentials(["u"]),
-    "alter_user_scram_credentials": lambda: admin.alter_user_scram_credentials([]),
 }
 for method, function in refused.items():
     calls.refused(f"KafkaAdminClient.{method}", function)
+
+
+def altered_credentials():
+    """Return the error for the user, None without one."""
+    mechanism = ka.ScramMechanism.SCRAM_SHA_512
+    upsertion = ka.UserScramCredentialUpsertion(topic, mechanism, "password", iterations=5000)
+    return admin.alter_user_scram_credentials([upsertion])[topic]
+
+
+def described_credentials():
+    """Return how the password is kept, once the broker knows of it."""
+    seen_within(WAIT_S, lambda: topic in admin.describe_user_scram_credentials())
+    infos = admin.describe_user_scram_credentials([topic])[topic]["credential_infos"]
+    return [f"{info['mechanism'].name} {info['iterations']}" for info in infos]
+
+
+calls.served("KafkaAdminClient.alter_user_scram_credentials", altered_credentials)
+calls.served("KafkaAdminClient.describe_user_scram_credentials", described_credentials)
 served_where_known = getattr(admin, "describe_metadata_quorum", None)
 if served_where_known is not None:
     calls.served("KafkaAdminClient.describe_metadata_quorum", asked(served_where_known))

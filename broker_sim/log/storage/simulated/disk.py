@@ -74,8 +74,8 @@ class _NameChange(NamedTuple):
 class SimulatedDisk:
     """The disk of one broker; a `FileSystem`. Raises OSError as the machine's does.
 
-    Single-threaded. `capacity_bytes` and `fsync_lies` may be changed at any time. All chance follows
-    from the seed.
+    Single-threaded. `capacity_bytes`, `fsync_lies` and `is_read_only` may be changed at any time. All
+    chance follows from the seed.
     """
 
     def __init__(
@@ -90,6 +90,8 @@ class SimulatedDisk:
         options = options or DiskOptions()
         self.capacity_bytes = options.capacity_bytes
         self.fsync_lies = options.fsync_lies
+        self.is_read_only = False
+        """Whether every change is refused with EROFS, as after an error that made it read-only."""
         self._sync_ms = options.sync_ms
         self._random = random.Random(seed)
         self._now_ms = now_ms
@@ -142,7 +144,7 @@ class SimulatedDisk:
 
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
         """Write as much as there is room for; raises ENOSPC where there is none."""
-        file = self.file(str(path))
+        file = self._file_to_change(path)
         if self.capacity_bytes is not None:
             room = self.capacity_bytes - self.used_bytes + max(0, len(file.content) - position)
             if room <= 0 < len(data):
@@ -160,7 +162,7 @@ class SimulatedDisk:
 
     def truncate(self, path: StoragePath, size_bytes: int) -> None:
         """Cut the file."""
-        file = self.file(str(path))
+        file = self._file_to_change(path)
         if len(file.content) != size_bytes:
             self._journal.append(None)
             file.truncate(size_bytes, self._metadata_changes)
@@ -178,7 +180,7 @@ class SimulatedDisk:
 
     def set_modified(self, path: StoragePath, modified_ns: int) -> None:
         """Set the time of the file's last change."""
-        self.file(str(path)).modified_ns = modified_ns
+        self._file_to_change(path).modified_ns = modified_ns
 
     @contextmanager
     def mapped(self, path: StoragePath) -> Iterator[bytes]:
@@ -268,7 +270,17 @@ class SimulatedDisk:
             raise _error(errno.ENOTDIR, name)
         self._change(_NameChange(name, file))
 
+    def _file_to_change(self, path: StoragePath) -> SimulatedFile:
+        file = self.file(str(path))
+        self._check_writable(str(path))
+        return file
+
+    def _check_writable(self, name: str) -> None:
+        if self.is_read_only:
+            raise _error(errno.EROFS, name)
+
     def _change(self, change: _NameChange) -> None:
+        self._check_writable(change.name)
         change.apply(self._names)
         self._journal.append(change)
 

@@ -140,6 +140,34 @@ def test_full_disk_takes_what_it_has_room_for():
     assert disk.used_bytes == 0
 
 
+def test_read_only_disk_takes_no_change_and_is_read():
+    disk = SimulatedDisk("seed")
+    directory = disk.root / "a"
+    directory.mkdir()
+    path = directory / "b"
+    path.write_bytes(b"content")
+    disk.is_read_only = True
+    for change in (
+        lambda: disk.write(path, b"x", 0),
+        lambda: disk.truncate(path, 0),
+        lambda: disk.create(directory / "new"),
+        lambda: disk.set_modified(path, 1),
+        lambda: disk.remove_tree(directory),
+        lambda: path.rename(directory / "c"),
+        (directory / "new").mkdir,
+        path.unlink,
+    ):
+        with pytest.raises(OSError, match="Read-only file system") as raised:
+            change()
+        assert raised.value.errno == errno.EROFS
+    assert [each.name for each in directory.iterdir()] == ["b"]
+    assert path.read_bytes() == b"content"
+    assert path.stat().st_mtime_ns != 1
+    disk.is_read_only = False
+    path.unlink()
+    assert not path.exists()
+
+
 def test_sync_takes_as_long_as_the_seed_says():
     def waits(seed):
         waited = []

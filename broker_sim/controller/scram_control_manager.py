@@ -1,0 +1,126 @@
+"""The SCRAM credentials of users (KIP-554); mirrors `ScramControlManager`.
+
+A client sends the password salted and hashed, with the salt and the iterations. What is kept cannot be
+used to log in: the stored key shows that a client knows the password, the server key shows the client
+that the server does (RFC 5802).
+
+Deliberate difference: the credentials stand in the image only. Error messages are like Kafka's, because
+clients see them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.controller.requests import (
+    Outcome,
+    ScramDeletion,
+    ScramResults,
+    ScramUpsertion,
+)
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata import ScramCredential
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from broker_sim.metadata import MetadataDelta
+
+__all__ = ["alter_scram_credentials"]
+
+
+class _Mechanism(NamedTuple):
+    """Mirrors the internal `ScramMechanism`."""
+
+    digest: str
+    min_iterations: int
+
+
+MECHANISMS: Final = {1: _Mechanism("sha256", 4_096), 2: _Mechanism("sha512", 4_096)}
+"""SCRAM-SHA-256 and SCRAM-SHA-512 by Kafka's codes."""
+MAX_ITERATIONS: Final = 16_384
+_CLIENT_KEY: Final = b"Client Key"
+_SERVER_KEY: Final = b"Server Key"
+
+_TWICE: Final = Outcome(
+    ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
+)
+_NOT_FOUND: Final = Outcome(
+    ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
+)
+_NO_NAME: Final = Outcome(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+_NO_MECHANISM: Final = Outcome(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+_TOO_FEW: Final = Outcome(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+_TOO_MANY: Final = Outcome(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+_NO_PASSWORD: Final = Outcome(ErrorCode.UNKNOWN_SERVER_ERROR)
+"""What Kafka answers after the exception of Java's HMAC, which takes no empty key."""
+
+
+def alter_scram_credentials(
+    delta: MetadataDelta,
+    deletions: Sequence[ScramDeletion],
+    upsertions: Sequence[ScramUpsertion],
+) -> ScramResults:
+    """Delete and set credentials; what is refused for one user leaves the others as they are.
+
+    The first error of a user counts. A user that is named twice, with whatever mechanisms, is refused.
+    """
+    accepted: dict[str, ScramDeletion | ScramUpsertion] = {}
+    refused: dict[str, Outcome] = {}
+    alterations: tuple[ScramDeletion | ScramUpsertion, ...] = (*deletions, *upsertions)
+    for alteration in alterations:
+        user = alteration.user
+        if user in refused:
+            continue
+        named_before = accepted.pop(user, None) is not None
+        reason = _TWICE if named_before else _reason_against(alteration, delta.base.scram)
+        if reason is None:
+            accepted[user] = alteration
+        else:
+            refused[user] = reason
+    deleted, upserted = [], []
+    for user, change in accepted.items():
+        credentials = dict(delta.scram.get(user, {}))
+        if isinstance(change, ScramDeletion):
+            del credentials[change.mechanism]
+            deleted.append(user)
+        elif change.salted_password:
+            credentials[change.mechanism] = _credential(change)
+            upserted.append(user)
+        else:
+            refused[user] = _NO_PASSWORD
+            continue
+        delta.set_scram_credentials(user, credentials)
+    return ScramResults(tuple(deleted), tuple(upserted), refused)
+
+
+def _reason_against(
+    alteration: ScramDeletion | ScramUpsertion,
+    known: Mapping[str, Mapping[int, ScramCredential]],
+) -> Outcome | None:
+    """Mirror `validateDeletion` and `validateUpsertion`."""
+    if not alteration.user:
+        return _NO_NAME
+    mechanism = MECHANISMS.get(alteration.mechanism)
+    if mechanism is None:
+        return _NO_MECHANISM
+    if isinstance(alteration, ScramDeletion):
+        is_known = alteration.mechanism in known.get(alteration.user, ())
+        return None if is_known else _NOT_FOUND
+    if alteration.iterations < mechanism.min_iterations:
+        return _TOO_FEW
+    return _TOO_MANY if alteration.iterations > MAX_ITERATIONS else None
+
+
+def _credential(upsertion: ScramUpsertion) -> ScramCredential:
+    """Derive the keys; mirrors `ScramFormatter`."""
+    digest = MECHANISMS[upsertion.mechanism].digest
+    client_key = hmac.digest(upsertion.salted_password, _CLIENT_KEY, digest)
+    return ScramCredential(
+        upsertion.salt,
+        stored_key=hashlib.new(digest, client_key).digest(),
+        server_key=hmac.digest(upsertion.salted_password, _SERVER_KEY, digest),
+        iterations=upsertion.iterations,
+    )

@@ -1,0 +1,1 @@
+"""APIs of users and their credentials."""

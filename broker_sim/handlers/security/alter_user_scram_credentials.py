@@ -1,0 +1,62 @@
+"""AlterUserScramCredentials (key 51), version 0; mirrors `ControllerApis.handleAlterUserScramCredentials`.
+
+Behaviour:
+* the controller keeps the credentials; here is no SASL listener that would use them
+* one result for each user: what was deleted, then what was set, then what was refused; each of these in
+  the order of Java's hash tables
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.controller import Outcome, ScramDeletion, ScramResults, ScramUpsertion
+from broker_sim.group.java_order import hash_order, string_hash
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_alter_user_scram_credentials"]
+
+
+def handle_alter_user_scram_credentials(
+    request: messages.AlterUserScramCredentialsRequest,
+    context: RequestContext,
+    respond: Callable[[messages.AlterUserScramCredentialsResponse], None],
+) -> None:
+    """Delete and set SCRAM credentials."""
+    deletions = [ScramDeletion(each.name, each.mechanism) for each in request.deletions]
+    upsertions = [
+        ScramUpsertion(
+            each.name,
+            each.mechanism,
+            each.iterations,
+            bytes(each.salt),
+            bytes(each.salted_password),
+        )
+        for each in request.upsertions
+    ]
+    context.broker.controller.call(
+        lambda controller: controller.alter_user_scram_credentials(deletions, upsertions),
+        lambda results: respond(_response(results)),
+    )
+
+
+def _response(results: ScramResults) -> messages.AlterUserScramCredentialsResponse:
+    response = messages.AlterUserScramCredentialsResponse
+    outcomes = {
+        **dict.fromkeys(hash_order(results.deleted, string_hash), Outcome()),
+        **dict.fromkeys(hash_order(results.upserted, string_hash), Outcome()),
+        **{user: results.refused[user] for user in hash_order(results.refused, string_hash)},
+    }
+    return response(
+        results=[
+            response.AlterUserScramCredentialsResult(
+                user, outcome.error_code, outcome.error_message
+            )
+            for user, outcome in outcomes.items()
+        ]
+    )

@@ -1,0 +1,65 @@
+"""DescribeUserScramCredentials (key 50), version 0; mirrors `ScramImage.describe`.
+
+Behaviour:
+* tells mechanisms and iterations, never keys or salts
+* without users, or with an empty list of them, all users are described
+* the users come in the order of Java's hash tables
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ErrorCode
+from broker_sim.group.java_order import hash_order, string_hash
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker_sim.handlers.context import RequestContext
+    from broker_sim.metadata import ScramCredential
+
+__all__ = ["handle_describe_user_scram_credentials"]
+
+Response = messages.DescribeUserScramCredentialsResponse
+
+
+def handle_describe_user_scram_credentials(
+    request: messages.DescribeUserScramCredentialsRequest,
+    context: RequestContext,
+    respond: Callable[[messages.DescribeUserScramCredentialsResponse], None],
+) -> None:
+    """Describe the SCRAM credentials of users."""
+    scram = context.broker.image.scram
+    # In one bucket of the table those with SCRAM-SHA-256 come first.
+    everyone = sorted(scram, key=lambda user: min(scram[user]))
+    times = Counter([user.name for user in request.users] if request.users else everyone)
+    results = [
+        _result(user, scram.get(user, {}), is_asked_twice=times[user] > 1)
+        for user in hash_order(times, string_hash)
+    ]
+    respond(Response(results=results))
+
+
+def _result(
+    user: str, credentials: Mapping[int, ScramCredential], *, is_asked_twice: bool
+) -> Response.DescribeUserScramCredentialsResult:
+    if is_asked_twice:
+        return Response.DescribeUserScramCredentialsResult(
+            user,
+            ErrorCode.DUPLICATE_RESOURCE,
+            f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}",
+        )
+    if not credentials:
+        return Response.DescribeUserScramCredentialsResult(
+            user,
+            ErrorCode.RESOURCE_NOT_FOUND,
+            f"Attempt to describe a user credential that does not exist: {user}",
+        )
+    infos = [
+        Response.CredentialInfo(mechanism, credential.iterations)
+        for mechanism, credential in sorted(credentials.items())
+    ]
+    return Response.DescribeUserScramCredentialsResult(user, credential_infos=infos)

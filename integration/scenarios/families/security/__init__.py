@@ -1,0 +1,1 @@
+"""Scenarios of users and their credentials."""
