@@ -9,7 +9,6 @@ import pytest
 from broker_sim.errors import ApiError
 from broker_sim.log.storage import files as files_module
 from broker_sim.log.storage import unread_segment
-from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.log.validator import split_batches
 
 from .test_damaged_files import damage
@@ -26,19 +25,6 @@ def fill(log, rng, count=40):
             leader_epoch=log.log_end_offset // 40,
         )
     log.update_high_watermark(log.log_end_offset)
-
-
-@pytest.fixture
-def looked_at(monkeypatch):
-    """The names of the files whose batches were looked at, one after the other."""
-    names, real = [], OpenFiles.mapped
-
-    def mapped(self, path):
-        names.append(path.name)
-        return real(self, path)
-
-    monkeypatch.setattr(OpenFiles, "mapped", mapped)
-    return names
 
 
 @pytest.fixture
