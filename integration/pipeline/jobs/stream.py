@@ -14,6 +14,7 @@ that occurs twice counts once. One that comes after the watermark is not counted
 
 from __future__ import annotations
 
+import re
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ __all__ = [
     "live_occupancy",
     "run",
     "start_queries",
+    "why_ended",
 ]
 
 PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -51,6 +53,7 @@ ACCURACY: Final = 10_000
 POLL_S: Final = 1
 CONNECT_S: Final = 5
 LAST_PORT: Final = 65_535
+TERMINATED: Final = re.compile(r"\A\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 OCCUPANCY: Final = "live_occupancy"
 
 
@@ -234,7 +237,7 @@ def run(
     try:
         _wait(queries, late, for_s)
     except StreamingQueryException as error:
-        raise PipelineError(_why_ended(settings, str(error))) from error
+        raise PipelineError(why_ended(settings, str(error))) from error
     finally:
         # Stopping in the middle of a batch is allowed, but Spark logs errors for it.
         driver.log_level(spark, "OFF")
@@ -244,13 +247,16 @@ def run(
     return f"{late.count()} events came too late for their window"
 
 
-def _why_ended(settings: StreamSettings, error: str) -> str:
+def why_ended(settings: StreamSettings, error: str) -> str:
+    """Return the text for a stream that ended with what Spark said."""
     if "UnknownTopicOrPartitionException" in error:
         return (
             f"there is no topic {settings.topic} at {settings.bootstrap_servers}: start the cluster "
             f"with --trace-topic {settings.topic}, or name its topic"
         )
-    return f"the stream from topic {settings.topic} ended: {error.splitlines()[0]}"
+    # Who waits for a query hears the cause behind Spark's own words, who asks it for its exception without.
+    reason = TERMINATED.sub("", error).splitlines()[0]
+    return f"the stream from topic {settings.topic} ended: {reason}"
 
 
 def _wait(queries: Sequence[StreamingQuery], late: LateEvents, for_s: int | None) -> None:
