@@ -104,6 +104,7 @@ def test_of_tricky_lines_only_those_are_taken_that_are_the_same_events(event, ta
 
 def test_neighbours_do_not_become_one_event(event, take):
     text = json.dumps(event())
+    assert take([text + text, text]) == [None, event()]
     for cut in range(2, len(text) - 1):
         lines = [text[:cut], text[cut:], text + text, text]
         assert take(lines)[:3] == [None, None, None], cut
