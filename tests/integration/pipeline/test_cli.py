@@ -337,3 +337,30 @@ def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(
         (row,) = found.select("code").distinct().collect()
         codes.add(row.code)
     assert len(codes) == 1, "the same code, sent along or submitted"
+
+
+@pytest.mark.spark
+@pytest.mark.clients
+def test_occupancy_on_a_standalone_cluster_is_that_of_one_machine(
+    spark, standalone, pipeline, events_frame, life, tmp_path
+):
+    from pyspark.testing import assertDataFrameEqual
+
+    from integration.pipeline.jobs.lifecycle import lifecycles
+    from integration.pipeline.jobs.occupancy import occupancy
+
+    rows = [
+        event
+        for number in range(60)
+        for event in life(number, number * 70, number * 71 + 250, keys=[f"t-{number % 3}"])
+    ]
+    lives = lifecycles(events_frame(rows))
+    lives.write.parquet(str(tmp_path / "lifecycles"))
+    result = pipeline(
+        "occupancy", "--input", tmp_path, "--output", tmp_path, "--master", standalone,
+        *EXECUTOR, *SMALL,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    expected = occupancy(lives)
+    assert result.stdout == f"occupancy: {expected.count()} buckets of 1000 ms in 4 series\n"
+    assertDataFrameEqual(spark.read.parquet(str(tmp_path / "occupancy")), expected)
