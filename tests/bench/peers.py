@@ -67,13 +67,6 @@ def process_cpu_s(pid: int) -> float:
     return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
 
 
-def whole_cpu_s(pid: int) -> float:
-    """Return what a process has run so far, with its threads that have ended; in clock ticks."""
-    text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
-    fields = text.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def family_cpu_s(pid: int) -> float:
     """Return what a process has run so far, with its children that run and those that have ended."""
     try:

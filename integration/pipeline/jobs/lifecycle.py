@@ -12,12 +12,15 @@ purgatory that forgets an operation, or completes one twice, shows up here.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import pyspark.sql.functions as sf
 
 from integration.pipeline.jobs.schema import ENDINGS
 from integration.pipeline.spark import tables
+from integration.pipeline.spark.counting import Counted, counting
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -93,38 +96,75 @@ def broken_lifecycles(lives: DataFrame, spans: DataFrame) -> DataFrame:
 
     An open one is broken only when its run continued for `GRACE_MS` after its deadline.
     """
-    parked_at, ended_at = sf.col("parked_at_ms"), sf.col("ended_at_ms")
-    deadline_ms = sf.coalesce(parked_at + sf.col("delay_ms"), sf.col("tried_at_ms"))
-    overdue = (sf.col("ended") == 0) & (deadline_ms + GRACE_MS < sf.col("to_ms"))
-    problems = sf.array_compact(
-        sf.array(
-            sf.when(sf.col("tried") == 0, "never tried"),
-            sf.when(sf.col("tried") > 1, "tried twice"),
-            sf.when(sf.col("parked") > 1, "parked twice"),
-            sf.when(sf.col("ended") > 1, "ended twice"),
-            sf.when(overdue & parked_at.isNotNull(), "parked and never ended"),
-            sf.when(overdue & parked_at.isNull(), "tried and never ended"),
-            sf.when(ended_at < sf.coalesce(parked_at, "tried_at_ms"), "ended before it began"),
-            sf.when(parked_at < sf.col("tried_at_ms"), "parked before it was tried"),
-            sf.when(
-                (sf.col("outcome") == "immediate") & (sf.col("parked") > 0), "parked and immediate"
-            ),
-            sf.when(sf.col("lateness_ms") < 0, "expired too early"),
-        )
-    )
+    named = [sf.when(is_so, name) for name, is_so in _problems(sf.col("to_ms")).items()]
     return (
         lives.join(sf.broadcast(spans), [*RUN], "inner")
-        .withColumn("problems", problems)
+        .withColumn("problems", sf.array_compact(sf.array(*named)))
         .where(sf.size("problems") > 0)
         .select(*lives.columns, "problems")
     )
 
 
+def _problems(run_end_ms: Column) -> dict[str, Column]:
+    """Return each problem of an operation, and when it has it."""
+    parked_at, ended_at = sf.col("parked_at_ms"), sf.col("ended_at_ms")
+    overdue = (sf.col("ended") == 0) & (_deadline_ms() + GRACE_MS < run_end_ms)
+    return {
+        "never tried": sf.col("tried") == 0,
+        "tried twice": sf.col("tried") > 1,
+        "parked twice": sf.col("parked") > 1,
+        "ended twice": sf.col("ended") > 1,
+        "parked and never ended": overdue & parked_at.isNotNull(),
+        "tried and never ended": overdue & parked_at.isNull(),
+        "ended before it began": ended_at < sf.coalesce(parked_at, "tried_at_ms"),
+        "parked before it was tried": parked_at < sf.col("tried_at_ms"),
+        "parked and immediate": (sf.col("outcome") == "immediate") & (sf.col("parked") > 0),
+        "expired too early": sf.col("lateness_ms") < 0,
+    }
+
+
+def _deadline_ms() -> Column:
+    return sf.coalesce(sf.col("parked_at_ms") + sf.col("delay_ms"), "tried_at_ms")
+
+
+def _signs() -> dict[str, Column]:
+    """Return columns of an operation that tell, over all of them, whether one may be broken."""
+    unknown = sf.lit(None).cast("bigint")
+    return {
+        "is_broken": reduce(or_, _problems(run_end_ms=unknown).values()),
+        "open_deadline_ms": sf.when(sf.col("ended") == 0, _deadline_ms()),
+        "last_ms": sf.greatest("tried_at_ms", "parked_at_ms", "ended_at_ms"),
+    }
+
+
 def run(spark: SparkSession, directory: str, output: str) -> str:
-    """Write `lifecycles` and `broken_lifecycles` from the table `events`."""
+    """Write `lifecycles` and `broken_lifecycles` from the table `events`.
+
+    What is counted while `lifecycles` is written tells whether it has to be read again to find broken
+    ones. Every step of an operation that is not broken is one of its three times, so without broken
+    ones `last_ms` is the end of the last run.
+    """
     events = tables.read(spark, directory, "events")
-    lives = tables.overwrite(lifecycles(events), output, "lifecycles", PARTITIONS)
-    broken = tables.overwrite(
-        broken_lifecycles(lives, run_spans(events)), output, "broken_lifecycles"
-    )
-    return f"{lives.count()} lifecycles, {broken.count()} of them broken"
+    lives = lifecycles(events)
+    with counting(spark):
+        seen = Counted(
+            # Columns of their own, as Spark compiles these, and not what it counts.
+            lives.withColumns(_signs()),
+            {
+                "operations": sf.count("*"),
+                "broken": sf.count_if("is_broken"),
+                "first_deadline_ms": sf.min("open_deadline_ms"),
+                "last_ms": sf.max("last_ms"),
+            },
+        )
+        written = tables.overwrite(
+            seen.frame.select(*lives.columns), output, "lifecycles", PARTITIONS
+        )
+        counts = seen.counts()
+    broken = broken_lifecycles(written, run_spans(events))
+    deadline_ms = counts["first_deadline_ms"]
+    overdue = deadline_ms is not None and deadline_ms + GRACE_MS < counts["last_ms"]
+    if not counts["broken"] and not overdue:
+        broken = broken.limit(0)
+    broken = tables.overwrite(broken, output, "broken_lifecycles")
+    return f"{counts['operations']} lifecycles, {broken.count()} of them broken"

@@ -7,61 +7,63 @@ as one change. Time is cut into buckets:
     change  +1      +1      -2              +1                  0           0       2    1.2
     level    1   1   2   2   0   0   0   0   1   1              5           0       1    0.4
 
-The running sum is computed within each bucket and then over the buckets, so that no single task has
-to sort all events of a purgatory. Buckets in which nothing changed have no row: their level is the
-`closing` of the row before them. A row with `key` null is the whole purgatory.
+The running sum is computed within each bucket (`levels`, by whole columns in the executors' Python) and
+then over the buckets, so that no single task has to sort all events of a purgatory. Buckets in which
+nothing changed have no row: their level is the `closing` of the row before them. A row with `key` null is the whole purgatory.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyspark.sql.functions as sf
 from pyspark.sql import Window
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from integration.pipeline.jobs.levels import LEVELS, PLACE, levels_of_batches
 from integration.pipeline.jobs.lifecycle import RUN
 from integration.pipeline.spark import tables
+from integration.pipeline.spark.archive import ship_code
+from integration.pipeline.spark.counting import Counted, counting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BUCKET_MS", "SERIES", "changes", "occupancy", "occupancy_summary", "run"]
+__all__ = ["BUCKET_MS", "SERIES", "dealt_out", "occupancy", "occupancy_summary", "run"]
 
 BUCKET_MS: Final = 1_000
 HOTTEST: Final = 1_000
 """How many keys of a purgatory get a rank."""
 SHARES: Final = 64
-SERIES: Final = (*RUN, "broker", "purgatory", "key")
+PURGATORY: Final = (*RUN, "broker", "purgatory")
+SERIES: Final = (*PURGATORY, "key")
 KEY_FIRST: Final = ("key", "broker", "purgatory", *RUN)
 """A series in the order to sort by: what differs most comes first."""
 
 
-def changes(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
-    """Return by how much the number of parked operations of each series changed, and when.
+def dealt_out(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
+    """Return the parked operations, once for each bucket in which they began or ended.
 
-    What changed in one bucket is in one task, as everything that follows needs it.
+    What happened to a purgatory in one bucket is in one task, as everything that follows needs it, and
+    a task has one bucket after the other, so that it need not hold all that it gets.
     """
-    start = sf.col("at_ms") - sf.col("at_ms") % bucket_ms
-    parked = lives.where(sf.col("parked_at_ms").isNotNull())
-    whole = sf.array(sf.lit(None).cast("string"))
-    steps = sf.array(
-        sf.struct(sf.col("parked_at_ms").alias("at_ms"), sf.lit(1).alias("change")),
-        sf.struct(sf.col("ended_at_ms").alias("at_ms"), sf.lit(-1).alias("change")),
+    began, ended = (
+        sf.col(name) - sf.col(name) % bucket_ms for name in ("parked_at_ms", "ended_at_ms")
     )
+    buckets = sf.when(began == ended, sf.array(began)).otherwise(sf.array(began, ended))
     return (
-        parked.select(
-            *RUN,
-            "broker",
-            "purgatory",
-            sf.explode(sf.concat(whole, sf.array_distinct("keys"))).alias("key"),
-            steps.alias("steps"),
+        lives.where(sf.col("parked_at_ms").isNotNull())
+        .select(
+            *PURGATORY,
+            sf.explode(buckets).alias("bucket_start_ms"),
+            sf.array_distinct("keys").alias("keys"),
+            "parked_at_ms",
+            "ended_at_ms",
         )
-        .select(*SERIES, sf.inline("steps"))
-        .where(sf.col("at_ms").isNotNull())
-        .withColumn("bucket_start_ms", start)
-        .repartition("bucket_start_ms", *SERIES)
-        .groupBy("at_ms", "bucket_start_ms", *SERIES)
-        .agg(sf.sum("change").alias("change"))
+        .where(sf.col("bucket_start_ms").isNotNull())
+        .repartition(*PLACE)
+        .sortWithinPartitions("bucket_start_ms")
     )
 
 
@@ -71,28 +73,16 @@ def occupancy(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
     `area_ms` is the mean's numerator: the sum of all parked milliseconds in the bucket, up to the
     run's last step.
     """
-    run_end = lives.groupBy(*RUN).agg(
-        sf.max(sf.greatest("tried_at_ms", "parked_at_ms", "ended_at_ms")).alias("run_end_ms")
+    schema = StructType(
+        [
+            *lives.select(*PURGATORY).schema,
+            StructField("bucket_start_ms", LongType()),
+            StructField("key", StringType()),
+            *[StructField(name, LongType()) for name in LEVELS],
+        ]
     )
-    stepped = (
-        changes(lives, bucket_ms)
-        .join(sf.broadcast(run_end), [*RUN], "inner")
-        .withColumn("end_ms", sf.least(sf.col("bucket_start_ms") + bucket_ms, "run_end_ms"))
-    )
-    within = Window.partitionBy("bucket_start_ms", *KEY_FIRST).orderBy("at_ms")
-    until_now = within.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    next_ms = sf.coalesce(sf.lead("at_ms").over(within), "end_ms")
-    buckets = (
-        stepped.withColumn("risen", sf.sum("change").over(until_now))
-        .withColumn("lasted_ms", next_ms - sf.col("at_ms"))
-        .groupBy("bucket_start_ms", *KEY_FIRST)
-        .agg(
-            sf.sum("change").alias("net"),
-            sf.max("risen").alias("highest"),
-            sf.sum(sf.col("risen") * sf.col("lasted_ms")).alias("risen_area"),
-            sf.min("at_ms").alias("first_ms"),
-            sf.max("end_ms").alias("end_ms"),
-        )
+    risen = dealt_out(lives, bucket_ms).mapInArrow(
+        partial(levels_of_batches, bucket_ms=bucket_ms), schema
     )
     before = (
         Window.partitionBy(*KEY_FIRST)
@@ -100,21 +90,34 @@ def occupancy(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
         .rowsBetween(Window.unboundedPreceding, -1)
     )
     opening = sf.coalesce(sf.sum("net").over(before), sf.lit(0))
-    lasted_ms = sf.col("end_ms") - sf.col("bucket_start_ms")
+    after_run_ms = sf.greatest(sf.col("bucket_start_ms") + bucket_ms - sf.col("to_ms"), sf.lit(0))
+    area_ms = (
+        sf.col("opening") * bucket_ms + sf.col("risen_area") - sf.col("closing") * after_run_ms
+    )
     held = sf.when(sf.col("first_ms") > sf.col("bucket_start_ms"), 0)
     return (
-        buckets.withColumn("opening", opening)
-        .withColumn("area_ms", sf.col("opening") * lasted_ms + sf.col("risen_area"))
+        risen.join(sf.broadcast(_spans(lives)), [*RUN], "inner")
+        .withColumn("opening", opening)
+        .withColumn("closing", sf.col("opening") + sf.col("net"))
+        .withColumn("area_ms", area_ms)
         .select(
             *SERIES,
             sf.timestamp_millis("bucket_start_ms").alias("bucket"),
             "bucket_start_ms",
             "opening",
-            (sf.col("opening") + sf.col("net")).alias("closing"),
+            "closing",
             (sf.col("opening") + sf.greatest("highest", held)).alias("peak"),
             (sf.col("area_ms") / bucket_ms).alias("mean"),
             "area_ms",
         )
+    )
+
+
+def _spans(lives: DataFrame) -> DataFrame:
+    """Return when the first and the last step of each run's operations was."""
+    return lives.groupBy(*RUN).agg(
+        sf.min(sf.least("tried_at_ms", "parked_at_ms")).alias("from_ms"),
+        sf.max(sf.greatest("tried_at_ms", "parked_at_ms", "ended_at_ms")).alias("to_ms"),
     )
 
 
@@ -127,16 +130,12 @@ def occupancy_summary(
     every operation has one key. `heat` 1 is the key with the most parked milliseconds among those
     of its side and purgatory; null for a whole purgatory and for keys behind the first `HOTTEST`.
     """
-    spans = lives.groupBy(*RUN).agg(
-        sf.min(sf.least("tried_at_ms", "parked_at_ms")).alias("from_ms"),
-        sf.max(sf.greatest("tried_at_ms", "parked_at_ms", "ended_at_ms")).alias("to_ms"),
-    )
     in_time = Window.partitionBy(*KEY_FIRST).orderBy("bucket_start_ms")
     bucket_end_ms = sf.col("bucket_start_ms") + bucket_ms
     next_ms = sf.coalesce(sf.lead("bucket_start_ms").over(in_time), "to_ms")
     quiet_ms = sf.greatest(next_ms - bucket_end_ms, sf.lit(0))
     summary = (
-        buckets.join(sf.broadcast(spans), [*RUN], "inner")
+        buckets.join(sf.broadcast(_spans(lives)), [*RUN], "inner")
         .withColumn("area_ms", sf.col("area_ms") + sf.col("closing") * quiet_ms)
         .groupBy(*SERIES, "from_ms", "to_ms")
         .agg(sf.max("peak").alias("peak"), sf.sum("area_ms").alias("parked_ms"))
@@ -173,9 +172,15 @@ def _with_heat(summary: DataFrame) -> DataFrame:
 
 def run(spark: SparkSession, directory: str, output: str, bucket_ms: int = BUCKET_MS) -> str:
     """Write `occupancy` and `occupancy_summary` from the table `lifecycles`."""
+    ship_code(spark)
     lives = tables.read(spark, directory, "lifecycles")
-    buckets = tables.overwrite(occupancy(lives, bucket_ms), output, "occupancy")
-    summary = tables.overwrite(
-        occupancy_summary(buckets, lives, bucket_ms), output, "occupancy_summary"
-    )
-    return f"{buckets.count()} buckets of {bucket_ms} ms in {summary.count()} series"
+    rows = {"rows": sf.count("*")}
+    spans = _spans(lives).cache()  # both tables need it: Spark finds it by its plan
+    with counting(spark):
+        buckets = Counted(occupancy(lives, bucket_ms), rows)
+        written = tables.overwrite(buckets.frame, output, "occupancy")
+        summary = Counted(occupancy_summary(written, lives, bucket_ms), rows)
+        tables.overwrite(summary.frame, output, "occupancy_summary")
+        found, series = (counted.counts()["rows"] for counted in (buckets, summary))
+    spans.unpersist()
+    return f"{found} buckets of {bucket_ms} ms in {series} series"

@@ -342,8 +342,13 @@ def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(
 @pytest.mark.spark
 @pytest.mark.clients
 def test_every_job_of_a_trace_runs_on_a_standalone_cluster(
-    standalone, pipeline, life, observation, write_lines, tmp_path
+    spark, standalone, pipeline, events_frame, life, observation, write_lines, tmp_path
 ):
+    from pyspark.testing import assertDataFrameEqual
+
+    from integration.pipeline.jobs.lifecycle import lifecycles
+    from integration.pipeline.jobs.occupancy import occupancy
+
     rows = [life(number, 1_000 * number, 1_000 * number + 40) for number in range(1, 31)]
     events = [event for operation in rows for event in operation]
     unusual = json.dumps(events[0] | {"colour": "green"})
@@ -362,3 +367,5 @@ def test_every_job_of_a_trace_runs_on_a_standalone_cluster(
     jobs = [line.partition(":")[0] for line in said]
     assert jobs == ["ingest", "lifecycle", "latency", "occupancy", "parity", "report", "all"]
     assert (tmp_path / "out" / "report.html").exists()
+    levels = occupancy(lifecycles(events_frame(events)))
+    assertDataFrameEqual(spark.read.parquet(str(tmp_path / "out" / "occupancy")), levels)

@@ -134,6 +134,29 @@ def test_every_problem_of_a_lifecycle_is_named(broken, life, event):
     }
 
 
+@pytest.mark.parametrize(
+    ("late_ms", "fields", "problems"),
+    [
+        pytest.param(0, {}, [], id="none"),
+        pytest.param(1, {}, ["parked and never ended"], id="overdue"),
+        pytest.param(0, {"lateness_ms": -1}, ["expired too early"], id="by itself"),
+    ],
+)
+def test_job_looks_for_broken_lifecycles_where_it_noticed_some(
+    spark, events_frame, life, tmp_path, late_ms, fields, problems
+):
+    from integration.pipeline.jobs import lifecycle
+
+    last = T + 1000 + lifecycle.GRACE_MS + late_ms
+    rows = [*life(1, T), *life(2, T, last, "expired", **fields)]
+    events_frame(rows).write.parquet(str(tmp_path / "events"))
+    said = lifecycle.run(spark, str(tmp_path), str(tmp_path))
+    assert said == f"2 lifecycles, {len(problems)} of them broken"
+    found = spark.read.parquet(str(tmp_path / "broken_lifecycles"))
+    assert found.columns[-1] == "problems"
+    assert [row.problems for row in found.collect()] == [[problem] for problem in problems]
+
+
 def test_a_run_in_virtual_time_is_traced_by_the_contract_and_breaks_nothing(spark, tmp_path):
     from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
     from broker_sim.cluster.virtual_cluster import VirtualCluster
