@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.errors import ApiError, WrongStateError
@@ -154,7 +155,7 @@ class Actions:
         node = self._nodes.running(broker_id)
         if node.on_stopped is not None:
             raise WrongStateError(f"broker {broker_id} is shutting down already")
-        stopping = self._spawn(self._cluster.inside.stop(broker_id))
+        stopping = self._spawn(self._stop_if_running(broker_id))
         self._stopping += 1
         stopping.add_done_callback(self._stopped)
 
@@ -163,6 +164,11 @@ class Actions:
             stopping.add_done_callback(lambda _: self._start(broker_id))
 
         return start
+
+    async def _stop_if_running(self, broker_id: int) -> None:
+        # Asked again: another action of the same moment may have been first.
+        with suppress(WrongStateError):
+            await self._cluster.inside.stop(broker_id)
 
     def _stopped(self, _: object) -> None:
         self._stopping -= 1

@@ -62,6 +62,7 @@ def everything_at_once(kind, value=0):
         (Action(1_000, "slow", (1, 2), 2_500, 400), Action(1_200, "slow", (1, 2), 500, 40)),
         (Action(1_000, "pause", (1,), 2_000), Action(1_500, "kill", (1,), 200)),
         (Action(1_000, "stop", (1,), 100), Action(1_010, "kill", (1,), 500)),
+        (Action(1_000, "stop", (1,), 100), Action(1_000, "stop", (1,), 200)),
         tuple(Action(at, "transfer", (0, at // 100 % 3 + 1)) for at in range(500, 3_000, 100)),
     ],
     ids=lambda actions: "+".join(dict.fromkeys(action.kind for action in actions)),
