@@ -113,8 +113,7 @@ class LogSegment:
         sealed = self._sealed
         if sealed is None:
             return
-        content = sealed.load()
-        self._sealed = None
+        content, self._sealed = sealed.load(), None
         self._end_offsets[:0] = content.end_offsets
         self._positions[:0] = content.positions[:-1]
         self._max_timestamps[:0] = content.max_timestamps
