@@ -1,6 +1,7 @@
 """Look-ups by mapped indexes: those of a plain list of batches, whatever is damaged in an index file."""
 
 import random
+import struct
 from itertools import accumulate
 
 import pytest
@@ -196,6 +197,31 @@ def test_index_that_is_not_that_of_the_segment_is_made_anew(
         rewrite(log, path, content)
     assert_survives(log, damaged_model, path, caplog, how)
     assert path.read_bytes() == sound
+
+
+def test_one_look_up_finds_the_entry_that_misled_it(directory, damaged_model, caplog):
+    log = sealed_log(directory, damaged_model, INTERVAL_BYTES)
+    path = index_path(log, ".index")
+    content = bytearray(path.read_bytes())
+    offset, _ = struct.unpack_from(">ii", content, 3 * 8)
+    struct.pack_into(">i", content, 3 * 8, offset + 1)
+    rewrite(log, path, content)
+    assert log.position(offset) == damaged_model.position(offset)
+    assert "entry 3 does not fit" in caplog.text
+
+
+def test_time_whose_entry_names_a_later_batch_of_the_same_time_is_found(directory, caplog):
+    """Batch 5 has the time of the entry too, and batch 4 between has a newer one."""
+    times = [0, 0, 0, 100, 150, 100, 200, 0]
+    model = Model([(1, 0, START_MS + at) for at in times])
+    log = sealed_log(directory, model, 2 * len(model.data[0][0]))
+    path = index_path(log, ".timeindex")
+    content = bytearray(path.read_bytes())
+    assert struct.unpack_from(">qi", content, 0) == (START_MS + 100, 3)
+    struct.pack_into(">qi", content, 0, START_MS + 100, 5)
+    rewrite(log, path, content)
+    assert log.fetch_offset_by_timestamp(START_MS + 120).offset == 4
+    assert "log_offline" not in caplog.text
 
 
 def test_map_of_a_file_that_was_cut_is_not_read(directory, caplog):
