@@ -260,12 +260,15 @@ def test_maps_are_bounded_and_the_last_used_ones_stay(directory):
     model = Model([(1, 30, START_MS)] * 4)
     logs = [sealed_log(directory, model, 0, number) for number in range(6)]
     directory.files._most_maps = 3
+    logs[0].position(2)
+    (first,) = maps_of(directory).values()
     for log in logs:
         assert log.position(2) == model.starts[2]
         assert logs[0].position(2) == model.starts[2]
         assert len(maps_of(directory)) <= 3
     used = {path.parent.name for path in maps_of(directory)}
     assert used == {"topic-0", "topic-4", "topic-5"}
+    assert not first.closed
 
 
 @pytest.mark.parametrize("how", ["deleted", "cut", "cleaned", "closed", "log deleted"])
