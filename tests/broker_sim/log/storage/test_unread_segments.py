@@ -234,3 +234,25 @@ def test_lost_transaction_index_makes_the_log_look(closed):
     lost.unlink()
     closed.start()
     assert state_of(closed.log)["aborted"] == before["aborted"]
+
+
+@pytest.mark.parametrize("as_view", [True, False])
+def test_damage_within_what_is_handed_out_is_never_served(tmp_path, caplog, as_view):
+    machine = Machine(tmp_path / "broker-1")
+    machine.log.update_config(TopicConfig())
+    for number in range(400):
+        machine.log.append_as_leader(batch(1, b"x" * 900, 1_000_000 + number), 0)
+    size = machine.log.read(200, 1, min_one_message=True).size_bytes
+    machine.logs.shutdown(7)
+    machine.directory.close()
+    path = machine.files(".log")[0]
+    segment_size = path.stat().st_size
+    content = bytearray(path.read_bytes())
+    start = content.index((200).to_bytes(8, "big"))
+    content[start + 11] ^= 1  # the length of the batch
+    path.write_bytes(content)
+    machine.start()
+    assert machine.log.read(0, 50 * size).size_bytes == 50 * size
+    with pytest.raises(ApiError, match=f"{path.name} is damaged at byte \\d+, offset 20[01]"):
+        machine.log.read(60, segment_size, as_view=as_view)
+    machine.directory.close()
