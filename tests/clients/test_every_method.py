@@ -114,7 +114,7 @@ def outcomes(client, bootstrap_servers, mode):
         check=False,
         timeout=PROGRAM_TIMEOUT_S,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, f"{done.stdout[-500:]}\n{done.stderr[-4000:]}"
     *lines, last = [json.loads(line) for line in done.stdout.splitlines()]
     assert last == {"not_called": []}
     return lines

@@ -5,6 +5,7 @@ simulator does not serve and must refuse at once, `local` for one that only chan
 """
 
 import asyncio
+import faulthandler
 import json
 import os
 import re
@@ -13,6 +14,8 @@ import time
 from concurrent.futures import Future
 
 WAIT_S = 40
+HANGS_S = 220
+"""Longer than a program ever takes; then it shows where each of its threads is, and ends."""
 NOT_YET = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION", "_NOENT"}
 """Errors of a broker that has not heard of a new topic: served methods are called again."""
 
@@ -29,6 +32,7 @@ class Calls:
     """Makes the calls and prints an outcome for each; `only_served` leaves the refused ones out."""
 
     def __init__(self, *classes):
+        faulthandler.dump_traceback_later(HANGS_S, exit=True)
         self.bootstrap_servers, self.topic, mode = sys.argv[1:]
         self._only_served = mode == "served"
         self._public = {
