@@ -26,9 +26,9 @@ from options import Options
 from peers import (
     PeerMissingError,
     compiled_python,
+    family_cpu_s,
     native_simulator,
     simulator,
-    whole_cpu_s,
 )
 from pipeline_data import write_parquet, write_trace
 from pipeline_peers import PERCENTILES, Answers, Stopwatch, with_duckdb, with_pandas
@@ -130,7 +130,7 @@ def _with_spark(trace: str, out: str) -> Answers:
     with spark_session("bench", master=master) as spark:
         spark.range(10).count()
         jvm = spark.sparkContext._gateway.proc.pid
-        watch = Stopwatch(answers, lambda: time.process_time() + whole_cpu_s(jvm))
+        watch = Stopwatch(answers, lambda: time.process_time() + family_cpu_s(jvm))
         for step in _run_jobs(spark, trace, out):
             watch.lap(step)
         answers.operations = spark.read.parquet(f"{out}/lifecycles").count()

@@ -74,6 +74,18 @@ def whole_cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def family_cpu_s(pid: int) -> float:
+    """Return what a process has run so far, with its children that run and those that have ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+        tasks = list(Path(f"/proc/{pid}/task").glob("*/children"))
+        children = [int(child) for task in tasks for child in task.read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0  # it has ended just now
+    ticks = sum(map(int, text.rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(family_cpu_s, children))
+
+
 def resident_mb(pid: int) -> float:
     """Return VmRSS of a process."""
     for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():

@@ -4,17 +4,18 @@ Tables: `events` (by date, side and purgatory), `observations`, `quarantine`. Tw
 equal when all their fields are. Rows that the tables have already are not written again, so an
 interrupted run can be repeated; late events are stored under their own date.
 
-The lines are parsed once, on the way into `events`, and counted there. Only if there are observations or
-lines that do not fit is the input read again, and then only those are parsed: an observation shows in its
-text, and of each line that does not fit the first pass keeps a bit of its hash. What is known already is read
-only for the runs, the dates and the time that the input has, so an ingest costs what is new.
+Lines are read twice at most. `quick_events` reads nearly all events, on the way into the table, and keeps a bit
+of the hash of each line that it leaves: observations, lines that do not fit, and events in an unusual form.
+Only if there are any is the input read again, and then only lines with these bits are parsed: the strict way,
+one by one. What is known already is read only for the runs, the dates and the time that the input has, so
+an ingest costs what is new.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import pyspark.sql.functions as sf
@@ -22,7 +23,8 @@ from pyspark.errors import AnalysisException
 
 from integration.pipeline.errors import PipelineError
 from integration.pipeline.jobs.parquet_trace import is_parquet, read_events
-from integration.pipeline.jobs.schema import is_observation, parse
+from integration.pipeline.jobs.quick_lines import SLOT, quick_events
+from integration.pipeline.jobs.schema import EVENT_SCHEMA, is_observation, parse
 from integration.pipeline.spark import tables
 from integration.pipeline.spark.counting import Counted, counting
 
@@ -39,21 +41,24 @@ __all__ = [
     "observations",
     "quarantine",
     "quarantine_rows",
-    "read_inputs",
     "read_lines",
+    "read_quickly",
+    "read_strictly",
     "run",
 ]
 
 DESTINATIONS: Final = ("events", "observations", "quarantine")
+LEFT: Final = "left"
+"""Where a line goes in the first pass that is for the second."""
 OBSERVATION_PARTITIONS: Final = ("side",)
 GZIP: Final = ".gz"
 MS_PER_DAY: Final = 86_400_000
 MOST_RUNS: Final = 1_000
 """More runs than these are not told apart when the known events are read."""
 SLOTS: Final = 32_768
-"""How many bits there are for the hashes of lines that do not fit: those that Spark's bitmap has."""
+"""How many bits there are for the hashes of lines that are left: those that Spark's bitmap has."""
 MOST_SLOTS: Final = 2_000
-"""With more bits than these the input is parsed whole once more: then much of it does not fit."""
+"""With more bits than these all of the input is parsed: then much of it is left."""
 MOST_WARNINGS: Final = 3
 LARGE_GZIP_BYTES: Final = 64 << 20
 """Some minutes of one task; a smaller file is not worth a word."""
@@ -76,43 +81,60 @@ class IngestCounts:
         )
 
 
-def read_inputs(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    """Return what `parse` does, of lines and of Parquet traces."""
-    columnar = [path for path in inputs if is_parquet(path)]
-    lines = [path for path in inputs if not is_parquet(path)]
-    frames = [parse(read_lines(spark, lines))] if lines else []
-    frames += [read_events(spark, columnar)] if columnar else []
-    return reduce(lambda left, right: left.unionByName(right), frames)
+def read_quickly(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
+    """Return the fields of most events, `goes_to` (events, left), and the `slot` of what is left."""
+    lines, columnar = _by_format(inputs)
+    frames = []
+    if lines:
+        frames += [quick_events(read_lines(spark, lines).select("line", _slot()))]
+    if columnar:
+        fits = sf.col("goes_to") == "events"
+        # Any slot will do: only of lines is it asked which they are.
+        slot = sf.when(~fits, sf.lit(0)).alias(SLOT)
+        frames += [read_events(spark, columnar).select("event.*", slot)]
+    goes_to = sf.when(sf.col(SLOT).isNull(), "events").otherwise(LEFT)
+    return _all(frames).withColumn("goes_to", goes_to)
+
+
+def read_strictly(spark: SparkSession, inputs: Sequence[str], slots: bytes) -> DataFrame:
+    """Return what `parse` does of the lines whose slot is set, and of Parquet what does not fit."""
+    marked = [
+        byte * 8 + bit for byte, value in enumerate(slots) for bit in range(8) if value >> bit & 1
+    ]
+    lines, columnar = _by_format(inputs)
+    frames = []
+    if lines:
+        text = read_lines(spark, lines)
+        frames += [parse(text.where(_slot().isin(marked)) if len(marked) <= MOST_SLOTS else text)]
+    if columnar:
+        frames += [read_events(spark, columnar).where(sf.col("goes_to") != "events")]
+    return _all(frames)
 
 
 def _read_observations(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
     """Return the parsed observations of the inputs; no other line is parsed. Parquet traces have none."""
-    lines = read_lines(spark, [path for path in inputs if not is_parquet(path)])
-    return observations(parse(lines.where(is_observation())))
+    lines, _ = _by_format(inputs)
+    return observations(parse(read_lines(spark, lines).where(is_observation())))
 
 
-def _read_quarantine(spark: SparkSession, inputs: Sequence[str], slots: bytes) -> DataFrame:
-    """Return what does not fit among the inputs; of lines, only those are parsed whose slot is set."""
-    marked = [
-        byte * 8 + bit for byte, value in enumerate(slots) for bit in range(8) if value >> bit & 1
-    ]
-    columnar = [path for path in inputs if is_parquet(path)]
+def _by_format(inputs: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the inputs that are lines, and those that are Parquet."""
     lines = [path for path in inputs if not is_parquet(path)]
-    frames = [read_events(spark, columnar)] if columnar else []
-    if lines:
-        text = read_lines(spark, lines)
-        frames += [parse(text.where(_slot().isin(marked)) if len(marked) <= MOST_SLOTS else text)]
-    return quarantine(reduce(lambda left, right: left.unionByName(right), frames))
+    return lines, [path for path in inputs if is_parquet(path)]
+
+
+def _all(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda left, right: left.unionByName(right), frames)
 
 
 def _slot() -> Column:
     """Return the bit that stands for a line."""
-    return sf.pmod(sf.xxhash64("line"), sf.lit(SLOTS))
+    return sf.pmod(sf.xxhash64("line"), sf.lit(SLOTS)).cast("int").alias(SLOT)
 
 
 def large_gzips(spark: SparkSession, inputs: Sequence[str]) -> list[str]:
     """Return a warning for each compressed file that keeps one task busy for long."""
-    lines = [path for path in inputs if not is_parquet(path)]
+    lines, _ = _by_format(inputs)
     if not lines:
         return []
     if not any(path.endswith(GZIP) for path in _text(spark, lines).inputFiles()):
@@ -162,9 +184,9 @@ def _text(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
     return text
 
 
-def events(parsed: DataFrame) -> DataFrame:
-    """Return the events among parsed lines, each once, with their `date` (UTC)."""
-    found = parsed.where(sf.col("goes_to") == "events").select("event.*")
+def events(read: DataFrame) -> DataFrame:
+    """Return the events among rows with the fields of an event and `goes_to`, each once, with their `date` (UTC)."""
+    found = read.where(sf.col("goes_to") == "events").select(*EVENT_SCHEMA.names)
     return found.withColumn("date", _date(sf.col("ts_ms"))).dropDuplicates()
 
 
@@ -189,16 +211,16 @@ def quarantine(parsed: DataFrame) -> DataFrame:
     )
 
 
-def known_events(known: DataFrame, inputs: DataFrame) -> DataFrame:
-    """Return of the `known` events those that some of the `inputs` (parsed lines) may be equal to.
+def known_events(known: DataFrame, read: DataFrame) -> DataFrame:
+    """Return of the `known` events those that some of the events that were `read` may be equal to.
 
     They are of the same runs, dates and time. All three are compared with constants, so that Spark
     leaves out files: by their directory, and by the least and greatest values that Parquet keeps.
     """
     runs = (
-        inputs.where(sf.col("goes_to") == "events")
-        .groupBy("event.run_id")
-        .agg(sf.min("event.ts_ms").alias("from_ms"), sf.max("event.ts_ms").alias("to_ms"))
+        read.where(sf.col("goes_to") == "events")
+        .groupBy("run_id")
+        .agg(sf.min("ts_ms").alias("from_ms"), sf.max("ts_ms").alias("to_ms"))
         .limit(MOST_RUNS + 1)
         .collect()
     )
@@ -223,36 +245,44 @@ def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts
     """Ingest files into the tables under `output`; safe to run again, but not twice at once."""
     for warning in large_gzips(spark, inputs):
         click.echo(f"warning: {warning}", err=True)
-    parsed = read_inputs(spark, inputs)
-    known = tables.read_or_none(spark, output, "events")
-    if known is not None:
-        known = known_events(known, parsed)
     with counting(spark):
-        # The slot is a column, so that the text of a line that fits goes no further.
-        slot = sf.when(sf.col("goes_to") == "quarantine", _slot())
-        seen = Counted(
-            parsed.withColumn("slot", slot),
-            {name: sf.count_if(sf.col("goes_to") == name) for name in DESTINATIONS}
-            | {"slots": sf.bitmap_construct_agg(sf.col("slot"))},
-        )
-        new = tables.without(events(seen.frame), known)
-        added = tables.append_new(new, output, "events", tables.EVENT_PARTITIONS)
-        counts = seen.counts()
-        slots = counts.pop("slots")
+        added, first = _append_events(read_quickly(spark, inputs), output)
+        strict = dict.fromkeys(DESTINATIONS, 0)
         new_observations = 0
-        if counts["observations"]:
-            new_observations = _append(
-                _read_observations(spark, inputs), output, "observations", OBSERVATION_PARTITIONS
-            )
-        if counts["quarantine"]:
-            _append(_read_quarantine(spark, inputs, slots), output, "quarantine", ())
+        if first[LEFT]:
+            parsed = read_strictly(spark, inputs, first[SLOT])
+            empty = sf.lit(None).cast("int").alias(SLOT)
+            late, strict = _append_events(parsed.select("event.*", "goes_to", empty), output)
+            added += late
+            if strict["observations"]:
+                frame = _read_observations(spark, inputs)
+                new_observations = _append(frame, output, "observations", OBSERVATION_PARTITIONS)
+            if strict["quarantine"]:
+                _append(quarantine(parsed), output, "quarantine", ())
+    # Lines of the second pass may have been taken in the first; observations and misfits never are.
+    lines = first["events"] + first[LEFT]
     return IngestCounts(
-        lines=sum(counts.values()),
+        lines=lines,
         events=added,
         observations=new_observations,
-        quarantined=counts["quarantine"],
-        duplicates=counts["events"] + counts["observations"] - added - new_observations,
+        quarantined=strict["quarantine"],
+        duplicates=lines - strict["quarantine"] - added - new_observations,
     )
+
+
+def _append_events(read: DataFrame, output: str) -> tuple[int, dict[str, Any]]:
+    """Append the events that the table does not have yet; returns how many, and what was counted of all rows."""
+    known = tables.read_or_none(read.sparkSession, output, "events")
+    if known is not None:
+        known = known_events(known, read)
+    seen = Counted(
+        read,
+        {name: sf.count_if(sf.col("goes_to") == name) for name in (*DESTINATIONS, LEFT)}
+        | {SLOT: sf.bitmap_construct_agg(sf.col(SLOT))},
+    )
+    new = tables.without(events(seen.frame), known)
+    added = tables.append_new(new, output, "events", tables.EVENT_PARTITIONS)
+    return added, seen.counts()
 
 
 def _append(frame: DataFrame, output: str, table: str, partitions: Sequence[str]) -> int:

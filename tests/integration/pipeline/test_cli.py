@@ -337,3 +337,28 @@ def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(
         (row,) = found.select("code").distinct().collect()
         codes.add(row.code)
     assert len(codes) == 1, "the same code, sent along or submitted"
+
+
+@pytest.mark.spark
+@pytest.mark.clients
+def test_every_job_of_a_trace_runs_on_a_standalone_cluster(
+    standalone, pipeline, life, observation, write_lines, tmp_path
+):
+    rows = [life(number, 1_000 * number, 1_000 * number + 40) for number in range(1, 31)]
+    events = [event for operation in rows for event in operation]
+    unusual = json.dumps(events[0] | {"colour": "green"})
+    others = [observation(), observation(side="kafka"), "broken", unusual]
+    trace = write_lines(tmp_path / "trace.jsonl", [*events, *others])
+    done = pipeline(
+        "all", "--input", trace, "--output", tmp_path / "out", "--master", standalone,
+        *EXECUTOR, *SMALL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = [line.partition(" (")[0] for line in done.stdout.splitlines()]
+    assert said[0] == (
+        "ingest: 94 lines: 90 new events, 2 new observations, 1 quarantined, 1 known already"
+    )
+    assert said[1] == "lifecycle: 30 lifecycles, 0 of them broken"
+    jobs = [line.partition(":")[0] for line in said]
+    assert jobs == ["ingest", "lifecycle", "latency", "occupancy", "parity", "report", "all"]
+    assert (tmp_path / "out" / "report.html").exists()

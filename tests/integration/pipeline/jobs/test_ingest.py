@@ -82,13 +82,32 @@ def test_only_lines_that_are_no_events_are_parsed_again(
     events = [event(operation_id=number) for number in range(300)]
     bad = ['{"ts_ms": 1}', "broken", *[json.dumps(event(side=f"moon {n}")) for n in range(20)]]
     counts = run(write_lines(tmp_path / "a.jsonl", [*events, *bad, observation(), *bad]))
-    assert (counts.events, counts.quarantined, counts.observations) == (300, 44, 1)
-    assert ingest.quarantine(parse(parsed[0])).count() == len(bad)
-    every, observed, unfit = (frame.count() for frame in parsed)
-    assert (every, observed) == (345, 1)
-    assert 44 <= unfit < 50, "a line in a thousand has the same bit as a bad one"
+    assert (counts.lines, counts.events, counts.duplicates) == (345, 300, 0)
+    assert (counts.quarantined, counts.observations) == (44, 1)
+    unfit, observed = (frame.count() for frame in parsed)
+    assert observed == 1
+    assert 45 <= unfit < 51, "a line in a thousand has the same bit as one that is left"
     kept = spark.read.parquet(str(tmp_path / "out/quarantine")).collect()
     assert {(row.line, row.times) for row in kept} == {(line, 2) for line in bad}
+
+
+def test_events_in_an_unusual_form_are_the_same_events(
+    run, table, event, tmp_path, write_lines, monkeypatch
+):
+    from integration.pipeline.jobs import ingest
+
+    usual = [event(operation_id=number) for number in range(3)]
+    unusual = [json.dumps(row | {"colour": "green"}) for row in usual]
+    more = [json.dumps(event(client_id="h\u00fcte", operation_id=9)), *unusual[:1]]
+    mixed = write_lines(tmp_path / "a.jsonl", [*usual, *unusual, *more, "broken"])
+    for most in (ingest.MOST_SLOTS, 0):
+        monkeypatch.setattr(ingest, "MOST_SLOTS", most)
+        counts = run(mixed)
+        new = 4 if most else 0
+        assert (counts.lines, counts.quarantined) == (9, 1)
+        assert (counts.events, counts.duplicates) == (new, 8 - new)
+    assert table("events").count() == 4
+    assert table("events").where("client_id = 'h\u00fcte'").count() == 1
 
 
 def test_much_that_does_not_fit_is_kept_too(run, table, event, tmp_path, write_lines, monkeypatch):
@@ -159,14 +178,14 @@ def test_known_events_of_other_runs_and_dates_are_not_read(
 
 
 def test_a_compressed_trace_is_parsed_by_many_tasks(spark, event, tmp_path, explained):
-    from integration.pipeline.jobs.ingest import events, read_inputs
+    from integration.pipeline.jobs.ingest import events, read_quickly
 
     with gzip.open(tmp_path / "trace.jsonl.gz", "wt") as out:
         out.write(json.dumps(event()) + "\n")
-    plan = explained(events(read_inputs(spark, [str(tmp_path)])))
-    # Plans are read from the bottom: the lines are dealt out before they are parsed.
-    assert plan.index("from_json(") < plan.index("REBALANCE_PARTITIONS_BY_COL")
-    assert "REBALANCE" not in explained(events(read_inputs(spark, [__file__])))
+    plan = explained(events(read_quickly(spark, [str(tmp_path)])))
+    # Plans are read from the bottom: the lines are dealt out before they are read.
+    assert plan.index("MapInArrow") < plan.index("REBALANCE_PARTITIONS_BY_COL")
+    assert "REBALANCE" not in explained(events(read_quickly(spark, [__file__])))
 
 
 def test_dates_are_those_of_utc_in_any_time_zone(run, table, spark, event, tmp_path, write_lines):

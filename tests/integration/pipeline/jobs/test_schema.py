@@ -123,7 +123,7 @@ def test_each_line_is_parsed_once(spark, explained):
     from integration.pipeline.jobs.schema import parse
 
     lines = spark.range(1).selectExpr("'f' as source", "concat('{', id, '}') as line")
-    plan = explained(events(parse(lines)))
+    plan = explained(events(parse(lines).select("event.*", "goes_to")))
     assert plan.count("from_json(") == len({"of an event", "of an observation"}), plan
 
 
