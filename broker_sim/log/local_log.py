@@ -48,7 +48,7 @@ class LocalLog:
         self._segments: list[LogSegment] = []
         for content in storage.load_segments():
             if self._segments:
-                self._segments[-1].join_batches()
+                self._close(self._segments[-1])
             self._segments.append(LogSegment.of_content(content, index_interval_bytes))
         if not self._segments:
             self._segments.append(LogSegment(0, 0, now_ms, index_interval_bytes, storage))
@@ -78,7 +78,7 @@ class LocalLog:
             self._segments.pop()
             self._base_offsets.pop()
         else:
-            self.active_segment.join_batches()
+            self.active_segment.become_inactive()
         self.active_segment = LogSegment(
             base_offset, end_position, now_ms, self.index_interval_bytes, self._storage
         )
@@ -203,7 +203,7 @@ class LocalLog:
         first = self._segments.index(replaced[0])
         cleaned.replace_in(self._storage, [segment.base_offset for segment in replaced])
         self._seal(cleaned, aborted)
-        cleaned.join_batches()
+        cleaned.become_inactive()
         self._segments[first : first + len(replaced)] = [cleaned]
         self._base_offsets[first : first + len(replaced)] = [cleaned.base_offset]
         self._count_bytes()
@@ -212,19 +212,23 @@ class LocalLog:
         """Bring the active segment and its indexes to the disk, if that is where the log is."""
         self._seal(self.active_segment, aborted)
 
-    def restore_indexes(self, aborted_in: Callable[[int, int], Sequence[AbortedTxn]]) -> None:
-        """Write the indexes that sealed segments lack; `aborted_in(start, end)` are transactions."""
+    def restore_aborted(self, aborted_in: Callable[[int, int], Sequence[AbortedTxn]]) -> None:
+        """Make the `.txnindex` of closed segments right; `aborted_in(start, end)` are transactions."""
         for segment in self._segments[:-1]:
             aborted = aborted_in(segment.base_offset, segment.end_offset)
-            if not self._storage.has_indexes(segment.base_offset, aborted):
-                self._seal(segment, aborted)
-                segment.join_batches()
+            self._storage.restore_aborted(segment.base_offset, aborted)
+
+    def _close(self, segment: LogSegment) -> None:
+        """Let a segment that was looked at when it was opened be found by its index files."""
+        if not segment.is_found_by_maps:
+            self._storage.restore_indexes(segment.base_offset, segment.indexed_batches())
+            segment.become_inactive()
 
     def _seal(self, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> None:
         storage, base_offset, end_offset = self._storage, segment.base_offset, segment.end_offset
         # In memory the indexes would be made for nobody, and to make them all batches are looked at.
         if storage.is_persistent and not storage.is_sealed(base_offset, end_offset):
-            storage.seal(base_offset, segment.indexes(aborted), end_offset)
+            storage.seal(base_offset, segment.indexed_batches().entries(aborted), end_offset)
 
     def release_before(self, offset: int) -> None:
         """Free the batches in memory that end before `offset`; the segments keep their size."""

@@ -31,5 +31,5 @@ def recover(log: PartitionLog) -> None:
         log.producer_state.map_end_offset = log.log_end_offset
     log.rebuild_producer_state()
     log.producer_state.remove_expired_producers(log.clock.wall_clock_ms())
-    log.restore_indexes()
+    log.restore_aborted()
     log.update_high_watermark(log.storage.high_watermark)

@@ -24,10 +24,10 @@ __all__ = ["OffsetIndex"]
 class OffsetIndex:
     """The entries of one segment, found out when someone asks."""
 
-    __slots__ = ("_batches", "_interval_bytes")
+    __slots__ = ("_batches", "interval_bytes")
 
     def __init__(self, interval_bytes: int) -> None:
-        self._interval_bytes = interval_bytes
+        self.interval_bytes = interval_bytes
         self._batches = array("q")
 
     def first_at_or_after(self, position: int, positions: Sequence[int]) -> int | None:
@@ -50,7 +50,7 @@ class OffsetIndex:
         batches = self._batches
         last = batches[-1] if batches else 0
         while last == 0 or positions[last] < position:
-            following = bisect_right(positions, positions[last] + self._interval_bytes, last + 1)
+            following = bisect_right(positions, positions[last] + self.interval_bytes, last + 1)
             if following >= len(positions) - 1:
                 break
             batches.append(following)

@@ -362,9 +362,9 @@ class PartitionLog(LogOffsets):
         """Open the log again after its broker has stopped; see `log_loader`."""
         recover(self)
 
-    def restore_indexes(self) -> None:
-        """Write the indexes of the sealed segments whose index files are lost or damaged."""
-        self._local_log.restore_indexes(self.producer_state.transactions_aborted_in)
+    def restore_aborted(self) -> None:
+        """Write the `.txnindex` files of closed segments that are lost or damaged."""
+        self._local_log.restore_aborted(self.producer_state.transactions_aborted_in)
 
     def rebuild_producer_state(self) -> None:
         """Bring the producers and transactions to what the log from its start to its end says."""

@@ -1,20 +1,20 @@
-"""A segment of the log and its indexes; mirrors `LogSegment` with its offset and time index.
+"""A segment of the log and its indexes; mirrors `LogSegment`.
 
-A segment has its batches where `LogStorage` keeps them, and three sorted arrays with one entry per
-batch:
+A segment has its batches where `LogStorage` keeps them. There are two ways to find one:
+
+    by entries   of the active segment, and of all in memory: sorted arrays with one entry for each batch
+    by maps      of a closed segment on disk: a binary search of its index files, see `SealedBatches`
 
     end_offsets      offset after the batch          -> which batch holds an offset
-    positions        bytes of the log before the batch; one more entry for the segment's end (a cleaned
-                     segment ends before the next one begins)
+    positions        bytes of the log before the batch; one more for the segment's end (a cleaned one ends
+                     before the next one begins)
     max_timestamps   largest timestamp so far        -> first batch at or after a time
 
-Every look-up is a bisection of an array and reads no record.
+With entries a look-up is a bisection of an array. A segment that is closed gives them away, one that is cut takes
+them back. One that is active again after a clean shutdown has both: what was there is found by maps.
 
-A closed segment on disk has an entry for a span of several batches, see `segment_arrays`; a look-up within one
-reads the headers of its batches.
-
-Deliberate difference: Kafka's indexes are sparse (one entry per 4 KB); it scans from there. Where that
-can be seen, and in the files of a log on disk, `OffsetIndex` says where the entries are.
+Deliberate difference: Kafka's active segment has its sparse indexes too. Here they are made when it is closed;
+where that can be seen before, `OffsetIndex` says where the entries are.
 """
 
 from __future__ import annotations
@@ -27,23 +27,22 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import EMPTY_FETCH, FetchDataInfo
 from broker_sim.log.memory import BATCH_OVERHEAD_BYTES
 from broker_sim.log.offset_index import OffsetIndex
-from broker_sim.log.segment_arrays import index_entries, join_batches, open_spans
 from broker_sim.log.storage import (
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
     FileBatches,
+    IndexedBatches,
     LogStorage,
+    SealedBatches,
     SegmentContent,
-    SegmentIndexes,
 )
 from broker_sim.protocol.record_batch import NO_TIMESTAMP, BatchHeader, parse_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from broker_sim.log.append_info import LogAppendInfo
-    from broker_sim.log.storage import Batches
-    from broker_sim.log.transaction_index import AbortedTxn
+    from broker_sim.log.storage import Batches, BatchPlace
 
 __all__ = ["LogSegment"]
 
@@ -57,16 +56,15 @@ class LogSegment:
         "_batches",
         "_end_offsets",
         "_index",
-        "_index_interval_bytes",
         "_max_timestamps",
         "_positions",
         "_released",
         "_rolling_based_timestamp",
-        "_spans",
-        "_unread",
+        "_sealed",
         "base_offset",
         "created_ms",
         "last_modified_ms",
+        "start_position",
     )
 
     def __init__(
@@ -79,6 +77,8 @@ class LogSegment:
     ) -> None:
         """Make an empty segment, in memory unless there is a `storage`."""
         self.base_offset = base_offset
+        self.start_position = position
+        """The bytes of the log before this segment."""
         self.created_ms = now_ms
         self.last_modified_ms = now_ms
         self._end_offsets = array("q")
@@ -88,83 +88,75 @@ class LogSegment:
             in_memory if storage is None else storage.create_segment(base_offset, self._positions)
         )
         self._max_timestamps = array("q")
-        self._index_interval_bytes = index_interval_bytes
         self._index = OffsetIndex(index_interval_bytes)
         self._rolling_based_timestamp = NO_TIMESTAMP
         self._released = 0
-        self._unread: Callable[[], SegmentContent] | None = None
-        """Looks at the batches that the log was opened with; until then the arrays have them as one."""
-        self._spans = 0
-        """How many of the first entries may stand for several batches."""
+        self._sealed: SealedBatches | None = None
+        """The first batches, which are found by maps; the arrays have those behind."""
 
     @classmethod
     def of_content(cls, content: SegmentContent, index_interval_bytes: int) -> LogSegment:
         """Return the segment of batches that are kept already."""
-        segment = cls(content.base_offset, 0, content.modified_ms, index_interval_bytes)
+        start, now_ms = content.start_position, content.modified_ms
+        segment = cls(content.base_offset, start, now_ms, index_interval_bytes)
         segment._batches = content.batches
         segment._end_offsets = content.end_offsets
         segment._positions = content.positions
         segment._max_timestamps = content.max_timestamps
         segment._rolling_based_timestamp = content.first_timestamp
-        segment._unread = content.load
+        if content.sealed is not None:
+            segment._sealed = content.sealed.use_interval(index_interval_bytes)
         return segment
 
-    def _read_up_to(self, offset: int) -> None:
-        """Look at the batches that the segment was opened without, if `offset` is before their end."""
-        unread = self._unread
-        if unread is None or offset >= self._end_offsets[0]:
+    def _load(self) -> None:
+        """Make an entry of each batch that is found by maps."""
+        sealed = self._sealed
+        if sealed is None:
             return
-        content = unread()
-        self._unread = None
-        index = OffsetIndex(self._index_interval_bytes)
-        join_batches(content.end_offsets, content.positions, content.max_timestamps, index)
-        open_spans(0, [content], self._end_offsets, self._positions, self._max_timestamps)
-        self._spans = len(content.end_offsets)
+        content, self._sealed = sealed.load(), None
+        self._end_offsets[:0] = content.end_offsets
+        self._positions[:0] = content.positions[:-1]
+        self._max_timestamps[:0] = content.max_timestamps
+        self._index.truncate_to(0)
 
-    def _batches_within(self, span: int) -> SegmentContent:
-        """Look at the batches of a span. Raises KAFKA_STORAGE_ERROR if they are not there any more."""
-        batches = self._batches
-        assert isinstance(batches, FileBatches)
-        start_offset = self._end_offsets[span - 1] if span else self.base_offset
-        return batches.within(span, start_offset, self._end_offsets[span])
+    def become_inactive(self) -> None:
+        """Give the entries away: nothing is appended any more, and the index files are written.
 
-    def _look_at_all(self) -> None:
-        """Make an entry of each batch."""
-        self._read_up_to(self.base_offset)
-        if self._spans:
-            spans = [self._batches_within(span) for span in range(self._spans)]
-            open_spans(0, spans, self._end_offsets, self._positions, self._max_timestamps)
-            self._spans = 0
-
-    def join_batches(self) -> None:
-        """Keep few entries in memory, of a segment on disk to which nothing is appended any more."""
-        is_joined = self._spans == len(self._end_offsets)
-        if is_joined or self._unread is not None or not isinstance(self._batches, FileBatches):
+        Mirrors `LogSegment.onBecomeInactiveSegment`. In memory the entries stay.
+        """
+        file, size_bytes = self._batches, self.size_bytes
+        if self.is_found_by_maps or not isinstance(file, FileBatches) or not size_bytes:
             return
-        self._look_at_all()
-        join_batches(self._end_offsets, self._positions, self._max_timestamps, self._index)
-        self._spans = len(self._end_offsets)
-        self._index = OffsetIndex(self._index_interval_bytes)
+        self._load()
+        sealed = file.sealed(self.base_offset, self.end_offset, size_bytes, self.max_timestamp)
+        self._sealed = sealed.use_interval(self._index.interval_bytes)
+        del self._end_offsets[:], self._positions[:-1], self._max_timestamps[:]
+        self._index.truncate_to(0)
+
+    @property
+    def is_found_by_maps(self) -> bool:
+        """Whether no entry is kept in memory."""
+        return self._sealed is not None and not self._end_offsets
 
     def __len__(self) -> int:
-        """Return how many entries are kept in memory: one for each batch, or for each span."""
+        """Return how many entries are kept in memory: one for each batch not found by maps."""
         return len(self._end_offsets)
+
+    def __bool__(self) -> bool:
+        """Return whether there is any batch."""
+        return self._positions[-1] > self.start_position
 
     @property
     def size_bytes(self) -> int:
         """The bytes of all batches."""
-        return self._positions[-1] - self._positions[0]
+        return self._positions[-1] - self.start_position
 
     @property
     def memory_bytes(self) -> int:
         """The bytes that the segment keeps in memory, with what its batches take beside them."""
-        kept_bytes = self._positions[-1] - self._positions[self._released]
+        start = self._positions[self._released] if self._released else self.start_position
+        kept_bytes = self._positions[-1] - start
         return kept_bytes + len(self._batches) * BATCH_OVERHEAD_BYTES
-
-    @property
-    def start_position(self) -> int:
-        """The bytes of the log before this segment."""
-        return self._positions[0]
 
     @property
     def end_position(self) -> int:
@@ -174,7 +166,9 @@ class LogSegment:
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp of any batch, -1 if there is none."""
-        return self._max_timestamps[-1] if self._max_timestamps else NO_TIMESTAMP
+        if self._max_timestamps:
+            return self._max_timestamps[-1]
+        return NO_TIMESTAMP if self._sealed is None else self._sealed.max_timestamp
 
     @property
     def largest_timestamp(self) -> int:
@@ -191,7 +185,10 @@ class LogSegment:
         """Add one batch whose last record is at `end_offset - 1`."""
         positions, timestamps = self._positions, self._max_timestamps
         if not timestamps:
-            self._rolling_based_timestamp = max_timestamp
+            if self._sealed is None:
+                self._rolling_based_timestamp = max_timestamp
+            elif self._sealed.max_timestamp > max_timestamp:
+                max_timestamp = self._sealed.max_timestamp
         elif timestamps[-1] > max_timestamp:
             max_timestamp = timestamps[-1]
         self._batches.append(batch)
@@ -214,9 +211,9 @@ class LogSegment:
         The age is the time between the timestamps of the first batch and the new one. Without
         timestamps it is the age of the segment.
         """
-        if not self._batches:
+        size_bytes = self._positions[-1] - self.start_position
+        if not size_bytes:
             return False
-        size_bytes = self._positions[-1] - self._positions[0]
         if size_bytes + append.valid_bytes > max_bytes:
             return True
         if append.last_offset - self.base_offset > _MAX_RELATIVE_OFFSET:
@@ -230,7 +227,7 @@ class LogSegment:
 
         As in Kafka the last entry of the time index is kept for the largest timestamp.
         """
-        self._look_at_all()
+        self._load()
         offsets = len(self._index.batches(self._positions))
         most_times = max_index_bytes // TIME_ENTRY_BYTES - 1
         if not self._batches or offsets < most_times:
@@ -262,7 +259,14 @@ class LogSegment:
             raise ApiError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_bytes} for log read"
             )
-        self._read_up_to(start_offset)
+        sealed = self._sealed
+        if sealed is not None and start_offset < sealed.end_offset:
+            place = sealed.translate_offset(start_offset)
+            start, first_size = place.position, place.end - place.position
+            available = self.position(upper_bound_offset) - self.start_position - start
+            size = min(available, max(first_size, max_bytes) if min_one_message else max_bytes)
+            sealed.check(start, start + size)
+            return self._read_file(start, size, first_size, as_view)
         end_offsets, positions = self._end_offsets, self._positions
         first = bisect_right(end_offsets, start_offset)
         if first == len(end_offsets):
@@ -271,20 +275,11 @@ class LogSegment:
         first_size = positions[first + 1] - start
         limit = bisect_right(end_offsets, upper_bound_offset, first)
         available = positions[limit] - start
-        if first < self._spans:
-            span = self._batches_within(first)
-            batch = bisect_right(span.end_offsets, start_offset)
-            start = span.positions[batch]
-            first_size = span.positions[batch + 1] - start
-            available = self.position(upper_bound_offset) - start
         size = min(available, max(first_size, max_bytes) if min_one_message else max_bytes)
+        if isinstance(self._batches, FileBatches):
+            return self._read_file(start - self.start_position, size, first_size, as_view)
         if size <= 0:
             return EMPTY_FETCH
-        if isinstance(self._batches, FileBatches):
-            position = start - positions[0]
-            view = self._batches.view(position, size) if as_view else None
-            read = [] if view is not None else [self._batches.read(position, size)]
-            return FetchDataInfo(read, size, size < first_size, view)
         if size == available:
             return FetchDataInfo(self._batches[first:limit], size)
         end = start + size
@@ -295,47 +290,42 @@ class LogSegment:
             records[-1] = memoryview(records[-1])[:-surplus]
         return FetchDataInfo(records, size, size < first_size)
 
+    def _read_file(self, position: int, size: int, first_size: int, as_view: bool) -> FetchDataInfo:
+        """Return so many bytes from there on, of which so many are those of the first batch."""
+        if size <= 0:
+            return EMPTY_FETCH
+        file = self._batches
+        assert isinstance(file, FileBatches)
+        view = file.view(position, size) if as_view else None
+        read = [] if view is not None else [file.read(position, size)]
+        return FetchDataInfo(read, size, size < first_size, view)
+
     def fetch_upper_bound_offset(self, start_offset: int, size_bytes: int) -> int | None:
         """Return an offset that a read of so many bytes from `start_offset` on ends at or before.
 
         It is the last one of the batch with the next entry of the sparse index, None without any.
         """
         position = self.position(start_offset) + size_bytes
-        if self._spans < len(self._end_offsets):
-            self._look_at_all()
-            batch = self._index.first_at_or_after(position, self._positions)
-            return None if batch is None else self._end_offsets[batch] - 1
-        for span in range(bisect_right(self._positions, position) - 1, self._spans):
-            content = self._batches_within(span)
-            index = OffsetIndex(self._index_interval_bytes)
-            batch = index.first_at_or_after(position, content.positions)
-            if position <= self._positions[span]:
-                batch = 0
-            if batch is not None:
-                return content.end_offsets[batch] - 1
-        return None
+        if self._sealed is not None and self._end_offsets:
+            self._load()  # where the next entry is depends on the last one that is found by maps
+        if self._sealed is not None:
+            return self._sealed.upper_bound_offset(position - self.start_position)
+        batch = self._index.first_at_or_after(position, self._positions)
+        return None if batch is None else self._end_offsets[batch] - 1
 
     def position(self, offset: int) -> int:
         """Return the bytes of the log before the batch that holds `offset` or follows it."""
-        self._read_up_to(offset)
-        entry = bisect_right(self._end_offsets, offset)
-        start_offset = self._end_offsets[entry - 1] if entry else self.base_offset
-        if entry < self._spans and offset > start_offset:
-            span = self._batches_within(entry)
-            return span.positions[bisect_right(span.end_offsets, offset)]
-        return self._positions[entry]
+        sealed = self._sealed
+        if sealed is not None and offset < sealed.end_offset:
+            return self.start_position + sealed.translate_offset(offset).position
+        return self._positions[bisect_right(self._end_offsets, offset)]
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drop the batch that holds `offset` and all later ones."""
-        self._read_up_to(offset)
-        keep = bisect_right(self._end_offsets, offset)
-        if keep == len(self._end_offsets):
+        if offset >= self.end_offset:
             return
-        if keep < self._spans:
-            span = self._batches_within(keep)
-            open_spans(keep, [span], self._end_offsets, self._positions, self._max_timestamps)
-            self._spans = keep
-            keep += bisect_right(span.end_offsets, offset)
+        self._load()
+        keep = bisect_right(self._end_offsets, offset)
         del self._batches[keep:], self._end_offsets[keep:], self._max_timestamps[keep:]
         del self._positions[keep + 1 :]
         self._index.truncate_to(keep)
@@ -359,23 +349,26 @@ class LogSegment:
     @property
     def end_offset(self) -> int:
         """The offset after the last batch."""
-        return self._end_offsets[-1] if self._end_offsets else self.base_offset
+        if self._end_offsets:
+            return self._end_offsets[-1]
+        return self.base_offset if self._sealed is None else self._sealed.end_offset
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield all batches that are kept, from the one that holds `offset` or follows it."""
-        self._read_up_to(offset)
+        sealed = self._sealed
+        if sealed is not None and offset < sealed.end_offset:
+            yield from self._batches_at(sealed.places_from(offset))
+            offset = sealed.end_offset
         while (entry := bisect_right(self._end_offsets, offset)) < len(self._end_offsets):
-            if entry >= self._spans:
-                offset = self._end_offsets[entry]
-                if batch := self._batches[entry]:
-                    yield parse_header(batch), batch
-                continue
-            span = self._batches_within(entry)
-            ends, starts, data = span.end_offsets, span.positions, span.batches[0]
-            for number in range(bisect_right(ends, offset), len(ends)):
-                batch = data[starts[number] - starts[0] : starts[number + 1] - starts[0]]
+            offset = self._end_offsets[entry]
+            if batch := self._batches[entry]:
                 yield parse_header(batch), batch
-            offset = ends[-1]
+
+    def _batches_at(self, places: Iterator[BatchPlace]) -> Iterator[tuple[BatchHeader, bytes]]:
+        assert isinstance(self._batches, FileBatches)
+        for place in places:
+            batch = self._batches.read(place.position, place.end - place.position)
+            yield parse_header(batch), batch
 
     def base_offset_of_batch(self, offset: int) -> int:
         """Return where the batch begins that holds `offset` or follows it; the end after the last."""
@@ -384,7 +377,10 @@ class LogSegment:
 
     def batches_since(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Yield the batches at or after `offset` whose largest timestamp is at least `timestamp`."""
-        self._read_up_to(self.base_offset)
+        sealed = self._sealed
+        if sealed is not None:
+            yield from self._batches_at(sealed.places_since(timestamp, offset))
+            offset = max(offset, sealed.end_offset)
         first = bisect_left(self._max_timestamps, timestamp)
         if first:
             offset = max(offset, self._end_offsets[first - 1])
@@ -392,9 +388,13 @@ class LogSegment:
             if header.max_timestamp >= timestamp:
                 yield header, batch
 
-    def indexes(self, aborted: Sequence[AbortedTxn]) -> SegmentIndexes:
-        """Return the entries of the segment's index files; `aborted` are its aborted transactions."""
-        self._look_at_all()
-        return index_entries(
-            self._end_offsets, self._positions, self._max_timestamps, self._index, aborted
+    def indexed_batches(self) -> IndexedBatches:
+        """Return what the index files are made of: the entries, which are taken back for that."""
+        self._load()
+        return IndexedBatches(
+            self.base_offset,
+            self._end_offsets,
+            self._positions,
+            self._max_timestamps,
+            self._index,
         )

@@ -26,19 +26,25 @@ from broker_sim.protocol.record_batch import (
 from broker_sim.protocol.records import read_end_txn_marker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.interface import Batches
     from broker_sim.log.storage.log_history import LogHistory
+    from broker_sim.log.storage.sealed_batches import SealedBatches
 
-__all__ = ["SegmentContent", "scan_batches", "scan_segment"]
+__all__ = [
+    "HEADER_FIELDS",
+    "MAX_RELATIVE_OFFSET",
+    "SegmentContent",
+    "is_out_of_place",
+    "scan_batches",
+    "scan_segment",
+]
 
-# Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer.
-_FIELDS: Final = Struct(">qiibIhi8xqq")
+HEADER_FIELDS: Final = Struct(">qiibIhi8xqq")
+"""Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer."""
 _BASE_OFFSET: Final = Struct(">q")
 _CRC_END: Final = 21
-_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 class SegmentContent:
@@ -49,10 +55,11 @@ class SegmentContent:
         "batches",
         "end_offsets",
         "first_timestamp",
-        "load",
         "max_timestamps",
         "modified_ms",
         "positions",
+        "sealed",
+        "start_position",
     )
 
     def __init__(self, base_offset: int, start_position: int) -> None:
@@ -60,17 +67,20 @@ class SegmentContent:
         self.base_offset = base_offset
         batches: list[bytes] = []
         self.batches: Batches = batches
+        self.start_position = start_position
         self.end_offsets = array("q")
         self.positions = array("q", (start_position,))
         self.max_timestamps = array("q")
         self.first_timestamp = NO_TIMESTAMP
         self.modified_ms = 0
-        self.load: Callable[[], SegmentContent] | None = None
-        """Looks at the batches of a segment that has all of them as one; see `unread_segment`."""
+        self.sealed: SealedBatches | None = None
+        """All batches, if none was looked at; the arrays then have the position behind them, and no batch."""
 
     @property
     def end_offset(self) -> int:
         """The offset after the last batch."""
+        if self.sealed is not None:
+            return self.sealed.end_offset
         return self.end_offsets[-1] if self.end_offsets else self.base_offset
 
     def add(self, end_offset: int, size_bytes: int, max_timestamp: int) -> None:
@@ -119,21 +129,18 @@ def scan_batches(
 ) -> int:
     """Do the same with bytes of a file."""
     if upper_bound_offset is None:
-        upper_bound_offset = content.base_offset + _MAX_RELATIVE_OFFSET
+        upper_bound_offset = content.base_offset + MAX_RELATIVE_OFFSET
     position, file_bytes, last_epoch = 0, len(mapped), -1
     end_offset = content.end_offset
     while position + BATCH_OVERHEAD_BYTES <= file_bytes:
         base_offset, length, epoch, magic, crc, attributes, delta, timestamp, producer_id = (
-            _FIELDS.unpack_from(mapped, position)
+            HEADER_FIELDS.unpack_from(mapped, position)
         )
         end = position + LOG_OVERHEAD_BYTES + length
         next_offset = base_offset + delta + 1
         if (
-            magic != MAGIC_V2
-            or end - position < BATCH_OVERHEAD_BYTES
+            is_out_of_place(magic, end - position, base_offset, delta, end_offset)
             or end > file_bytes
-            or base_offset < end_offset
-            or delta < 0
             or next_offset > upper_bound_offset
             or (verify and crc32c(mapped[position + _CRC_END : end]) != crc)
         ):
@@ -157,6 +164,18 @@ def scan_batches(
     return position
 
 
+def is_out_of_place(
+    magic: int, size_bytes: int, base_offset: int, last_offset_delta: int, end_offset: int
+) -> bool:
+    """Whether no batch behind `end_offset` can have these numbers."""
+    return (
+        magic != MAGIC_V2
+        or size_bytes < BATCH_OVERHEAD_BYTES
+        or base_offset < end_offset
+        or last_offset_delta < 0
+    )
+
+
 def _offset_at(mapped: memoryview | bytes, position: int) -> int:
     """Return the base offset that a batch at this position says, -1 if there is no room for a batch."""
     if position + BATCH_OVERHEAD_BYTES > len(mapped):
@@ -167,7 +186,7 @@ def _offset_at(mapped: memoryview | bytes, position: int) -> int:
 
 def _is_sound(mapped: memoryview | bytes, position: int) -> bool:
     """Return whether a whole batch is here, with the records that its CRC says."""
-    _, length, _, magic, crc, *_ = _FIELDS.unpack_from(mapped, position)
+    _, length, _, magic, crc, *_ = HEADER_FIELDS.unpack_from(mapped, position)
     end = position + LOG_OVERHEAD_BYTES + length
     is_whole = magic == MAGIC_V2 and position + BATCH_OVERHEAD_BYTES <= end <= len(mapped)
     return is_whole and int(crc) == crc32c(mapped[position + _CRC_END : end])

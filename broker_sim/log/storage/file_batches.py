@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, overload
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log.storage.batch_scan import SegmentContent, scan_batches
+from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
+from broker_sim.log.storage.batch_walk import BatchDamagedError
 from broker_sim.log.storage.log_history import LogHistory
+from broker_sim.log.storage.sealed_batches import SealedBatches
 
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.storage.guard import StorageGuard
     from broker_sim.protocol.file_view import FileView
 
-__all__ = ["FileBatches", "write_synced"]
+__all__ = ["CLOSED_AND_DAMAGED", "FileBatches", "write_synced"]
+
+CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
 VIEW_BYTES: Final = 64 * 1024
 """What is smaller is read: the calls for a view would take longer."""
@@ -30,17 +36,27 @@ class FileBatches:
     it; `LogStorage.seal` brings it to the disk.
     """
 
-    __slots__ = ("_files", "_guard", "_is_deleted", "_positions", "path")
+    __slots__ = ("_guard", "_positions", "_start_position", "files", "is_deleted", "path")
 
     def __init__(
-        self, path: StoragePath, positions: array[int], files: FileSystem, guard: StorageGuard
+        self,
+        path: StoragePath,
+        start_position: int,
+        positions: array[int],
+        files: FileSystem,
+        guard: StorageGuard,
     ) -> None:
-        """`guard` is the log's: what it raises for a failed file is raised here."""
+        """`positions` begin at `start_position` or, where the first batches are sealed, behind these.
+
+        `guard` is the log's: what it raises for a failed file is raised here.
+        """
         self.path = path
+        self.files = files
+        self.is_deleted = False
+        """Whether the segment is deleted: its indexes have no name any more."""
         self._guard = guard
+        self._start_position = start_position
         self._positions = positions
-        self._files = files
-        self._is_deleted = False
 
     def __len__(self) -> int:
         return len(self._positions) - 1
@@ -52,13 +68,12 @@ class FileBatches:
         """
         if self._guard.is_failed:
             self._guard.check()
-        positions = self._positions
-        start = positions[-1] - positions[0]
+        start = self._positions[-1] - self._start_position
         try:
-            written = self._files.write(self.path, batch, start)
+            written = self.files.write(self.path, batch, start)
             while written < len(batch):
                 rest = memoryview(batch)[written:]
-                written += self._files.write(self.path, rest, start + written)
+                written += self.files.write(self.path, rest, start + written)
         except OSError as error:
             self._cut(start)
             raise self._guard.failed(f"append to {self.path.name}", error) from error
@@ -69,14 +84,14 @@ class FileBatches:
         Who reads on after that gets KAFKA_STORAGE_ERROR; nothing is wrong with the log.
         """
         self.path = path
-        self._is_deleted = True
+        self.is_deleted = True
 
     def _cut(self, size_bytes: int) -> None:
         """Shorten the file; a part that stays would be cut by the next start."""
         try:
-            self._files.truncate(self.path, size_bytes)
+            self.files.truncate(self.path, size_bytes)
         except OSError:
-            self._files.close(self.path)
+            self.files.close(self.path)
 
     @overload
     def __getitem__(self, index: int, /) -> bytes: ...
@@ -94,16 +109,17 @@ class FileBatches:
 
     def _read(self, first: int, last: int) -> bytes:
         positions = self._positions
-        return self.read(positions[first] - positions[0], positions[last] - positions[first])
+        start = positions[first]
+        return self.read(start - self._start_position, positions[last] - start)
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """Return so many bytes of the segment from there on. Raises KAFKA_STORAGE_ERROR."""
         if self._guard.is_failed:
             self._guard.check()
         try:
-            found = self._files.read(self.path, size_bytes, position)
+            found = self.files.read(self.path, size_bytes, position)
         except FileNotFoundError as error:
-            if self._is_deleted:
+            if self.is_deleted:
                 raise ApiError(
                     ErrorCode.KAFKA_STORAGE_ERROR, f"The segment {self.path} is deleted"
                 ) from error
@@ -115,21 +131,40 @@ class FileBatches:
             raise self._guard.failed(f"read {self.path.name}", cut)
         return found
 
-    def within(self, entry: int, start_offset: int, end_offset: int) -> SegmentContent:
-        """Look at the batches of an entry that stands for several ones, with these offsets.
+    def io(self, action: str) -> AbstractContextManager[None]:
+        """Return a context in which an OSError takes the log offline."""
+        return self._guard.io(action)
 
-        Its only buffer has all of their bytes. Raises KAFKA_STORAGE_ERROR if it has other batches.
-        """
-        positions = self._positions
-        data = self._read(entry, entry + 1)
-        found = SegmentContent(start_offset, positions[entry])
-        found.batches = [data]
-        valid_bytes = scan_batches(data, found, LogHistory(), False, end_offset)
-        if valid_bytes < len(data) or found.end_offset != end_offset:
-            position = positions[entry] - positions[0] + valid_bytes
-            text = f"it is damaged at byte {position}, offset {found.end_offset}"
-            raise self._guard.failed(f"read {self.path.name}", OSError(errno.EIO, text))
-        return found
+    def damaged(self, damage: Exception) -> ApiError:
+        """Take the log offline, until the file is repaired; return the error to raise."""
+        with suppress(OSError):
+            (self.path.parent / CLOSED_AND_DAMAGED).touch()
+        return self._guard.failed(
+            f"read {self.path.name}", OSError(errno.EIO, f"{self.path.name} {damage}")
+        )
+
+    def sealed(
+        self, base_offset: int, end_offset: int, size_bytes: int, max_timestamp: int
+    ) -> SealedBatches:
+        """Return the batches up to there, which have their indexes beside them."""
+        return SealedBatches(self, base_offset, end_offset, size_bytes, max_timestamp)
+
+    def load(self, base_offset: int, size_bytes: int, end_offset: int) -> SegmentContent:
+        """Look at the batches up to there. Raises KAFKA_STORAGE_ERROR if there are other ones."""
+        content = SegmentContent(base_offset, self._start_position)
+        with self._guard.io(f"read {self.path.name}"):
+            valid_bytes = scan_segment(
+                self.path,
+                self.files,
+                content,
+                LogHistory(),
+                verify=False,
+                upper_bound_offset=end_offset,
+                at_most_bytes=size_bytes,
+            )
+        if (valid_bytes, content.end_offset) != (size_bytes, end_offset):
+            raise self.damaged(BatchDamagedError(valid_bytes, content.end_offset))
+        return content
 
     def view(self, position: int, size_bytes: int) -> FileView | None:
         """Return so many bytes of the segment without reading them; None where they must be read."""
@@ -138,7 +173,7 @@ class FileBatches:
         if self._guard.is_failed:
             self._guard.check()
         try:
-            return self._files.view(self.path, size_bytes, position)
+            return self.files.view(self.path, size_bytes, position)
         except OSError as error:
             raise self._guard.failed(f"read {self.path.name}", error) from error
 
@@ -151,7 +186,7 @@ class FileBatches:
             raise ValueError("only a tail of the batches can be deleted")
         positions = self._positions
         with self._guard.io(f"truncate {self.path.name}"):
-            self._files.truncate(self.path, positions[first] - positions[0])
+            self.files.truncate(self.path, positions[first] - self._start_position)
 
 
 def write_synced(

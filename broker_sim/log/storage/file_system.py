@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     import mmap
     from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
+    from typing import TypeAlias
 
     from broker_sim.protocol.file_view import FileView
+
+    MappedFile: TypeAlias = mmap.mmap | bytearray | bytes
 
 __all__ = ["FileStatus", "FileSystem", "StoragePath", "ending_with"]
 
@@ -118,6 +121,12 @@ class FileSystem(Protocol):
 
     def mapped(self, path: StoragePath) -> AbstractContextManager[mmap.mmap | bytes]:
         """Return the content of a file that is not empty, for a `with` block."""
+
+    def map(self, path: StoragePath) -> MappedFile:
+        """Return the content of a file that is not changed while it has this name, without reading it.
+
+        It holds until the next call.
+        """
 
     def remove_tree(self, directory: StoragePath) -> None:
         """Remove the directory with all that is in it."""

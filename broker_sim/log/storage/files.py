@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import errno
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
-from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
+from broker_sim.log.storage.batch_scan import MAX_RELATIVE_OFFSET, SegmentContent, scan_segment
 from broker_sim.log.storage.checkpoint_file import replace_file, write_lines
 from broker_sim.log.storage.deletions import delete_dir
-from broker_sim.log.storage.file_batches import FileBatches, write_synced
+from broker_sim.log.storage.file_batches import CLOSED_AND_DAMAGED, FileBatches, write_synced
 from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.index_files import (
     INDEX_SUFFIX,
@@ -34,9 +33,8 @@ from broker_sim.log.storage.index_files import (
     encode_aborted_transactions,
     encode_offset_index,
     encode_time_index,
-    is_sound_offset_index,
-    is_sound_time_index,
 )
+from broker_sim.log.storage.index_restore import restore_transaction_index
 from broker_sim.log.storage.interface import LogStorage
 from broker_sim.log.storage.leader_epoch_file import LEADER_EPOCHS, read_leader_epochs
 from broker_sim.log.storage.log_history import LogHistory
@@ -53,7 +51,7 @@ from broker_sim.log.storage.replacements import (
     complete_replacements,
 )
 from broker_sim.log.storage.snapshot_files import SnapshotFiles
-from broker_sim.log.storage.unread_segment import load_batches, needs_no_batches, open_unread
+from broker_sim.log.storage.unread_segment import needs_no_batches, open_unread
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -64,13 +62,12 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.deletions import DelayedDeletions
     from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.storage.index_files import SegmentIndexes
+    from broker_sim.log.storage.index_restore import IndexedBatches
     from broker_sim.log.transaction_index import AbortedTxn
 
 __all__ = ["FileStorage"]
 
 log = get_logger(__name__)
-
-CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
 _INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _NS_PER_MS: Final = 1_000_000
@@ -167,10 +164,11 @@ class FileStorage(LogStorage):
             recovers = not self._was_closed and (
                 next_base is None or next_base > self.recovery_point
             )
+            batches = self._batches_of(base_offset, content.positions)
+            content.batches = batches
             may_stay_unread = may_be_unread and not recovers
-            if may_stay_unread and open_unread(path, self._files, content, next_base):
-                content.batches = self._batches_of(base_offset, content.positions)
-                content.load = partial(self._load_batches, content, next_base)
+            upper_bound = base_offset + MAX_RELATIVE_OFFSET if next_base is None else next_base
+            if may_stay_unread and open_unread(path, batches, content, upper_bound):
                 yield content
                 continue
             valid_bytes = scan_segment(
@@ -181,7 +179,6 @@ class FileStorage(LogStorage):
                 verify=recovers,
                 upper_bound_offset=next_base,
             )
-            content.batches = self._batches_of(base_offset, content.positions)
             if valid_bytes < status.st_size:
                 if not recovers:
                     # Once it was all on the disk: to cut it, now or later, would lose what is behind.
@@ -214,16 +211,6 @@ class FileStorage(LogStorage):
         """Return where segments end that are wholly below the recovery point, and not all deleted."""
         return [end for end in bases[1:] if self.log_start_offset < end <= self.recovery_point]
 
-    def _load_batches(self, opened: SegmentContent, next_base: int | None) -> SegmentContent:
-        """Look at the batches of a segment that was opened without."""
-        with self._guard.io("read a segment"):
-            path = self._batches[opened.base_offset].path
-            try:
-                return load_batches(path, self._files, opened, next_base)
-            except OSError:
-                (self.directory / CLOSED_AND_DAMAGED).touch()
-                raise
-
     def load_leader_epochs(self) -> list[EpochEntry]:
         """Return what `leader-epoch-checkpoint` has, and newer epochs of batches that were recovered.
 
@@ -250,16 +237,15 @@ class FileStorage(LogStorage):
         """Return what the batches say; the `.txnindex` files are for Kafka's tools."""
         return self._history.aborted
 
-    def has_indexes(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> bool:
-        """Return whether the segment's index files look sound; mirrors Kafka's sanity checks."""
+    def restore_indexes(self, base_offset: int, indexed: IndexedBatches) -> None:
+        """Write the `.index` and `.timeindex` of a segment anew if they do not fit its batches."""
         with self._guard.io("look at the indexes"):
-            transactions = self._path(base_offset, TXN_INDEX_SUFFIX)
-            found = transactions.read_bytes() if transactions.exists() else b""
-            return (
-                found == encode_aborted_transactions(aborted)
-                and is_sound_offset_index(self._path(base_offset, INDEX_SUFFIX))
-                and is_sound_time_index(self._path(base_offset, TIME_INDEX_SUFFIX))
-            )
+            indexed.restore(self._files, self._path(base_offset, LOG_SUFFIX))
+
+    def restore_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:
+        """Write the `.txnindex` of a segment anew if the batches say something else."""
+        with self._guard.io("look at the indexes"):
+            restore_transaction_index(self._files, self._path(base_offset, LOG_SUFFIX), aborted)
 
     def create_segment(self, base_offset: int, positions: array[int]) -> FileBatches:
         """Create an empty `.log` file, in the place of one with that base offset."""
@@ -271,7 +257,7 @@ class FileStorage(LogStorage):
 
     def _batches_of(self, base_offset: int, positions: array[int]) -> FileBatches:
         path = self._path(base_offset, LOG_SUFFIX)
-        batches = FileBatches(path, positions, self._files, self._guard)
+        batches = FileBatches(path, positions[0], positions, self._files, self._guard)
         self._batches[base_offset] = batches
         return batches
 
@@ -321,14 +307,12 @@ class FileStorage(LogStorage):
         with self._guard.io("flush a segment"):
             if end_offset > base_offset:
                 self._sync(base_offset)
-            replace_file(
-                self._path(base_offset, INDEX_SUFFIX),
-                encode_offset_index(base_offset, indexes.offsets),
-            )
-            replace_file(
-                self._path(base_offset, TIME_INDEX_SUFFIX),
-                encode_time_index(base_offset, indexes.times),
-            )
+            offsets = encode_offset_index(base_offset, indexes.offsets)
+            times = encode_time_index(base_offset, indexes.times)
+            for suffix, content in ((INDEX_SUFFIX, offsets), (TIME_INDEX_SUFFIX, times)):
+                path = self._path(base_offset, suffix)
+                self._files.close(path)
+                replace_file(path, content)
             transactions = self._path(base_offset, TXN_INDEX_SUFFIX)
             if indexes.aborted:
                 replace_file(transactions, encode_aborted_transactions(indexes.aborted))
@@ -381,7 +365,9 @@ class FileStorage(LogStorage):
     def _delete_indexes(self, base_offset: int) -> None:
         self._sealed = None
         for suffix in _INDEX_SUFFIXES:
-            self._path(base_offset, suffix).unlink(missing_ok=True)
+            path = self._path(base_offset, suffix)
+            self._files.close(path)
+            path.unlink(missing_ok=True)
 
     def _path(self, base_offset: int, suffix: str) -> StoragePath:
         return self.directory / f"{base_offset:020d}{suffix}"

@@ -11,19 +11,20 @@ is missing, they are written when a segment is rolled, flushed or closed, not wi
 
 from __future__ import annotations
 
-from operator import le, lt
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.transaction_index import AbortedTxn
 
 __all__ = [
+    "ABORTED_TXN",
     "INDEX_SUFFIX",
+    "OFFSET_ENTRY",
     "OFFSET_ENTRY_BYTES",
+    "TIME_ENTRY",
     "TIME_ENTRY_BYTES",
     "TIME_INDEX_SUFFIX",
     "TXN_INDEX_SUFFIX",
@@ -31,21 +32,19 @@ __all__ = [
     "encode_aborted_transactions",
     "encode_offset_index",
     "encode_time_index",
-    "is_sound_offset_index",
-    "is_sound_time_index",
 ]
 
 INDEX_SUFFIX: Final = ".index"
 TIME_INDEX_SUFFIX: Final = ".timeindex"
 TXN_INDEX_SUFFIX: Final = ".txnindex"
 
-_OFFSET_ENTRY: Final = Struct(">ii")
-_TIME_ENTRY: Final = Struct(">qi")
-_ABORTED_TXN: Final = Struct(">hqqqq")
+OFFSET_ENTRY: Final = Struct(">ii")
+TIME_ENTRY: Final = Struct(">qi")
+ABORTED_TXN: Final = Struct(">hqqqq")
 _ABORTED_TXN_VERSION: Final = 0
 
-OFFSET_ENTRY_BYTES: Final = _OFFSET_ENTRY.size
-TIME_ENTRY_BYTES: Final = _TIME_ENTRY.size
+OFFSET_ENTRY_BYTES: Final = OFFSET_ENTRY.size
+TIME_ENTRY_BYTES: Final = TIME_ENTRY.size
 
 
 class SegmentIndexes(NamedTuple):
@@ -60,36 +59,16 @@ class SegmentIndexes(NamedTuple):
 
 def encode_offset_index(base_offset: int, entries: Sequence[tuple[int, int]]) -> bytes:
     """Return the content of a `.index` file."""
-    pack = _OFFSET_ENTRY.pack
+    pack = OFFSET_ENTRY.pack
     return b"".join([pack(offset - base_offset, position) for offset, position in entries])
 
 
 def encode_time_index(base_offset: int, entries: Sequence[tuple[int, int]]) -> bytes:
     """Return the content of a `.timeindex` file."""
-    pack = _TIME_ENTRY.pack
+    pack = TIME_ENTRY.pack
     return b"".join([pack(timestamp, offset - base_offset) for timestamp, offset in entries])
 
 
 def encode_aborted_transactions(entries: Sequence[AbortedTxn]) -> bytes:
     """Return the content of a `.txnindex` file."""
-    return b"".join([_ABORTED_TXN.pack(_ABORTED_TXN_VERSION, *entry) for entry in entries])
-
-
-def is_sound_offset_index(path: StoragePath) -> bool:
-    """Whether a `.index` file is there and has whole entries that end with the largest one."""
-    return _is_sound(path, _OFFSET_ENTRY)
-
-
-def is_sound_time_index(path: StoragePath) -> bool:
-    """Whether a `.timeindex` file is there and has whole entries that end with the largest one."""
-    return _is_sound(path, _TIME_ENTRY)
-
-
-def _is_sound(path: StoragePath, entry: Struct) -> bool:
-    content = path.read_bytes() if path.exists() else None
-    if content is None or len(content) % entry.size:
-        return False
-    if not content:
-        return True
-    firsts, seconds = zip(*entry.iter_unpack(content), strict=True)
-    return all(map(lt, firsts, firsts[1:])) and all(map(le, seconds, seconds[1:]))
+    return b"".join([ABORTED_TXN.pack(_ABORTED_TXN_VERSION, *entry) for entry in entries])

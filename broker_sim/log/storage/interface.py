@@ -7,7 +7,7 @@
      └ LeaderEpochCache     └ write_leader_epochs   -             leader-epoch-checkpoint
 
 A segment works on its batches as on a list, so in memory they are one, and appends and reads take no
-step more. Look-ups go through arrays of the segment in both cases.
+step more. Look-ups go through arrays of the segment in both cases, but for closed segments on disk: `SealedBatches`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from broker_sim.log.producer_state_entry import ProducerStateEntry
     from broker_sim.log.storage.batch_scan import SegmentContent
     from broker_sim.log.storage.index_files import SegmentIndexes
+    from broker_sim.log.storage.index_restore import IndexedBatches
     from broker_sim.log.transaction_index import AbortedTxn
 
 __all__ = ["Batches", "LogStorage"]
@@ -124,8 +125,12 @@ class LogStorage(ABC):
         """
 
     @abstractmethod
-    def has_indexes(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> bool:
-        """Return whether a sealed segment has its indexes, with these aborted transactions."""
+    def restore_indexes(self, base_offset: int, indexed: IndexedBatches) -> None:
+        """Make the offset and time index of a closed segment what they should be."""
+
+    @abstractmethod
+    def restore_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:
+        """Make the index of a closed segment's aborted transactions what it should be."""
 
     @abstractmethod
     def is_sealed(self, base_offset: int, end_offset: int) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from broker_sim.log.producer_state_entry import ProducerStateEntry
     from broker_sim.log.storage.batch_scan import SegmentContent
     from broker_sim.log.storage.index_files import SegmentIndexes
+    from broker_sim.log.storage.index_restore import IndexedBatches
     from broker_sim.log.storage.interface import Batches
     from broker_sim.log.transaction_index import AbortedTxn
 
@@ -69,12 +70,14 @@ class MemoryStorage(LogStorage):
         """Return the new batches as they are."""
         return list(cleaned)
 
-    def has_indexes(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> bool:  # noqa: ARG002
-        """Return True: there is nothing to lose."""
-        return True
+    def restore_indexes(self, base_offset: int, indexed: IndexedBatches) -> None:
+        """Do nothing: there is nothing to lose."""
+
+    def restore_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:
+        """Do nothing, as `restore_indexes`."""
 
     def is_sealed(self, base_offset: int, end_offset: int) -> bool:  # noqa: ARG002
-        """Return True, as `has_indexes`."""
+        """Return True, as `restore_indexes`."""
         return True
 
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:

@@ -1,4 +1,4 @@
-"""The open files of a broker's logs, as many as the process can spare."""
+"""The open files of a broker's logs and the maps of their indexes, as many as the process can spare."""
 
 from __future__ import annotations
 
@@ -20,13 +20,19 @@ __all__ = ["OpenFiles"]
 
 MOST_FILES: Final = 1_024
 SHARE_OF_LIMIT: Final = 8
-"""An eighth of what the process may open goes to the files of one broker; sockets need the rest."""
+"""An eighth of what the process may open goes to the files of one broker; sockets need the rest.
+
+Half as many maps are kept: each has a descriptor of its own, by which it is seen whether the file has been cut.
+"""
 
 
 class OpenFiles:
-    """Descriptors by path. The one that was opened first is closed when there are too many."""
+    """Descriptors and maps by path.
 
-    __slots__ = ("_most", "_opened")
+    When there are too many, the descriptor that was opened first is closed, or the map that was not used for longest.
+    """
+
+    __slots__ = ("_maps", "_most", "_most_maps", "_opened")
 
     def __init__(self, most: int | None = None) -> None:
         if most is None:
@@ -35,7 +41,9 @@ class OpenFiles:
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             most = MOST_FILES if soft < 0 else max(8, min(MOST_FILES, soft // SHARE_OF_LIMIT))
         self._most = most
+        self._most_maps = max(2, most // 2)
         self._opened: dict[StoragePath, OpenFile] = {}
+        self._maps: dict[StoragePath, mmap.mmap] = {}
 
     def descriptor(self, path: StoragePath, *, create: bool = False) -> int:
         """Return a descriptor to read and write the file; with `create` it is made if there is none.
@@ -97,26 +105,55 @@ class OpenFiles:
         ):
             yield content
 
+    def map(self, path: StoragePath) -> mmap.mmap | bytes:
+        """Return the content of a file that is not changed while it has this name, without reading it.
+
+        It holds until the next call. A file that is cut all the same is mapped anew: to read behind its end would
+        end the process. Raises OSError.
+        """
+        found = self._maps.pop(path, None)
+        if found is not None and found.size() != len(found):
+            found.close()
+            found = None
+        if found is None:
+            while len(self._maps) >= self._most_maps:
+                self._unmap(next(iter(self._maps)))
+            with Path(str(path)).open("rb") as file:
+                if not os.fstat(file.fileno()).st_size:
+                    return b""
+                found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._maps[path] = found
+        return found
+
+    def _unmap(self, path: StoragePath) -> None:
+        found = self._maps.pop(path, None)
+        if found is not None:
+            found.close()
+
     def remove_tree(self, directory: StoragePath) -> None:
         """Remove the directory with all that is in it. Raises OSError."""
         shutil.rmtree(str(directory))
 
     def renamed(self, path: StoragePath, new_path: StoragePath) -> None:
-        """Hear that the file has a new name; it stays open."""
+        """Hear that the file has a new name; it stays open, but not mapped."""
+        self._unmap(path)
         opened = self._opened.pop(path, None)
         if opened is not None:
             self._opened[new_path] = opened
 
     def close(self, path: StoragePath) -> None:
         """Close the file if it is open, or let the last view of it close it."""
+        self._unmap(path)
         self._opened.pop(path, None)
 
     def close_in(self, directory: StoragePath) -> None:
         """Close every file in the directory."""
-        for path in list(self._opened):
+        for path in [*self._opened, *self._maps]:
             if path.parent == directory:
                 self.close(path)
 
     def close_all(self) -> None:
         """Close every file."""
+        for path in list(self._maps):
+            self._unmap(path)
         self._opened.clear()

@@ -187,6 +187,10 @@ class SimulatedDisk:
         """Return the content of the file as it is now."""
         yield bytes(self.file(str(path)).content)
 
+    def map(self, path: StoragePath) -> bytearray:
+        """Return the bytes of the file; for reading only."""
+        return self.file(str(path)).content
+
     def remove_tree(self, directory: StoragePath) -> None:
         """Remove the directory with all that is in it; raises ENOENT."""
         if not self.exists(str(directory)):

@@ -139,7 +139,7 @@ def test_full_disk_is_a_storage_error_from_then_on(caplog):
     files, failures = OpenFiles(), []
     guard = StorageGuard(Path("/dev"))
     guard.on_failed = lambda: failures.append("failed")
-    batches = FileBatches(Path("/dev/full"), array("q", (0, 5)), files, guard)
+    batches = FileBatches(Path("/dev/full"), 0, array("q", (0, 5)), files, guard)
     with pytest.raises(ApiError, match="append to full in /dev: No space left on device") as caught:
         batches.append(b"batch")
     assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -153,7 +153,7 @@ def test_full_disk_is_a_storage_error_from_then_on(caplog):
 
 def test_file_that_was_cut_is_a_storage_error(tmp_path):
     files = OpenFiles()
-    batches = FileBatches(tmp_path / "log", array("q", (0, 5)), files, StorageGuard(tmp_path))
+    batches = FileBatches(tmp_path / "log", 0, array("q", (0, 5)), files, StorageGuard(tmp_path))
     (tmp_path / "log").write_bytes(b"bat")
     with pytest.raises(ApiError, match="it ends at 3, within its batches"):
         batches[0:1]

@@ -1,14 +1,17 @@
 """Segments that a clean start opens without a look at their batches: as if all had been looked at."""
 
+import os
 import random
 import shutil
 from contextlib import suppress
 
 import pytest
 
+from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError
 from broker_sim.log.storage import files as files_module
-from broker_sim.log.storage import unread_segment
+from broker_sim.log.storage import sealed_batches
+from broker_sim.log.storage.batch_walk import LARGE_BLOCK_BYTES
 from broker_sim.log.validator import split_batches
 
 from .test_damaged_files import damage
@@ -50,17 +53,31 @@ def test_start_and_shutdown_look_at_no_batch(closed, looked_at):
     closed.restart(clean=True)
     written = contents(closed)
     closed.restart(clean=True)
-    assert looked_at == []
     assert contents(closed) == written
     assert state_of(closed.log) == before
-    assert len(looked_at) == len(closed.log.segments)
+    assert looked_at == []
 
 
-def test_only_the_segment_that_is_read_is_looked_at(closed, looked_at):
-    closed.restart(clean=True)
-    third = closed.log.segments[2]
-    assert closed.log.read(third.base_offset, 1 << 20).size_bytes == third.size_bytes
-    assert looked_at == [f"{third.base_offset:020d}.log"]
+def test_first_read_looks_at_what_it_hands_out_and_at_nothing_else(tmp_path, monkeypatch):
+    machine = Machine(tmp_path / "broker-1")
+    machine.log.update_config(TopicConfig(index_interval_bytes=400))
+    fill(machine.log, random.Random(2), 2_000)
+    machine.restart(clean=True)
+    log, read_bytes, real = machine.log, [], os.pread
+
+    def pread(descriptor, size_bytes, position):
+        read_bytes.append(size_bytes)
+        return real(descriptor, size_bytes, position)
+
+    monkeypatch.setattr(os, "pread", pread)
+    middle = log.log_end_offset // 2
+    data = log.read(middle, 1_000)
+    assert data.size_bytes == 1_000
+    assert sum(read_bytes) <= 1_000 + 2 * LARGE_BLOCK_BYTES
+    read_bytes.clear()
+    assert log.read(middle, 1_000).records == data.records
+    assert len(read_bytes) == 2  # the interval and the data: what is known is not looked at again
+    machine.directory.close()
 
 
 def test_reader_at_the_end_needs_no_look_at_what_was_before(closed, looked_at):
@@ -182,7 +199,7 @@ def test_damage_is_found_at_the_start_or_when_the_segment_is_read(
 
 
 def test_more_bytes_than_are_worth_it_make_the_log_look(closed, looked_at, monkeypatch):
-    monkeypatch.setattr(unread_segment, "_MOST_BYTES", 10)
+    monkeypatch.setattr(sealed_batches, "MOST_BYTES", 10)
     closed.restart(clean=True)
     assert len(looked_at) == len(closed.log.segments)
 
@@ -217,3 +234,25 @@ def test_lost_transaction_index_makes_the_log_look(closed):
     lost.unlink()
     closed.start()
     assert state_of(closed.log)["aborted"] == before["aborted"]
+
+
+@pytest.mark.parametrize("as_view", [True, False])
+def test_damage_within_what_is_handed_out_is_never_served(tmp_path, caplog, as_view):
+    machine = Machine(tmp_path / "broker-1")
+    machine.log.update_config(TopicConfig())
+    for number in range(400):
+        machine.log.append_as_leader(batch(1, b"x" * 900, 1_000_000 + number), 0)
+    size = machine.log.read(200, 1, min_one_message=True).size_bytes
+    machine.logs.shutdown(7)
+    machine.directory.close()
+    path = machine.files(".log")[0]
+    segment_size = path.stat().st_size
+    content = bytearray(path.read_bytes())
+    start = content.index((200).to_bytes(8, "big"))
+    content[start + 11] ^= 1  # the length of the batch
+    path.write_bytes(content)
+    machine.start()
+    assert machine.log.read(0, 50 * size).size_bytes == 50 * size
+    with pytest.raises(ApiError, match=f"{path.name} is damaged at byte \\d+, offset 20[01]"):
+        machine.log.read(60, segment_size, as_view=as_view)
+    machine.directory.close()

@@ -1,4 +1,4 @@
-"""Spans: a closed segment on disk keeps few entries in memory, and answers as one in memory does."""
+"""A closed segment on disk keeps no entries in memory, and answers as one in memory does."""
 
 import random
 
@@ -6,7 +6,7 @@ import pytest
 
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log import LogDirectory, PartitionLog, ProducerStateManagerConfig, segment_arrays
+from broker_sim.log import LogDirectory, PartitionLog, ProducerStateManagerConfig
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker
 from purgatory import VirtualClock
@@ -88,6 +88,10 @@ def do(log, rng):
     return what, log.log_end_offset, log.last_stable_offset, log.size_bytes
 
 
+def indexes(segments):
+    return [segment.indexed_batches().entries(()) for segment in segments]
+
+
 def contents(log):
     return [
         (header, bytes(batch))
@@ -97,11 +101,10 @@ def contents(log):
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_log_on_disk_answers_as_one_in_memory(directory, monkeypatch, seed):
+def test_log_on_disk_answers_as_one_in_memory(directory, seed):
     rng = random.Random(seed)
-    span_bytes, interval_bytes = rng.choice([1, 150, 600, 1 << 16]), rng.choice([0, 100, 400])
-    print(f"seed {seed}: spans of {span_bytes} bytes, index.interval.bytes={interval_bytes}")
-    monkeypatch.setattr(segment_arrays, "SPAN_BYTES", span_bytes)
+    interval_bytes = rng.choice([0, 100, 400, 1 << 16])
+    print(f"seed {seed}: index.interval.bytes={interval_bytes}")
     config = TopicConfig(internal_segment_bytes=2_500, index_interval_bytes=interval_bytes)
     disk, memory = on_disk(directory, config), open_log(config)
     for step in range(STEPS):
@@ -109,7 +112,7 @@ def test_log_on_disk_answers_as_one_in_memory(directory, monkeypatch, seed):
         assert found == do(memory, random.Random(f"{seed} {step}")), f"step {step}"
     assert contents(disk) == contents(memory)
     closed, at_close = disk.segments[:-1], memory.segments[:-1]
-    assert [one.indexes(()) for one in closed] == [one.indexes(()) for one in at_close]
+    assert indexes(closed) == indexes(at_close)
 
 
 def fill(log, segments, batch_bytes=1_000):
@@ -123,14 +126,7 @@ def fill(log, segments, batch_bytes=1_000):
 
 
 def entries(log):
-    return sum(map(len, log.segments))
-
-
-def most_entries(log):
-    """One for each 64 KB, one for the end of each segment, and those of the active one."""
-    closed = log.segments[:-1]
-    active_bytes = log.segments[-1].size_bytes
-    return log.size_bytes // segment_arrays.SPAN_BYTES + len(closed) + active_bytes // 1_000 + 1
+    return [len(segment) for segment in log.segments]
 
 
 def read_all(log):
@@ -143,42 +139,57 @@ def read_all(log):
 CONFIG = TopicConfig(internal_segment_bytes=1 << 20)
 
 
-def test_closed_segments_keep_few_entries(directory):
+def test_closed_segments_keep_no_entries(directory):
     log = on_disk(directory, CONFIG)
     batches = fill(log, 6)
     assert batches > 4_000
-    assert entries(log) <= most_entries(log) < 100
+    assert entries(log) == [0, 0, 0, 0, 0, 1]
     read_all(log)
-    assert entries(log) <= most_entries(log)
+    assert log.fetch_offset_by_timestamp(1_000_000).offset == 0
+    assert entries(log) == [0, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_log_that_was_opened_keeps_few_entries_however_much_is_read(tmp_path, clean):
+def test_log_that_was_opened_keeps_no_entries_however_much_is_read(tmp_path, clean):
     machine = Machine(tmp_path / "broker-1")
     machine.log.update_config(CONFIG)
     fill(machine.log, 6)
     machine.log.roll()
     machine.restart(clean=clean)
     log = machine.log
-    assert entries(log) <= most_entries(log) < 120
+    assert entries(log) == [0] * 7
     read_all(log)
-    assert entries(log) <= most_entries(log)
     assert len(contents(log)) > 4_000
-    assert entries(log) <= most_entries(log)
+    assert entries(log) == [0] * 7
     machine.directory.close()
 
 
-def test_restored_index_leaves_few_entries(tmp_path):
+def test_segment_that_is_cut_takes_its_entries_back(directory):
+    log = on_disk(directory, CONFIG)
+    fill(log, 3)
+    in_first = log.segments[1].base_offset - 5
+    log.truncate_to(in_first)
+    assert entries(log) == [in_first]
+    fill(log, 3)
+    assert entries(log) == [0, 0, 1]
+    assert [header.base_offset for header, _ in contents(log)] == list(range(log.log_end_offset))
+
+
+def test_restored_index_leaves_no_entries(tmp_path):
     machine = Machine(tmp_path / "broker-1")
     machine.log.update_config(CONFIG)
+    machine.log.truncate_fully_and_start_at(0)
     fill(machine.log, 4)
     machine.logs.shutdown(7)
     machine.directory.close()
+    written = {path: path.read_bytes() for path in machine.files("index")}
     for path in machine.files(".index"):
         path.unlink()
     machine.start()
-    assert len(machine.files(".index")) >= 3
-    assert sum(map(len, machine.log.segments[:-1])) < 100
+    assert entries(machine.log)[:-1] == [0, 0, 0]
+    for path in machine.files(".index"):
+        assert path.read_bytes() == written[path]
+    assert len(machine.files(".index")) == 3
     machine.directory.close()
 
 
@@ -190,7 +201,8 @@ def test_damage_that_came_since_takes_the_log_offline(directory, caplog):
     size = log.read(0, 1, min_one_message=True).size_bytes
     content[3 * size + 8] ^= 1  # the length of the fourth batch
     path.write_bytes(content)
+    log.read(4, 1, min_one_message=True)  # another interval of the index
     with pytest.raises(ApiError) as caught:
-        log.read(4, 1, min_one_message=True)
+        log.read(0, 1, min_one_message=True)
     assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert f"it is damaged at byte {3 * size}, offset 3" in caplog.text
+    assert f"{path.name} is damaged at byte {3 * size}, offset 3" in caplog.text

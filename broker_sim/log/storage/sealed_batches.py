@@ -1,0 +1,310 @@
+"""Finds the batches of a file by its mapped indexes; mirrors `LogSegment.translateOffset` and what uses it.
+
+    .index       0      4 180    8 330                    positions of the batches with an entry
+    .log         ├─┬──┬─┼─┬────┬─┼──┬──────┬────┤
+                        └ found ─┘                        an interval: its headers are read, up to the next entry
+
+It knows nothing of single batches. What it does know beside the files' names is what the ends of the files say,
+and which part of the `.log` has been looked at.
+
+Nothing is believed that was not compared. Both entries around what is looked for must say what the headers
+say, and the batches between them must follow each other. If they do not, the whole file is looked at: either it
+is damaged, and the log goes offline, or an index is wrong and is written anew. What is handed out is walked
+through before, once if it is read in order: a batch of wrong size or offset is never served.
+
+Kafka believes its indexes, and looks at no batch behind the one where a read begins.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from broker_sim.log.offset_index import OffsetIndex
+from broker_sim.log.storage.batch_walk import BatchDamagedError, settled, walk_batches
+from broker_sim.log.storage.checked_ranges import CheckedRanges
+from broker_sim.log.storage.index_files import (
+    INDEX_SUFFIX,
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    TIME_INDEX_SUFFIX,
+)
+from broker_sim.log.storage.index_restore import IndexedBatches, is_gap
+from broker_sim.log.storage.mapped_index import IndexMismatchError, MappedIndex
+from broker_sim.protocol.record_batch import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from broker_sim.log.storage.batch_scan import SegmentContent
+    from broker_sim.log.storage.batch_walk import BatchPlace
+    from broker_sim.log.storage.file_batches import FileBatches
+    from broker_sim.log.storage.mapped_index import IndexEntries
+
+__all__ = ["SealedBatches"]
+
+MOST_BYTES: Final = 8 * 1024 * 1024
+"""Between two entries of an index of which nobody has said how many it should have."""
+_Found = TypeVar("_Found")
+
+
+class SealedBatches:
+    """The first `size_bytes` of a `.log` file, which end at `end_offset` and have their indexes beside them.
+
+    Every look-up raises KAFKA_STORAGE_ERROR where the file cannot be read or is damaged.
+    """
+
+    __slots__ = (
+        "_base_offset",
+        "_checked",
+        "_file",
+        "_interval_bytes",
+        "_is_exact",
+        "_offsets",
+        "_times",
+        "_walked",
+        "end_offset",
+        "max_timestamp",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        file: FileBatches,
+        base_offset: int,
+        end_offset: int,
+        size_bytes: int,
+        max_timestamp: int,
+    ) -> None:
+        """All of the file is known to be sound; see `opened`."""
+        self._file = file
+        self._base_offset = base_offset
+        self.end_offset = end_offset
+        self.size_bytes = size_bytes
+        self.max_timestamp = max_timestamp
+        self._interval_bytes: int | None = None
+        self._is_exact = True
+        """Whether the end offset is known, and not only that it is not above."""
+        self._checked = CheckedRanges()
+        self._checked.add(0, size_bytes)
+        self._walked = (0, 0)
+        """The interval of the last look-up."""
+        self._offsets = MappedIndex(file.files, INDEX_SUFFIX, OFFSET_ENTRY)
+        self._times = MappedIndex(file.files, TIME_INDEX_SUFFIX, TIME_ENTRY)
+
+    @classmethod
+    def opened(
+        cls, file: FileBatches, base_offset: int, upper_bound_offset: int, size_bytes: int
+    ) -> SealedBatches | None:
+        """Return what the ends of the files say; None if they do not fit together.
+
+        As in Kafka the largest timestamp is that of the last entry, or of a batch behind it.
+        """
+        found = cls(file, base_offset, upper_bound_offset, size_bytes, NO_TIMESTAMP)
+        found._is_exact = False
+        found._checked = CheckedRanges()
+        try:
+            found._read_ends()
+        except (IndexMismatchError, BatchDamagedError):
+            return None
+        return found
+
+    def _read_ends(self) -> None:
+        offsets = self._offset_entries()
+        times = self._times.entries(self._file.path)
+        position = offsets[offsets.count - 1][1] if offsets.count else 0
+        if not 0 <= position < self.size_bytes <= position + MOST_BYTES:
+            raise IndexMismatchError
+        tail = list(self._walk(position))
+        if offsets.count:
+            self._compare(offsets, offsets.count - 1, tail[0])
+        self.end_offset = tail[-1].last_offset + 1
+        self._is_exact = True
+        newest, start = NO_TIMESTAMP, 0
+        if times.count:
+            newest = times[times.count - 1][0]
+            start = self._place_of_time(times, times.count - 1).position
+        for place in self._walk(start):
+            if place.max_timestamp > newest:
+                raise IndexMismatchError
+        self.max_timestamp = newest
+        self._checked.add(position, self.size_bytes)
+
+    def use_interval(self, index_interval_bytes: int) -> SealedBatches:
+        """Hear how many bytes are between two entries of an index that is written anew; return this."""
+        self._interval_bytes = index_interval_bytes
+        return self
+
+    # -- look-ups -------------------------------------------------------------------------------
+
+    def translate_offset(self, offset: int) -> BatchPlace:
+        """Return the batch that holds `offset`, which is below the end offset, or follows it."""
+        return self._trusted(lambda: self._translate(offset))
+
+    def upper_bound_offset(self, position: int) -> int | None:
+        """Return the last offset of the first batch with an entry at or after the position, or None."""
+        return self._trusted(lambda: self._upper_bound(position))
+
+    def places_from(self, offset: int) -> Iterator[BatchPlace]:
+        """Yield the batches from the one that holds `offset` or follows it."""
+        return self._sound_places(self.translate_offset(offset).position)
+
+    def places_since(self, timestamp: int, offset: int) -> Iterator[BatchPlace]:
+        """Yield the batches at or after `offset` whose largest timestamp is at least `timestamp`."""
+        start = self._trusted(lambda: self._position_before(timestamp))
+        if offset >= self.end_offset:
+            return
+        start = max(start, self.translate_offset(offset).position)
+        for place in self._sound_places(start):
+            if place.max_timestamp >= timestamp:
+                yield place
+
+    def check(self, position: int, end: int) -> None:
+        """Walk through the batches from there on that begin before `end`, unless they are known.
+
+        What is read in order is walked through once.
+        """
+        walked_from, walked_to = self._walked
+        known = walked_to if walked_from <= position < walked_to else position
+        start = self._checked.end_of(known)
+        if end <= start:
+            return
+        reached = self.size_bytes
+        for place in self._sound_places(start, is_settled=False):
+            if place.position >= end:
+                reached = place.position
+                break
+        self._checked.add(position, reached)
+
+    def load(self) -> SegmentContent:
+        """Look at all batches, and return the entries of each."""
+        return self._file.load(self._base_offset, self.size_bytes, self.end_offset)
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _trusted(self, look_up: Callable[[], _Found]) -> _Found:
+        """Look up, and once more if an index had to be written anew."""
+        try:
+            return look_up()
+        except (IndexMismatchError, BatchDamagedError):
+            self._restore_indexes()
+        try:
+            return look_up()
+        except (IndexMismatchError, BatchDamagedError) as error:
+            raise self._file.damaged(error) from error
+
+    def _restore_indexes(self) -> None:
+        """Make the indexes from the batches."""
+        assert self._interval_bytes is not None
+        content = self.load()
+        indexed = IndexedBatches(
+            self._base_offset,
+            content.end_offsets,
+            content.positions,
+            content.max_timestamps,
+            OffsetIndex(self._interval_bytes),
+        )
+        with self._file.io("write an index anew"):
+            indexed.restore(self._file.files, self._file.path)
+
+    def _offset_entries(self) -> IndexEntries:
+        return self._offsets.entries(self._file.path)
+
+    def _walk(self, position: int) -> Iterator[BatchPlace]:
+        return walk_batches(
+            self._file.read,
+            position,
+            self.size_bytes,
+            self._base_offset,
+            self.end_offset,
+            is_exact=self._is_exact,
+        )
+
+    def _sound_places(self, position: int, *, is_settled: bool = True) -> Iterator[BatchPlace]:
+        """Walk on from a place that is known to be one; what is wrong behind it is damage of the `.log`."""
+        walk = self._walk(position)
+        try:
+            yield from settled(walk) if is_settled else walk
+        except BatchDamagedError as damage:
+            raise self._file.damaged(damage) from damage
+
+    def _translate(self, offset: int) -> BatchPlace:
+        if self._file.is_deleted:
+            return next(place for place in self._walk(0) if place.last_offset >= offset)
+        entries = self._offset_entries()
+        interval = self._interval(entries, entries.floor(offset - self._base_offset))
+        return next(place for place in interval if place.last_offset >= offset)
+
+    def _interval(self, entries: IndexEntries, slot: int) -> list[BatchPlace]:
+        """Return the batches from that of an entry (-1: the first one) to that of the next entry."""
+        start = entries[slot][1] if slot >= 0 else 0
+        is_last = slot + 1 == entries.count
+        end = self.size_bytes if is_last else entries[slot + 1][1]
+        if not 0 <= start < end <= self.size_bytes:
+            raise IndexMismatchError
+        places = []
+        for place in self._walk(start):
+            places.append(place)
+            if place.position >= end:
+                break
+        if slot >= 0:
+            self._compare(entries, slot, places[0])
+        if not is_last:
+            self._compare(entries, slot + 1, places[-1])
+        self._walked = (start, end)
+        before_last = places[-1] if is_last else places[-2]
+        interval_bytes = self._interval_bytes
+        if interval_bytes is not None and is_gap(before_last.position - start, interval_bytes):
+            raise IndexMismatchError  # each look-up here would be slow
+        return places
+
+    def _compare(self, entries: IndexEntries, slot: int, place: BatchPlace) -> None:
+        """Raise IndexMismatchError unless the entry of the offset index is that of the batch, in its place."""
+        offset, position = entries[slot]
+        if (offset, position) != (place.last_offset - self._base_offset, place.position):
+            raise IndexMismatchError
+        if slot > 0 and not (entries[slot - 1][0] < offset and entries[slot - 1][1] < position):
+            raise IndexMismatchError
+
+    def _upper_bound(self, position: int) -> int | None:
+        if self._file.is_deleted:
+            return None
+        entries = self._offset_entries()
+        slot = entries.ceiling(position)
+        for near in range(max(slot - 1, 0), min(slot + 1, entries.count)):
+            start = entries[near][1]
+            if not 0 <= start < self.size_bytes:
+                raise IndexMismatchError
+            self._compare(entries, near, next(self._walk(start)))
+        return None if slot == entries.count else self._base_offset + entries[slot][0]
+
+    def _position_before(self, timestamp: int) -> int:
+        """Return a position before which all batches are older than `timestamp`.
+
+        The entry before the found one decides: where a timestamp came first cannot be seen at one batch.
+        """
+        if self._file.is_deleted:
+            return 0
+        times = self._times.entries(self._file.path)
+        newest = times[times.count - 1][0] if times.count else NO_TIMESTAMP
+        if newest != self.max_timestamp:
+            raise IndexMismatchError
+        slot = times.floor(timestamp)
+        nearest = range(max(slot - 1, 0), min(slot + 2, times.count))
+        places = {near: self._place_of_time(times, near) for near in nearest}
+        found = [(times[near][0], place.position) for near, place in places.items()]
+        for (earlier, before), (later, after) in pairwise(found):
+            if earlier >= later or before >= after:
+                raise IndexMismatchError
+        return places[slot - 1].position if slot > 0 else 0
+
+    def _place_of_time(self, times: IndexEntries, slot: int) -> BatchPlace:
+        """Return the batch of an entry of the time index. Raises IndexMismatchError if it is not there."""
+        timestamp, relative_offset = times[slot]
+        offset = self._base_offset + relative_offset
+        if not self._base_offset <= offset < self.end_offset:
+            raise IndexMismatchError
+        place = self._translate(offset)
+        if (place.max_timestamp, place.last_offset) != (timestamp, offset):
+            raise IndexMismatchError
+        return place
