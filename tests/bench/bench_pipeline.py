@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from importlib.util import find_spec
 from itertools import product
 from multiprocessing import get_context
@@ -24,9 +25,9 @@ from statistics import median
 from confluent_kafka import Producer
 from options import Options
 from peers import (
+    FamilyCpu,
     PeerMissingError,
     compiled_python,
-    family_cpu_s,
     native_simulator,
     simulator,
 )
@@ -129,10 +130,10 @@ def _with_spark(trace: str, out: str) -> Answers:
     master = f"local[{CORES}]"
     with spark_session("bench", master=master) as spark:
         spark.range(10).count()
-        jvm = spark.sparkContext._gateway.proc.pid
-        watch = Stopwatch(answers, lambda: time.process_time() + family_cpu_s(jvm))
-        for step in _run_jobs(spark, trace, out):
-            watch.lap(step)
+        with closing(FamilyCpu(spark.sparkContext._gateway.proc.pid)) as jvm:
+            watch = Stopwatch(answers, lambda: time.process_time() + jvm.seconds())
+            for step in _run_jobs(spark, trace, out):
+                watch.lap(step)
         answers.operations = spark.read.parquet(f"{out}/lifecycles").count()
         for row in spark.read.parquet(f"{out}/latency").collect():
             minute = None if row.minute is None else int(row.minute.timestamp()) // 60

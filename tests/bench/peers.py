@@ -67,16 +67,49 @@ def process_cpu_s(pid: int) -> float:
     return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
 
 
-def family_cpu_s(pid: int) -> float:
-    """Return what a process has run so far, with its children that run and those that have ended."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
-        tasks = list(Path(f"/proc/{pid}/task").glob("*/children"))
-        children = [int(child) for task in tasks for child in task.read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0  # it has ended just now
-    ticks = sum(map(int, text.rpartition(")")[2].split()[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(family_cpu_s, children))
+class FamilyCpu:
+    """The processor time of a process and of all that come from it.
+
+    Spark's Python workers end without a word to their parent, and their time would be gone with them. So all
+    processes are looked at twice a second, and what one had last counts on. What it used since is lost.
+    """
+
+    LOOK_S = 0.5
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._ticks: dict[tuple[int, str], int] = {}
+        self._ended = threading.Event()
+        self._looking = threading.Lock()
+        self._thread = threading.Thread(target=self._keep_looking, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        self._thread.join()
+
+    def seconds(self) -> float:
+        """Return what all of them have run so far."""
+        with self._looking:
+            self._look(self._pid)
+            return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
+
+    def _keep_looking(self) -> None:
+        while not self._ended.wait(self.LOOK_S):
+            self.seconds()
+
+    def _look(self, pid: int) -> None:
+        try:
+            text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+            tasks = list(Path(f"/proc/{pid}/task").glob("*/children"))
+            children = [int(child) for task in tasks for child in task.read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            return  # it has ended just now
+        fields = text.rpartition(")")[2].split()
+        self._ticks[pid, fields[19]] = int(fields[11]) + int(fields[12])  # pids come again
+        for child in children:
+            self._look(child)
 
 
 def resident_mb(pid: int) -> float:
