@@ -29,7 +29,7 @@ from integration.pipeline.spark import tables
 from integration.pipeline.spark.counting import Counted, counting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -53,6 +53,9 @@ LEFT: Final = "left"
 OBSERVATION_PARTITIONS: Final = ("side",)
 GZIP: Final = ".gz"
 MS_PER_DAY: Final = 86_400_000
+DEAL: Final = "deal"
+DEALS: Final = 1_024
+"""How many parts the operations of a partition of the table are dealt into, so that no task has to take all."""
 MOST_RUNS: Final = 1_000
 """More runs than these are not told apart when the known events are read."""
 SLOTS: Final = 32_768
@@ -185,9 +188,19 @@ def _text(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
 
 
 def events(read: DataFrame) -> DataFrame:
-    """Return the events among rows with the fields of an event and `goes_to`, each once, with their `date` (UTC)."""
+    """Return the events among rows with the fields of an event and `goes_to`, each once, with their `date` (UTC).
+
+    One shuffle brings equal events together, and those of a partition of the table. Where they are
+    looked for on both sides of a shuffle, Spark's table of them outgrows a task's memory in the first.
+    """
     found = read.where(sf.col("goes_to") == "events").select(*EVENT_SCHEMA.names)
-    return found.withColumn("date", _date(sf.col("ts_ms"))).dropDuplicates()
+    dealt = found.withColumns(
+        {
+            "date": _date(sf.col("ts_ms")),
+            DEAL: sf.pmod("operation_id", sf.lit(DEALS)).cast("int"),
+        }
+    )
+    return dealt.repartition(*tables.EVENT_PARTITIONS, DEAL).dropDuplicates().drop(DEAL)
 
 
 def observations(parsed: DataFrame) -> DataFrame:
@@ -246,13 +259,15 @@ def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts
     for warning in large_gzips(spark, inputs):
         click.echo(f"warning: {warning}", err=True)
     with counting(spark):
-        added, first = _append_events(read_quickly(spark, inputs), output)
+        slots = {SLOT: sf.bitmap_construct_agg(sf.col(SLOT))}
+        quick = read_quickly(spark, inputs)
+        added, first = _append_events(quick, output, _numbers("events", LEFT) | slots)
         strict = dict.fromkeys(DESTINATIONS, 0)
         new_observations = 0
         if first[LEFT]:
             parsed = read_strictly(spark, inputs, first[SLOT])
-            empty = sf.lit(None).cast("int").alias(SLOT)
-            late, strict = _append_events(parsed.select("event.*", "goes_to", empty), output)
+            rows = parsed.select("event.*", "goes_to")
+            late, strict = _append_events(rows, output, _numbers(*DESTINATIONS))
             added += late
             if strict["observations"]:
                 frame = _read_observations(spark, inputs)
@@ -270,18 +285,23 @@ def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts
     )
 
 
-def _append_events(read: DataFrame, output: str) -> tuple[int, dict[str, Any]]:
-    """Append the events that the table does not have yet; returns how many, and what was counted of all rows."""
+def _numbers(*names: str) -> dict[str, Column]:
+    """Return how many rows go to each of these."""
+    return {name: sf.count_if(sf.col("goes_to") == name) for name in names}
+
+
+def _append_events(
+    read: DataFrame, output: str, counts: Mapping[str, Column]
+) -> tuple[int, dict[str, Any]]:
+    """Append the events that the table does not have yet; returns how many, and the `counts` of all rows."""
     known = tables.read_or_none(read.sparkSession, output, "events")
     if known is not None:
         known = known_events(known, read)
-    seen = Counted(
-        read,
-        {name: sf.count_if(sf.col("goes_to") == name) for name in (*DESTINATIONS, LEFT)}
-        | {SLOT: sf.bitmap_construct_agg(sf.col(SLOT))},
-    )
+    seen = Counted(read, counts)
     new = tables.without(events(seen.frame), known)
-    added = tables.append_new(new, output, "events", tables.EVENT_PARTITIONS)
+    added = tables.append_new(
+        new, output, "events", tables.EVENT_PARTITIONS, gathered=known is None
+    )
     return added, seen.counts()
 
 

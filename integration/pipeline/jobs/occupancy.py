@@ -130,15 +130,15 @@ def occupancy_summary(
     every operation has one key. `heat` 1 is the key with the most parked milliseconds among those
     of its side and purgatory; null for a whole purgatory and for keys behind the first `HOTTEST`.
     """
-    in_time = Window.partitionBy(*KEY_FIRST).orderBy("bucket_start_ms")
-    bucket_end_ms = sf.col("bucket_start_ms") + bucket_ms
-    next_ms = sf.coalesce(sf.lead("bucket_start_ms").over(in_time), "to_ms")
-    quiet_ms = sf.greatest(next_ms - bucket_end_ms, sf.lit(0))
+    # What a bucket changed lasts until the run's end, so each stands for itself: no row needs its neighbours.
+    left_ms = sf.col("to_ms") - sf.col("bucket_start_ms")
+    carried_ms = sf.col("opening") * sf.least(sf.lit(bucket_ms), left_ms)
+    later_ms = sf.greatest(left_ms - bucket_ms, sf.lit(0))
+    of_bucket = sf.col("area_ms") - carried_ms + (sf.col("closing") - sf.col("opening")) * later_ms
     summary = (
         buckets.join(sf.broadcast(_spans(lives)), [*RUN], "inner")
-        .withColumn("area_ms", sf.col("area_ms") + sf.col("closing") * quiet_ms)
         .groupBy(*SERIES, "from_ms", "to_ms")
-        .agg(sf.max("peak").alias("peak"), sf.sum("area_ms").alias("parked_ms"))
+        .agg(sf.max("peak").alias("peak"), sf.sum(of_bucket).alias("parked_ms"))
     )
     lasted_ms = sf.nullif(sf.col("to_ms") - sf.col("from_ms"), sf.lit(0))
     return (

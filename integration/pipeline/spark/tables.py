@@ -68,13 +68,21 @@ def append(frame: DataFrame, directory: str, table: str) -> None:
     frame.write.mode("append").parquet(f"{directory}/{table}")
 
 
-def append_new(frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()) -> int:
+def append_new(
+    frame: DataFrame,
+    directory: str,
+    table: str,
+    partitions: Sequence[str] = (),
+    *,
+    gathered: bool = False,
+) -> int:
     """Append rows that the table does not have yet; returns how many, inside `counting`.
 
     Before they are written, the rows of a partition come together, and large ones are split: so there
     are few files, and no task writes more than Spark's advisory size, however uneven the partitions.
+    `gathered` rows have come together already.
     """
-    if partitions:
+    if partitions and not gathered:
         frame = frame.hint("rebalance", *map(sf.col, partitions))
     written = Counted(frame, {"rows": sf.count("*")})
     written.frame.write.mode("append").partitionBy(*partitions).parquet(f"{directory}/{table}")
