@@ -47,6 +47,9 @@ def pytest_configure() -> None:
         raise pytest.UsageError(f"REQUIRE_REAL_KAFKA={REQUIRED}: choose containers or jvm")
     # A run that `timeout` ends closes its fixtures too, and with them the brokers.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if sys.flags.safe_path:
+        # `python -P` tests what is installed and not what is in this directory; so do its programs.
+        os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -47,8 +47,13 @@ class _Commands(click.Group):
 
 @click.group("broker-sim", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="broker-sim")
-def _broker_sim() -> None:
+@click.pass_context
+def _broker_sim(context: click.Context) -> None:
     """Run a mini Kafka cluster, inspect what waits in it, and inject faults."""
+    # The command's module is imported by now. `run` imports more, and begins to collect when it serves.
+    if context.invoked_subcommand != "run":
+        gc.freeze()
+        gc.enable()
 
 
 def main() -> None:
@@ -56,8 +61,7 @@ def main() -> None:
 
     An error is one line on stderr that says what to do.
     """
-    # Imported modules are never garbage, so collecting would only cost time. `run` enables the collector
-    # again when it serves.
+    # Imported modules are never garbage, so collecting would only cost time.
     gc.disable()
     try:
         code = _broker_sim.main(prog_name="broker-sim", standalone_mode=False)

@@ -40,6 +40,13 @@ def test_build_is_native_in_all_listed_modules_or_in_none():
     assert are_native == {broker_sim.compiled} == {purgatory.compiled}
 
 
+def test_programs_that_tests_start_are_of_this_build():
+    program = "import broker_sim; print(broker_sim.__file__)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == broker_sim.__file__
+
+
 def test_same_seed_gives_the_same_trace_in_this_build_and_in_a_pure_one(tmp_path):
     for package in (broker_sim, purgatory):
         source = Path(package.__file__).parent

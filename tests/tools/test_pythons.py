@@ -49,6 +49,7 @@ def test_the_module_prints_versions_and_programs():
     done = subprocess.run(
         [sys.executable, "-m", "tools.pythons"],
         cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
@@ -62,7 +63,11 @@ def test_the_newest_one_can_be_had_alone(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tools.pythons", "newest"],
         cwd=ROOT,
-        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        },
         capture_output=True,
         text=True,
         check=True,

@@ -20,7 +20,7 @@ from broker_sim.runtime.acceptor import RETRY_DELAY_S
 from broker_sim.trace import FIELDS
 
 TIMEOUT_S = 120
-COMMAND = [sys.executable, *(["-P"] if sys.flags.safe_path else []), "-m", "broker_sim"]
+COMMAND = [sys.executable, "-m", "broker_sim"]
 API_VERSIONS_REQUEST = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
 
 
