@@ -257,8 +257,10 @@ def _event_rules() -> Mapping[str, Column]:
     return {
         "unknown side": ~sf.col("event.side").isin(*SIDES),
         "unknown event": ~event.isin(*EVENTS),
-        # Nulls are sorted to the front. A function with a lambda would not be compiled.
-        "keys: one is null": (sf.size("event.keys") > 0) & sf.sort_array("event.keys")[0].isNull(),
+        # It is false that a text is among keys only if none is null; else nulls are sorted to the front. A function
+        # with a lambda would not be compiled.
+        "keys: one is null": sf.coalesce(sf.array_contains("event.keys", ""), sf.lit(True))
+        & sf.sort_array("event.keys")[0].isNull(),
         "ts_ms is not positive": sf.col("event.ts_ms") <= 0,
         "waited_ms is negative": sf.col("event.waited_ms") < 0,
         "the end of an operation without waited_ms": event.isin(*ENDINGS)
