@@ -52,7 +52,6 @@ def _broker_sim(context: click.Context) -> None:
     """Run a mini Kafka cluster, inspect what waits in it, and inject faults."""
     # The command's module is imported by now. `run` imports more, and begins to collect when it serves.
     if context.invoked_subcommand != "run":
-        gc.freeze()
         gc.enable()
 
 
