@@ -98,7 +98,8 @@ class SealedBatches:
     ) -> SealedBatches | None:
         """Return what the ends of the files say; None if they do not fit together.
 
-        As in Kafka the largest timestamp is that of the last entry, or of a batch behind it.
+        As in Kafka the largest timestamp is that of the last entry. A newer one in the last batches tells
+        that entries are missing.
         """
         found = cls(file, base_offset, upper_bound_offset, size_bytes, NO_TIMESTAMP)
         found._is_exact = False
@@ -120,13 +121,13 @@ class SealedBatches:
             self._compare(offsets, offsets.count - 1, tail[0])
         self.end_offset = tail[-1].last_offset + 1
         self._is_exact = True
-        newest, start = NO_TIMESTAMP, 0
+        newest = NO_TIMESTAMP
         if times.count:
             newest = times[times.count - 1][0]
-            start = self._place_of_time(times, times.count - 1).position
-        for place in self._walk(start):
-            if place.max_timestamp > newest:
-                raise IndexMismatchError
+            self._place_of_time(times, times.count - 1)
+        # What is behind that entry is the whole file where timestamps do not grow: only the tail is looked at.
+        if any(place.max_timestamp > newest for place in tail):
+            raise IndexMismatchError
         self.max_timestamp = newest
         self._checked.add(position, self.size_bytes)
 

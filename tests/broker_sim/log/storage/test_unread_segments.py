@@ -80,6 +80,27 @@ def test_first_read_looks_at_what_it_hands_out_and_at_nothing_else(tmp_path, mon
     machine.directory.close()
 
 
+@pytest.mark.parametrize("step_ms", [0, -1, 1])
+def test_start_reads_the_end_of_a_segment_whatever_its_times_are(tmp_path, monkeypatch, step_ms):
+    machine = Machine(tmp_path / "broker-1")
+    machine.log.update_config(TopicConfig(index_interval_bytes=400))
+    for number in range(4_000):
+        machine.log.append_as_leader(batch(1, b"x" * 40, 1_000_000 + number * step_ms), 0)
+    size_bytes = machine.log.size_bytes
+    before, read_bytes, real = state_of(machine.log), [], os.pread
+
+    def pread(descriptor, size_bytes, position):
+        read_bytes.append(size_bytes)
+        return real(descriptor, size_bytes, position)
+
+    monkeypatch.setattr(os, "pread", pread)
+    machine.restart(clean=True)
+    assert sum(read_bytes) < size_bytes / 4
+    monkeypatch.setattr(os, "pread", real)
+    assert state_of(machine.log) == before
+    machine.directory.close()
+
+
 def test_reader_at_the_end_needs_no_look_at_what_was_before(closed, looked_at):
     closed.restart(clean=True)
     end = closed.log.log_end_offset
