@@ -25,15 +25,24 @@ class TaskSize:
         )
 
 
-def largest_task(spark, group: str, *, shuffled_only: bool = False) -> TaskSize:
-    """Return the task that has read the most rows among all tasks of a job group."""
+def stages_run(spark, group: str) -> set[int]:
+    """Return the stages that a job group ran; those are left out that Spark skipped, as another job had run them."""
     context = spark.sparkContext
     inside = context._jsc.sc()
     inside.listenerBus().waitUntilEmpty()
     tracker, store = context.statusTracker(), inside.statusStore()
-    stages = {
-        s for job in tracker.getJobIdsForGroup(group) for s in tracker.getJobInfo(job).stageIds
+    return {
+        stage
+        for job in tracker.getJobIdsForGroup(group)
+        for stage in tracker.getJobInfo(job).stageIds
+        if store.taskList(stage, 0, 1).size()
     }
+
+
+def largest_task(spark, group: str, *, shuffled_only: bool = False) -> TaskSize:
+    """Return the task that has read the most rows among all tasks of a job group."""
+    stages = stages_run(spark, group)
+    store = spark.sparkContext._jsc.sc().statusStore()
     found = []
     for stage in stages:
         tasks = store.taskList(stage, 0, MOST_TASKS)

@@ -45,31 +45,25 @@ def test_what_is_too_old_or_does_not_run_is_left_out(find_pythons, tmp_path):
     assert list(find_pythons()) == [sys.version_info[:2]]
 
 
-def test_the_module_prints_versions_and_programs():
+def printed(*arguments, **environment):
+    """Return what the module prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "tools.pythons"],
+        [sys.executable, "-m", "tools.pythons", *arguments],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         check=True,
     )
+    return done.stdout
+
+
+def test_the_module_prints_versions_and_programs():
     version = "{}.{}".format(*sys.version_info)
-    assert f"{version} {sys.executable}" in done.stdout.splitlines()
+    assert f"{version} {sys.executable}" in printed().splitlines()
 
 
 def test_the_newest_one_can_be_had_alone(tmp_path):
     program(tmp_path / "bin" / "python3.98", "3 98")
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.pythons", "newest"],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"3.98 {tmp_path / 'bin' / 'python3.98'}\n"
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    assert printed("newest", PATH=path) == f"3.98 {tmp_path / 'bin' / 'python3.98'}\n"

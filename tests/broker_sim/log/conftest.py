@@ -1,5 +1,6 @@
 """A log on a virtual clock, in memory, in files and on a simulated disk, and batches to put into it."""
 
+import os
 from itertools import count
 
 import pytest
@@ -21,6 +22,19 @@ WALL_START_MS = 1_000_000
 @pytest.fixture
 def clock():
     return VirtualClock(wall_start_ms=WALL_START_MS)
+
+
+@pytest.fixture
+def read_bytes(monkeypatch):
+    """How many bytes were asked of files, one read after the other."""
+    read_bytes, real = [], os.pread
+
+    def pread(descriptor, size_bytes, position):
+        read_bytes.append(size_bytes)
+        return real(descriptor, size_bytes, position)
+
+    monkeypatch.setattr(os, "pread", pread)
+    return read_bytes
 
 
 @pytest.fixture(params=["memory", "files", "simulated"])

@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import runpy
 import subprocess
 import threading
 from importlib.util import find_spec
@@ -18,6 +19,7 @@ import pytest
 
 from integration.reference.clusters.ports import free_ports
 
+BENCH = Path(__file__).parents[2] / "bench"
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """A JVM that runs for a minute is faster without compiler and collector threads."""
 START_TIMEOUT_S = 120
@@ -108,6 +110,12 @@ def spark(require_spark, tmp_path_factory):
     }
     with spark_session("tests", master="local[2]", conf=conf, kafka=True) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def task_sizes():
+    """The functions of the bench that tell what the jobs of a group ran, by name."""
+    return runpy.run_path(str(BENCH / "task_sizes.py"))
 
 
 @pytest.fixture(scope="session")

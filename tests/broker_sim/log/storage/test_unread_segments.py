@@ -1,6 +1,5 @@
 """Segments that a clean start opens without a look at their batches: as if all had been looked at."""
 
-import os
 import random
 import shutil
 from contextlib import suppress
@@ -58,19 +57,14 @@ def test_start_and_shutdown_look_at_no_batch(closed, looked_at):
     assert looked_at == []
 
 
-def test_first_read_looks_at_what_it_hands_out_and_at_nothing_else(tmp_path, monkeypatch):
+def test_first_read_looks_at_what_it_hands_out_and_at_nothing_else(tmp_path, read_bytes):
     machine = Machine(tmp_path / "broker-1")
     machine.log.update_config(TopicConfig(index_interval_bytes=400))
     fill(machine.log, random.Random(2), 2_000)
     machine.restart(clean=True)
-    log, read_bytes, real = machine.log, [], os.pread
-
-    def pread(descriptor, size_bytes, position):
-        read_bytes.append(size_bytes)
-        return real(descriptor, size_bytes, position)
-
-    monkeypatch.setattr(os, "pread", pread)
+    log = machine.log
     middle = log.log_end_offset // 2
+    read_bytes.clear()
     data = log.read(middle, 1_000)
     assert data.size_bytes == 1_000
     assert sum(read_bytes) <= 1_000 + 2 * LARGE_BLOCK_BYTES
@@ -81,22 +75,16 @@ def test_first_read_looks_at_what_it_hands_out_and_at_nothing_else(tmp_path, mon
 
 
 @pytest.mark.parametrize("step_ms", [0, -1, 1])
-def test_start_reads_the_end_of_a_segment_whatever_its_times_are(tmp_path, monkeypatch, step_ms):
+def test_start_reads_the_end_of_a_segment_whatever_its_times_are(tmp_path, read_bytes, step_ms):
     machine = Machine(tmp_path / "broker-1")
     machine.log.update_config(TopicConfig(index_interval_bytes=400))
     for number in range(4_000):
         machine.log.append_as_leader(batch(1, b"x" * 40, 1_000_000 + number * step_ms), 0)
     size_bytes = machine.log.size_bytes
-    before, read_bytes, real = state_of(machine.log), [], os.pread
-
-    def pread(descriptor, size_bytes, position):
-        read_bytes.append(size_bytes)
-        return real(descriptor, size_bytes, position)
-
-    monkeypatch.setattr(os, "pread", pread)
+    before = state_of(machine.log)
+    read_bytes.clear()
     machine.restart(clean=True)
     assert sum(read_bytes) < size_bytes / 4
-    monkeypatch.setattr(os, "pread", real)
     assert state_of(machine.log) == before
     machine.directory.close()
 

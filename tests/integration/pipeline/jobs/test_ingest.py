@@ -188,24 +188,18 @@ def test_a_compressed_trace_is_parsed_by_many_tasks(spark, event, tmp_path, expl
     assert "REBALANCE" not in explained(events(read_quickly(spark, [__file__])))
 
 
-def test_the_first_events_are_shuffled_once(spark, run, event, tmp_path, write_lines):
+def test_the_first_events_are_shuffled_once(
+    spark, run, event, tmp_path, write_lines, task_sizes, request
+):
     from integration.pipeline.jobs.ingest import DEALS
 
     numbers = range(DEALS // 2, 2 * DEALS)
     first = [event(operation_id=number, purgatory=name) for number in numbers for name in "ab"]
-    spark.sparkContext.setJobGroup("first", "first")
+    spark.sparkContext.setJobGroup(request.node.name, "measured")
     assert run(write_lines(tmp_path / "a.jsonl", [*first, *first])).events == len(first)
-    tracker = spark.sparkContext.statusTracker()
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("first")]
-    stages = {stage for job in jobs for stage in job.stageIds if _has_run(tracker, stage)}
+    stages = task_sizes["stages_run"](spark, request.node.name)
     # Lines are read and dealt out; then they are looked through and written.
-    assert len(stages) == 2, jobs
-
-
-def _has_run(tracker, stage):
-    """Return whether Spark ran a stage, and did not skip it because another job had."""
-    info = tracker.getStageInfo(stage)
-    return info is not None and info.numCompletedTasks > 0
+    assert len(stages) == 2, stages
 
 
 def test_dates_are_those_of_utc_in_any_time_zone(run, table, spark, event, tmp_path, write_lines):

@@ -1,15 +1,11 @@
 """No task gets all of something, however uneven the keys: seen in plans, and in what tasks read."""
 
 import random
-import runpy
-from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.spark
 
-BENCH = Path(__file__).parents[3] / "bench"
-TASK_SIZES = runpy.run_path(str(BENCH / "task_sizes.py"))
 ROWS = 3_000
 TASKS = 16
 SHARE = ROWS // TASKS
@@ -32,13 +28,13 @@ def many_tasks(spark):
 
 
 @pytest.fixture
-def largest_task(spark, many_tasks, request):
+def largest_task(spark, many_tasks, request, task_sizes):
     """Return a function from a frame to the task that read the most rows of others when it was collected."""
 
     def measure(frame):
         spark.sparkContext.setJobGroup(request.node.name, "measured")
         frame.collect()
-        return TASK_SIZES["largest_task"](spark, request.node.name, shuffled_only=True)
+        return task_sizes["largest_task"](spark, request.node.name, shuffled_only=True)
 
     return measure
 
