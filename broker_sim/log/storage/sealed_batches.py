@@ -124,9 +124,8 @@ class SealedBatches:
         newest = NO_TIMESTAMP
         if times.count:
             newest = times[times.count - 1][0]
-            self._place_of_time(
-                times, times.count - 1
-            )  # which finds out whether there is such a batch
+            # It raises unless there is such a batch.
+            self._place_of_time(times, times.count - 1)
         # What is behind that entry is the whole file where timestamps do not grow: only the tail is looked at.
         if any(place.max_timestamp > newest for place in tail):
             raise IndexMismatchError
