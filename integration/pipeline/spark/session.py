@@ -32,8 +32,16 @@ NEWEST_JAVA: Final = 21
 KAFKA_CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark_version}"
 """The version of the connector must be that of Spark."""
 
+COLLECTOR: Final = "-XX:+UseParallelGC"
+CHOSEN_COLLECTOR: Final = re.compile(r"-XX:\+Use\w*GC\b")
+OPTIONS_FOR_ANY_JAVA: Final = (
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "SPARK_SUBMIT_OPTS",
+)
+"""Variables whose options the driver's JVM gets too; it does not start with two collectors."""
 JVM_OPTIONS: Final = (
-    "-XX:+UseParallelGC",
     # A third of the time of a JVM that runs every job once goes to its compilers: what is hot is so for long,
     # and Spark's large methods are not made larger.
     "-XX:CompileThresholdScaling=3",
@@ -42,7 +50,6 @@ JVM_OPTIONS: Final = (
 )
 LOCAL_CONF: Final[Mapping[str, str]] = {
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": " ".join(JVM_OPTIONS),
     # State of a stream is kept in so many parts, and each is written with each batch.
     "spark.sql.shuffle.partitions": "2",
     # Other shuffles begin with many parts, and Spark puts small ones together: so one fits into memory.
@@ -86,10 +93,15 @@ def default_conf(master: str | None, *, kafka: bool = False) -> dict[str, str]:
     if _is_here(master):
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if master is not None and master.startswith("local"):
-        conf |= LOCAL_CONF
+        conf |= {**LOCAL_CONF, "spark.driver.extraJavaOptions": " ".join(_jvm_options())}
     if kafka:
         conf["spark.jars.packages"] = KAFKA_CONNECTOR
     return conf
+
+
+def _jvm_options() -> tuple[str, ...]:
+    given = " ".join(os.environ.get(name, "") for name in OPTIONS_FOR_ANY_JAVA)
+    return JVM_OPTIONS if CHOSEN_COLLECTOR.search(given) else (COLLECTOR, *JVM_OPTIONS)
 
 
 @contextmanager

@@ -74,3 +74,16 @@ def test_only_a_driver_on_this_machine_is_bound_to_loopback():
         assert default_conf(master)["spark.driver.host"] == "127.0.0.1"
     for master in (None, "yarn", "spark://elsewhere:7077"):
         assert "spark.driver.host" not in default_conf(master)
+
+
+@pytest.mark.parametrize(
+    "variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"]
+)
+def test_a_collector_that_the_user_chose_is_the_only_one(variable, monkeypatch):
+    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"):
+        monkeypatch.delenv(name, raising=False)
+    options = "spark.driver.extraJavaOptions"
+    monkeypatch.setenv(variable, "-Xss2m -XX:-UseGCOverheadLimit")
+    assert "-XX:+UseParallelGC" in default_conf("local[2]")[options].split()
+    monkeypatch.setenv(variable, "-Xss2m -XX:+UseSerialGC")
+    assert "-XX:+Use" not in default_conf("local[2]")[options]
