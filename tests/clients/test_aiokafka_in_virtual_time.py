@@ -6,6 +6,7 @@ import time
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 
 from broker_sim.testing.options import VirtualTimeOptions
 from broker_sim.testing.seeded_run import run_with_seed
@@ -13,6 +14,7 @@ from broker_sim.testing.seeded_run import run_with_seed
 SEEDS = 20
 SLOW_ISR = {"replica.lag.time.max.ms": 20_000, "broker.session.timeout.ms": 120_000}
 PARTITION = TopicPartition("orders", 0)
+ONE_BROKER = {"transaction.state.log.replication.factor": 1, "transaction.state.log.min.isr": 1}
 
 
 async def read(kafka, number):
@@ -90,6 +92,34 @@ async def test_an_hour_of_records_one_a_minute_takes_no_real_hour(kafka):
             await asyncio.sleep(60)
     assert sent_at[-1] - sent_at[0] == pytest.approx(59 * 60_000, rel=0.01)
     assert time.monotonic() >= 3600
+
+
+async def live_through_an_idle_hour(kafka):
+    """Default settings, auto-commit included: it waits without a delay for its deadline to be over."""
+    await kafka.create_topic("orders", 1, 1)
+    servers = kafka.bootstrap_servers
+    async with (
+        AIOKafkaConsumer("orders", group_id="group", bootstrap_servers=servers) as consumer,
+        AIOKafkaProducer(bootstrap_servers=servers) as producer,
+        AIOKafkaProducer(bootstrap_servers=servers, transactional_id="id") as transactional,
+    ):
+        admin = AIOKafkaAdminClient(bootstrap_servers=servers)
+        await admin.start()
+        await asyncio.sleep(3_600)
+        await producer.send_and_wait("orders", b"value")
+        async with transactional.transaction():
+            await transactional.send("orders", b"value in a transaction")
+        assert [(await consumer.getone()).offset for _ in range(2)] == [0, 1]
+        await asyncio.sleep(6)  # auto-commit goes on
+        (offset,) = (await admin.list_consumer_group_offsets("group")).values()
+        assert offset.offset == 2
+        await admin.close()
+
+
+@pytest.mark.parametrize("order", ["fifo", "seeded"])
+def test_clients_with_default_settings_live_through_an_idle_hour(order):
+    options = VirtualTimeOptions(order=order, brokers=1, configs=ONE_BROKER, check_invariants=False)
+    run_with_seed(live_through_an_idle_hour, {}, ["kafka"], options, seed=0)
 
 
 def test_same_seed_gives_the_same_trace_callback_by_callback():

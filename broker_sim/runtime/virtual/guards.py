@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import math
-from typing import TYPE_CHECKING, Any
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.runtime.virtual.clock import NS_PER_SECOND, delay_to_ns
 from broker_sim.runtime.virtual.errors import (
@@ -18,12 +20,15 @@ from broker_sim.runtime.virtual.errors import (
     VirtualLivelockError,
     VirtualTimeLimitError,
 )
-from broker_sim.runtime.virtual.waiting import describe_waiting
+from broker_sim.runtime.virtual.waiting import describe_spinners, describe_waiting, spinner_of
 
 if TYPE_CHECKING:
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
 __all__ = ["Guards"]
+
+LOOKED_AT: Final = 1_000
+"""How many callbacks of a livelock are looked at for its report."""
 
 
 class Guards:
@@ -41,7 +46,7 @@ class Guards:
         self._collect_every = collect_every
         self._max_still_steps = max_steps_at_one_time
         self._still_steps = 0
-        self._still_ns = -1
+        self._progress_ns = -1
         self.checkpoint = collect_every
         """The step at which `on_checkpoint` is called next."""
         self.failure: BaseException | None = None
@@ -66,15 +71,29 @@ class Guards:
         """Collect garbage, and see whether the time moves: VirtualLivelockError if not."""
         gc.collect()
         self.checkpoint = self._loop.steps + self._collect_every
-        now_ns = self._loop.clock.now_ns
-        if now_ns != self._still_ns:
-            self._still_ns = now_ns
+        progress_ns = self._loop.standstill.progress_ns
+        if progress_ns != self._progress_ns:
+            self._progress_ns = progress_ns
             self._still_steps = 0
             return
         self._still_steps += self._collect_every
         if self._still_steps >= self._max_still_steps:
-            what = f"{self._still_steps} callbacks ran and the time does not move"
-            raise VirtualLivelockError(self._report(what))
+            raise self._livelock()
+
+    def _livelock(self) -> VirtualLivelockError:
+        """Look at some more callbacks; return the error, which names those that run most."""
+        loop = self._loop
+        self.checkpoint = sys.maxsize
+        ran: Counter[Any] = Counter()
+        for _ in range(LOOKED_AT):
+            if not (loop.is_ready() or loop.move_to_next()):
+                break
+            ran[spinner_of(loop.run_next())] += 1
+        self.checkpoint = loop.steps + self._collect_every
+        return VirtualLivelockError(
+            f"{self._still_steps} callbacks ran and the time does not move, {self._when()}; what ran "
+            f"most of {ran.total()} more callbacks:\n{describe_spinners(ran)}"
+        )
 
     def take_failure(self, context: dict[str, Any]) -> None:
         """Keep what the loop's exception handler was told, for `raise_failure`."""

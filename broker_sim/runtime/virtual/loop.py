@@ -23,9 +23,10 @@ from broker_sim.runtime.virtual.current import current_loop
 from broker_sim.runtime.virtual.entering import Entering
 from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.escapes import refuses_escapes
-from broker_sim.runtime.virtual.futures import NumberedFuture, NumberedTask, OrderedWeakSet
+from broker_sim.runtime.virtual.futures import NumberingLoop, OrderedWeakSet
 from broker_sim.runtime.virtual.guards import Guards
-from broker_sim.runtime.virtual.network import Network, NetworkLoop
+from broker_sim.runtime.virtual.network import Network
+from broker_sim.runtime.virtual.standstill import Standstill
 from broker_sim.runtime.virtual.threads import Workers
 from broker_sim.runtime.virtual.timers import TimerQueue
 from broker_sim.runtime.virtual.trace import LoopTrace
@@ -35,20 +36,18 @@ from purgatory.clock import DEFAULT_WALL_START_MS
 if TYPE_CHECKING:
     from asyncio import Handle, TimerHandle
     from collections import deque
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from concurrent.futures import Executor
     from contextvars import Context
 
 __all__ = ["DAY_S", "Order", "VirtualEventLoop"]
 
 DAY_S = 86_400.0
-_EAGER: object = getattr(asyncio, "eager_task_factory", ...)
-"""asyncio's factory of eager tasks, from Python 3.12 on; its tasks get numbers too."""
 Order = Literal["fifo", "seeded"]
 
 
 @refuses_escapes
-class VirtualEventLoop(NetworkLoop):
+class VirtualEventLoop(NumberingLoop):
     """One run in virtual time; used by one thread.
 
     `order="seeded"` lets chance choose which of the tasks that are ready runs first; callbacks that
@@ -56,14 +55,12 @@ class VirtualEventLoop(NetworkLoop):
     much virtual time the run may take, None for any. `trace_steps` puts every callback into the
     trace. Garbage is collected every `collect_every` callbacks and never in between, because
     finalizers and weak references act on the program. More than `max_steps_at_one_time` callbacks
-    without a move of the clock are a livelock.
+    without progress of the clock are a livelock.
     """
 
     _ready: deque[Handle]
     _stopping: bool
-    _closed: bool
     _thread_id: int | None
-    _task_factory: object | None
 
     def __init__(
         self,
@@ -82,6 +79,7 @@ class VirtualEventLoop(NetworkLoop):
             raise ValueError(f"order={order!r}: choose 'fifo' or 'seeded'")
         self.seed = seed
         self.clock = LoopClock(wall_start_ms)
+        self.standstill = Standstill(self.clock)
         self.trace = LoopTrace(self.clock, keep_events)
         self.trace_steps = trace_steps
         self.after_step: Callable[[], object] | None = None
@@ -90,8 +88,6 @@ class VirtualEventLoop(NetworkLoop):
         """How many callbacks have run."""
         self._seeded = order == "seeded"
         self._guards = Guards(self, limit_s, collect_every, max_steps_at_one_time)
-        self._numbers = 0
-        self._task_numbers = 0
         self._streams: dict[str, random.Random] = {}
         self._order_random = self.stream("order").random
         self._scheduled = TimerQueue()
@@ -107,11 +103,6 @@ class VirtualEventLoop(NetworkLoop):
         if stream is None:
             stream = self._streams[name] = random.Random(f"{self.seed}/{name}")
         return stream
-
-    def next_number(self) -> int:
-        """Return 1, 2, 3, ...: hashes for objects whose address would differ between runs."""
-        self._numbers += 1
-        return self._numbers
 
     # -- time and callbacks -----------------------------------------------------------------------
 
@@ -159,9 +150,14 @@ class VirtualEventLoop(NetworkLoop):
         args: tuple[Any, ...] = (),
         context: Context | None = None,
     ) -> TimerHandle:
-        """Run `callback(*args)` at that time in nanoseconds, or now if it is over."""
+        """Run `callback(*args)` at that time in nanoseconds, or now if it is over.
+
+        Where the program asks for now again and again, time has to move first; see `Standstill`.
+        """
         if self._closed:
             raise RuntimeError("Event loop is closed")
+        if due_ns <= self.clock.now_ns:
+            due_ns = self.standstill.due_ns()
         handle = asyncio.TimerHandle(due_ns / NS_PER_SECOND, callback, args, self, context)
         if due_ns > self.clock.now_ns:
             self._scheduled.push(due_ns, handle)
@@ -191,7 +187,7 @@ class VirtualEventLoop(NetworkLoop):
         """Let time pass while the whole loop stands still: what `time.sleep` in a coroutine does."""
         now_ns = self.clock.now_ns + delay_to_ns(seconds)
         self._guards.check_limit(now_ns)
-        self.clock.move_to_ns(now_ns)
+        self._move_to(now_ns)
         self._scheduled.pop_due(now_ns, self._ready)
 
     def extend_limit(self, seconds: float) -> None:
@@ -245,11 +241,11 @@ class VirtualEventLoop(NetworkLoop):
         """Run rounds until `stop`; a round is what is ready when it begins."""
         ready = self._ready
         while True:
-            if not (ready or self._stopping or self._move_to_next()):
+            if not (ready or self._stopping or self.move_to_next()):
                 raise self._guards.deadlock()
             if self._seeded or self.trace_steps or self.after_step is not None:
                 for _ in range(len(ready)):
-                    self._run_next()
+                    self.run_next()
             else:
                 self._run_round(ready)
             if self._stopping:
@@ -267,8 +263,8 @@ class VirtualEventLoop(NetworkLoop):
         if self.steps >= guards.checkpoint:
             guards.on_checkpoint()
 
-    def _run_next(self) -> None:
-        """Run one callback, with all that watches callbacks."""
+    def run_next(self) -> Handle:
+        """Run one callback of those that are ready, with all that watches them; return its handle."""
         guards, ready = self._guards, self._ready
         if self._seeded and len(ready) > 1:
             self._draw_next(ready)
@@ -284,6 +280,7 @@ class VirtualEventLoop(NetworkLoop):
                 self.after_step()
         if self.steps >= guards.checkpoint:
             guards.on_checkpoint()
+        return handle
 
     def _draw_next(self, ready: deque[Handle]) -> None:
         """If the next callback is a task's, let chance decide which of the tasks comes first."""
@@ -294,21 +291,29 @@ class VirtualEventLoop(NetworkLoop):
                 ready[0], ready[index] = ready[index], ready[0]
                 return
 
-    def _move_to_next(self, until_ns: float = math.inf) -> bool:
+    def move_to_next(self, until_ns: float = math.inf) -> bool:
         """Jump to the next timer and make ready what is due; False if none is due by `until_ns`."""
         due_ns = self._scheduled.next_due_ns()
         if due_ns is None or due_ns > until_ns:
             return False
         self._guards.check_limit(due_ns)
-        self.clock.move_to_ns(due_ns)
+        self._move_to(due_ns)
         self._scheduled.pop_due(due_ns, self._ready)
         return True
+
+    def _move_to(self, now_ns: int) -> None:
+        self.standstill.on_move(now_ns)
+        self.clock.move_to_ns(now_ns)
 
     def _write_to_self(self) -> None:
         """Do nothing: nobody sleeps, so nobody has to be woken."""
 
     def __del__(self) -> None:
         """Do nothing: an unclosed loop holds nothing that has to be given back."""
+
+    def is_ready(self) -> bool:
+        """Whether anything runs without a move of the clock."""
+        return bool(self._ready)
 
     # -- running from outside ---------------------------------------------------------------------
 
@@ -318,10 +323,10 @@ class VirtualEventLoop(NetworkLoop):
 
     def step(self) -> bool:
         """Run one callback, jumping to its time first; False if nothing is left to happen."""
-        if not self._ready and not self._move_to_next():
+        if not self._ready and not self.move_to_next():
             return False
         with self._entering:
-            self._run_next()
+            self.run_next()
         return True
 
     def run_until(self, condition: Callable[[], object], until_ns: int | None = None) -> bool:
@@ -333,12 +338,12 @@ class VirtualEventLoop(NetworkLoop):
         end_ns = math.inf if until_ns is None else until_ns
         with self._entering:
             while not condition():
-                if self._ready or self._move_to_next(end_ns):
-                    self._run_next()
+                if self._ready or self.move_to_next(end_ns):
+                    self.run_next()
                 elif until_ns is None:
                     raise self._guards.deadlock()
                 else:
-                    self.clock.move_to_ns(max(until_ns, self.clock.now_ns))
+                    self._move_to(max(until_ns, self.clock.now_ns))
                     return False
         return True
 
@@ -368,32 +373,6 @@ class VirtualEventLoop(NetworkLoop):
     def raise_failure(self) -> None:
         """Raise the failure that ends the run, if there is one; the loop does so by itself."""
         self._guards.raise_failure()
-
-    # -- tasks and futures ------------------------------------------------------------------------
-
-    def create_future(self) -> asyncio.Future[Any]:
-        """Return a future whose hash is the same in each run."""
-        return NumberedFuture(loop=self)
-
-    def create_task(  # type: ignore[override]
-        self,
-        coro: Coroutine[Any, Any, Any],
-        *,
-        name: str | None = None,
-        context: Context | None = None,
-        **options: Any,
-    ) -> asyncio.Task[Any]:
-        """Return a task whose hash and name are the same in each run."""
-        if self._closed:
-            raise RuntimeError("Event loop is closed")
-        if name is None:
-            self._task_numbers += 1
-            name = f"{getattr(coro, '__qualname__', 'task')}-{self._task_numbers}"
-        if self._task_factory is _EAGER:
-            options["eager_start"] = True
-        elif self._task_factory is not None:
-            return super().create_task(coro, name=name, context=context, **options)
-        return NumberedTask(coro, loop=self, name=name, context=context, **options)
 
 
 def _is_of_task(handle: Any) -> bool:

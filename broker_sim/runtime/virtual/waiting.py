@@ -1,26 +1,57 @@
-"""Words for reports: what a callback is, and where tasks wait."""
+"""Words for reports: what a callback is, where tasks wait, and which of them spin."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["describe_waiting", "label"]
+if TYPE_CHECKING:
+    from collections import Counter
+    from types import CodeType
+
+__all__ = ["describe_spinners", "describe_waiting", "label", "spinner_of"]
 
 SHOWN_TASKS = 50
 SHOWN_AWAITS = 6
+SHOWN_SPINNERS = 3
 
 
 def label(handle: Any) -> str:
     """Name a handle's callback without any address in it: a task by its name, else a function."""
+    return _name(spinner_of(handle))
+
+
+def spinner_of(handle: Any) -> Any:
+    """Return what a handle's callback works for: a task, else a function, else a type."""
     callback = handle._callback
     while (inner := getattr(callback, "func", None)) is not None:
         callback = inner
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, asyncio.Task):
-        return owner.get_name()
-    return getattr(callback, "__qualname__", None) or type(callback).__name__
+        return owner
+    callback = getattr(callback, "__func__", callback)
+    return callback if hasattr(callback, "__qualname__") else type(callback)
+
+
+def _name(spinner: Any) -> str:
+    name: str = spinner.get_name() if isinstance(spinner, asyncio.Task) else spinner.__qualname__
+    return name
+
+
+def describe_spinners(ran: Counter[Any]) -> str:
+    """Return one line for each of those that ran most: how often, and the line where it is."""
+    return "\n".join(
+        f"  {times} times {_name(spinner)} {_describe_place(spinner)}"
+        for spinner, times in ran.most_common(SHOWN_SPINNERS)
+    )
+
+
+def _describe_place(spinner: Any) -> str:
+    if isinstance(spinner, asyncio.Task):
+        return "which has ended" if spinner.done() else f"at {_describe_awaits(spinner)}"
+    code = getattr(spinner, "__code__", None)
+    return "" if code is None else f"at {_place(code, code.co_firstlineno)}"
 
 
 def describe_waiting(loop: asyncio.AbstractEventLoop) -> str:
@@ -33,13 +64,19 @@ def describe_waiting(loop: asyncio.AbstractEventLoop) -> str:
 
 
 def _describe_awaits(task: asyncio.Task[Any]) -> str:
-    """Return the places in the task's coroutines, outermost first."""
+    """Return the places in the task's coroutines, outermost first; the middle of many is left out."""
     places: list[str] = []
     awaited: Any = task.get_coro()
-    while awaited is not None and len(places) < SHOWN_AWAITS:
+    while awaited is not None:
         frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
         if frame is not None:
-            file = PurePath(frame.f_code.co_filename).name
-            places.append(f"{file}:{frame.f_lineno} ({frame.f_code.co_name})")
+            places.append(_place(frame.f_code, frame.f_lineno))
         awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+    if len(places) > SHOWN_AWAITS:
+        half = SHOWN_AWAITS // 2
+        places[half:-half] = ["..."]
     return " > ".join(places) or "its start"
+
+
+def _place(code: CodeType, line: int) -> str:
+    return f"{PurePath(code.co_filename).name}:{line} ({code.co_name})"
