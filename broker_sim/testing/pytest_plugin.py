@@ -16,9 +16,10 @@ import inspect
 import os
 import shlex
 import unittest
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from broker_sim.runtime.virtual.errors import (
     VirtualDeadlockError,
@@ -28,9 +29,11 @@ from broker_sim.runtime.virtual.errors import (
 from broker_sim.runtime.virtual.stdlib import install, pinned_hash_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator, Sequence
 
+    from broker_sim.cluster.simulated_cluster import SimulatedCluster
     from broker_sim.testing.options import VirtualTimeOptions
+    from broker_sim.testing.seeded_run import SeededRun
 
 MARKER: Final = "virtual_time"
 SIGNATURE: Final = (
@@ -38,26 +41,29 @@ SIGNATURE: Final = (
     "configs=None, broker_configs=None, as_version=None, check_invariants=True): run this async test "
     "in virtual time, once per seed; the fixture `kafka` is its cluster"
 )
+_ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
+_PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
+"""Packages whose fixtures know themselves where they run."""
 
 install()
 
 
-class _VirtualTest(NamedTuple):
-    function: Any
-    options: VirtualTimeOptions
+class _VirtualTest:
+    """What the stash of a marked test keeps while it runs."""
+
+    run: SeededRun
+
+    def __init__(self, function: Any, options: VirtualTimeOptions, seed: int, passed: int) -> None:
+        self.function = function
+        self.options = options
+        self.seed = seed
+        self.passed = passed
+        """How many seeds passed before."""
+        self.has_failed = False
 
 
-_test_of_item = pytest.StashKey[_VirtualTest]()
-
-
-class _ClusterOfTheRun:
-    """What the fixture `kafka` returns; the test itself gets the cluster of its run instead."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        __tracebackhide__ = True
-        raise RuntimeError(
-            f"kafka.{name}: the cluster exists while the test runs, so fixtures cannot use it"
-        )
+_test_of_item = pytest.StashKey[_VirtualTest | None]()
+_seed_of_item = pytest.StashKey[tuple[int, int]]()
 
 
 # -- options and marker ---------------------------------------------------------------------------
@@ -91,80 +97,195 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("give --virtual-seed or --virtual-seeds, not both")
 
 
-# -- one test -------------------------------------------------------------------------------------
+# -- one test, seed by seed -------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Set up, call and tear down a marked test with each of its seeds, until one fails."""
+    marker = item.get_closest_marker(MARKER)
+    if marker is None:
+        return None
+    seeds = _seeds(item.config, marker)
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports: list[pytest.TestReport] = []
+    next_one: Any = nextitem
+    for passed, seed in enumerate(seeds):
+        item.stash[_seed_of_item] = seed, passed
+        # Until the last seed only what has function scope is torn down.
+        next_one = nextitem if passed + 1 == len(seeds) else item.parent
+        reports = runtestprotocol(item, log=False, nextitem=next_one)
+        if not _has_passed(item, reports):
+            break
+        _forget_instance(item)
+    if next_one is not nextitem:
+        reports += _tear_down_the_rest(item, nextitem)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _has_passed(item: pytest.Item, reports: list[pytest.TestReport]) -> bool:
+    """Whether the next seed is due; a test that should fail goes on until it does."""
+    test = item.stash.get(_test_of_item, None)
+    if test is None or test.has_failed:
+        return False
+    return all(report.passed or report.when == "call" for report in reports)
+
+
+def _forget_instance(item: pytest.Item) -> None:
+    """Let the next seed of a method have an instance of its class of its own."""
+    if getattr(item, "cls", None) is not None:
+        for name in ("_instance", "_obj"):
+            item.__dict__.pop(name, None)
+
+
+def _tear_down_the_rest(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+    """Tear down the fixtures that the last seed would have; return a report if that failed."""
+    teardown = item.session._setupstate.teardown_exact  # noqa: SLF001 - no other way to it
+    call = pytest.CallInfo.from_call(lambda: teardown(nextitem), when="teardown")
+    if call.excinfo is None:
+        return []
+    return [item.ihook.pytest_runtest_makereport(item=item, call=call)]
 
 
 @pytest.fixture
-def kafka(request: pytest.FixtureRequest) -> object:
-    """Give the test its cluster: a running `SimulatedCluster`, a new one for each seed.
+def kafka(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
+    """Give the test and its fixtures a cluster: a running `SimulatedCluster`, new for each seed.
 
     It has the verbs of `AsyncCluster`, `bootstrap_servers`, and `leader`, `followers`, `isr` and
     `high_watermark` of a topic. Verbs that wait are awaited.
     """
-    if request.node.get_closest_marker(MARKER) is None:
+    test = request.node.stash.get(_test_of_item, None)
+    if test is None:
         _fail(f"{request.node.name}: the fixture kafka needs @pytest.mark.{MARKER}")
-    return _ClusterOfTheRun()
+    cluster = test.run.open_cluster()
+    yield cluster
+    test.run.close_cluster(cluster)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check the marker; what is wrong with it is the error of the test, in one line."""
-    marker = item.get_closest_marker(MARKER)
-    if marker is None:
-        return
+    """Check the marker, and start the run that the fixtures and the test share."""
+    item.stash[_test_of_item] = None
+    if item.get_closest_marker(MARKER) is not None:
+        test = _checked(item)
+        from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see _checked
+
+        test.run = SeededRun(test.options, test.seed)
+        item.stash[_test_of_item] = test
+
+
+def _checked(item: pytest.Item) -> _VirtualTest:
+    """Return what the marker says; what is wrong with it is the error of the test, in one line."""
     # Imported with the first such test: other runs of pytest start as fast as without the plugin.
     from broker_sim.testing.options import (  # noqa: PLC0415 - see above
         BadOptionError,
         VirtualTimeOptions,
     )
 
+    marker = item.get_closest_marker(MARKER)
     if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.obj):
         _fail(f"{item.name}: @pytest.mark.{MARKER} is for tests written with async def")
     if item.cls is not None and issubclass(item.cls, unittest.TestCase):
         _fail(f"{item.name}: @pytest.mark.{MARKER} does not work in a unittest.TestCase")
+    assert marker is not None
+    wrong: object = None
     try:
         options = VirtualTimeOptions.from_marker(marker.args, marker.kwargs)
     except BadOptionError as error:
-        wrong = f"{item.name}: @pytest.mark.{MARKER}: {error}"
-    else:
-        item.stash[_test_of_item] = _VirtualTest(item.obj, options)
-        return
-    _fail(wrong)  # out here the report is this line, and not the error's own too
+        wrong = error
+    if wrong is not None:  # out here the report is this line, and not the error's own too
+        _fail(f"{item.name}: @pytest.mark.{MARKER}: {wrong}")
+    return _VirtualTest(item.obj, options, *item.stash[_seed_of_item])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Set a fixture of a marked test up on its loop; those of wider scopes stay in real time."""
+    item = request._pyfuncitem  # noqa: SLF001 - request.node is a module for a fixture of its scope
+    test = item.stash.get(_test_of_item, None)
+    if test is None or fixturedef.func.__module__.partition(".")[0] in _PLUGINS:
+        return (yield)
+    from broker_sim.testing.fixtures import is_async, on_the_loop  # noqa: PLC0415 - see _checked
+
+    if request.scope != "function":
+        if is_async(fixturedef.func):
+            _fail(
+                f"{item.name}: the async fixture {fixturedef.argname!r} has scope {request.scope}; "
+                "in virtual time give it scope function"
+            )
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fixturedef, "func", on_the_loop(fixturedef.func, request, test.run))
+        try:
+            return (yield)
+        except BaseException as error:
+            _tell(item, test, error)
+            raise
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a marked test with its seeds, until one fails."""
+    """Run a marked test on the loop of its seed."""
     __tracebackhide__ = True
     test = pyfuncitem.stash.get(_test_of_item, None)
     if test is None:
         return None
-    from broker_sim.testing.seeded_run import run_with_seed  # noqa: PLC0415 - as above
-
     names = pyfuncitem._fixtureinfo.argnames  # noqa: SLF001 - as pytest's own call of a test
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    wanted = [name for name in names if isinstance(arguments[name], _ClusterOfTheRun)]
-    for passed, seed in enumerate(_seeds(pyfuncitem.config, test.options)):
-        try:
-            run_with_seed(test.function, arguments, wanted, test.options, seed)
-        except pytest.skip.Exception as skipped:
-            skipped.__notes__ = []  # they would be part of the reason
-            raise
-        except (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError) as error:
-            error.add_note(_how_to_repeat(pyfuncitem, seed, passed))
-            raise error.with_traceback(None) from None  # the loop's; the text says where tasks wait
-        except BaseException as error:
-            error.add_note(_how_to_repeat(pyfuncitem, seed, passed))
-            raise
+    try:
+        test.run.wait(test.function(**arguments))
+        test.run.raise_what_nobody_took()
+    except BaseException as error:
+        _tell(pyfuncitem, test, error)
+        raise
     return True
 
 
-def _seeds(config: pytest.Config, options: VirtualTimeOptions) -> Iterable[int]:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Close the loop once the fixtures are torn down."""
+    test = item.stash.get(_test_of_item, None)
+    if test is None:
+        return (yield)
+    try:
+        try:
+            return (yield)
+        finally:
+            test.run.close()
+    except BaseException as error:
+        if test.has_failed and isinstance(error, _ERRORS_OF_THE_RUN):
+            return None  # what failed the run fails its end too
+        _tell(item, test, error)
+        raise
+
+
+def _tell(item: pytest.Item, test: _VirtualTest, error: BaseException) -> None:
+    """Add to the first error of a seed what happened last, and how to repeat it."""
+    if isinstance(error, pytest.skip.Exception):
+        return
+    if not test.has_failed:
+        test.has_failed = True
+        error.add_note(test.run.report())
+        error.add_note(_how_to_repeat(item, test))
+    if isinstance(error, _ERRORS_OF_THE_RUN):
+        error.__traceback__ = None  # the loop's; the text says where tasks wait
+
+
+def _seeds(config: pytest.Config, marker: pytest.Mark) -> Sequence[int]:
     only: int | None = config.getoption("virtual_seed")
-    return range(config.getoption("virtual_seeds") or options.seeds) if only is None else (only,)
+    if only is not None:
+        return (only,)
+    wanted = config.getoption("virtual_seeds") or marker.kwargs.get("seeds", 1)
+    # What is no number is told as an error of the test, when it is set up.
+    return range(wanted if isinstance(wanted, int) and wanted > 0 else 1)
 
 
-def _how_to_repeat(item: pytest.Function, seed: int, passed: int) -> str:
+def _how_to_repeat(item: pytest.Item, test: _VirtualTest) -> str:
     """Return the command that runs the test alone with this seed, and whether it must fail again."""
     config = item.config
     hash_seed = pinned_hash_seed()
@@ -173,8 +294,8 @@ def _how_to_repeat(item: pytest.Function, seed: int, passed: int) -> str:
     file = os.path.relpath(item.path, config.invocation_params.dir)
     node_id = shlex.quote(f"{file}::{item.nodeid.partition('::')[2]}")
     lines = [
-        f"seed {seed} failed, {passed} before it passed; repeat it alone:",
-        f"  PYTHONHASHSEED={hash_seed or 0} pytest {plugin}{node_id} --virtual-seed={seed}",
+        f"seed {test.seed} failed, {test.passed} before it passed; repeat it alone:",
+        f"  PYTHONHASHSEED={hash_seed or 0} pytest {plugin}{node_id} --virtual-seed={test.seed}",
     ]
     if hash_seed is None:
         lines.append(

@@ -3,50 +3,42 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
-from broker_sim.runtime.virtual.run import run
+from broker_sim.runtime.virtual.run import VirtualRun
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
     from broker_sim.testing.options import VirtualTimeOptions
 
-__all__ = ["run_with_seed"]
+__all__ = ["SeededRun"]
 
 
-def run_with_seed(
-    test: Callable[..., Coroutine[Any, Any, object]],
-    arguments: Mapping[str, Any],
-    cluster_arguments: Sequence[str],
-    options: VirtualTimeOptions,
-    seed: int,
-) -> None:
-    """Run the test on a virtual loop of its own; raises what `broker_sim.runtime.virtual.run` does.
+class SeededRun(VirtualRun):
+    """One seed of one test: its fixtures and the test itself run on the same loop."""
 
-    `cluster_arguments` are the names under which it wants the cluster; without any there is none.
-    """
+    def __init__(self, options: VirtualTimeOptions, seed: int) -> None:
+        # Hashes of strings that no seed repeats are told in the report of a failure instead.
+        super().__init__(
+            seed,
+            hash_seed="any",
+            order=options.order,
+            limit_s=options.limit_s,
+            trace_steps=options.trace_steps,
+        )
+        self.loop.network.latency_ms = options.latency_ms
+        self._options = options
 
-    async def main(loop: VirtualEventLoop) -> None:
-        loop.network.latency_ms = options.latency_ms
-        if not cluster_arguments:
-            await test(**arguments)
-            return
-        async with _cluster(loop, options) as cluster:
-            await test(**{**arguments, **dict.fromkeys(cluster_arguments, cluster)})
+    def open_cluster(self) -> SimulatedCluster:
+        """Return a cluster whose brokers accept clients; to be closed with `close_cluster`."""
+        return self.wait(_cluster(self.loop, self._options).open())
 
-    # Hashes of strings that no seed repeats are told in the report of a failure instead.
-    run(
-        main,
-        seed,
-        hash_seed="any",
-        order=options.order,
-        limit_s=options.limit_s,
-        trace_steps=options.trace_steps,
-    )
+    def close_cluster(self, cluster: SimulatedCluster) -> None:
+        """Stop the brokers."""
+        self.wait(cluster.close())
 
 
 def _cluster(loop: VirtualEventLoop, options: VirtualTimeOptions) -> SimulatedCluster:

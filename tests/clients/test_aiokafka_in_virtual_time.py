@@ -3,18 +3,26 @@
 import asyncio
 import random
 import time
+from contextlib import closing
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from broker_sim.testing.options import VirtualTimeOptions
-from broker_sim.testing.seeded_run import run_with_seed
+from broker_sim.testing.seeded_run import SeededRun
 
 SEEDS = 20
 SLOW_ISR = {"replica.lag.time.max.ms": 20_000, "broker.session.timeout.ms": 120_000}
 PARTITION = TopicPartition("orders", 0)
 ONE_BROKER = {"transaction.state.log.replication.factor": 1, "transaction.state.log.min.isr": 1}
+
+
+def run_seed(test, options, seed):
+    with closing(SeededRun(options, seed)) as run:
+        cluster = run.open_cluster()
+        run.wait(test(cluster))
+        run.close_cluster(cluster)
 
 
 async def read(kafka, number):
@@ -119,7 +127,7 @@ async def live_through_an_idle_hour(kafka):
 @pytest.mark.parametrize("order", ["fifo", "seeded"])
 def test_clients_with_default_settings_live_through_an_idle_hour(order):
     options = VirtualTimeOptions(order=order, brokers=1, configs=ONE_BROKER, check_invariants=False)
-    run_with_seed(live_through_an_idle_hour, {}, ["kafka"], options, seed=0)
+    run_seed(live_through_an_idle_hour, options, seed=0)
 
 
 def test_same_seed_gives_the_same_trace_callback_by_callback():
@@ -133,7 +141,7 @@ def test_same_seed_gives_the_same_trace_callback_by_callback():
         options = VirtualTimeOptions(
             order="seeded", latency_ms=(0.1, 5), trace_steps=True, configs=SLOW_ISR
         )
-        run_with_seed(test, {}, ["kafka"], options, seed)
+        run_seed(test, options, seed)
         return digests.pop()
 
     assert digest(3) == digest(3)

@@ -18,7 +18,7 @@ from broker_sim.runtime.virtual.network import (
     MemoryTransport,
     Network,
 )
-from broker_sim.runtime.virtual.run import run
+from broker_sim.runtime.virtual.run import VirtualRun, run
 from broker_sim.runtime.virtual.stdlib import (
     install,
     pin_hash_seed,
@@ -43,6 +43,7 @@ __all__ = [
     "VirtualDeadlockError",
     "VirtualEventLoop",
     "VirtualLivelockError",
+    "VirtualRun",
     "VirtualRunError",
     "VirtualTimeLimitError",
     "install",

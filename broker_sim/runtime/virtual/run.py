@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from broker_sim.runtime.virtual.loop import VirtualEventLoop
@@ -15,7 +17,7 @@ from broker_sim.runtime.virtual.stdlib.install import install
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-__all__ = ["run"]
+__all__ = ["VirtualRun", "run"]
 
 Result = TypeVar("Result")
 ENDING_S = 3_600.0
@@ -33,56 +35,113 @@ def run(
 ) -> Result:
     """Run `main(loop)` on a new virtual loop and return its result.
 
-    The standard library tells virtual time and seeded chance to the program (see `stdlib`), from
-    the first run of a process on for good. `hash_seed="any"` lets a run pass that another process
-    may not repeat, "pinned" raises HashSeedError.
-
     `options` are those of `VirtualEventLoop`. What the program raises is raised, and also what it
     failed to take: the error of a task or of a callback, a deadlock, a livelock, too much virtual
     time. A note says the seed, the virtual time and the last events of the trace.
     """
-    if hash_seed == "pinned":
-        require_pinned_hash_seed()
-    install()
-    prepare_aiokafka()
-    with _own_garbage():
-        return _run(main, seed, options)
-
-
-def _run(
-    main: Callable[[VirtualEventLoop], Coroutine[Any, Any, Result]],
-    seed: int,
-    options: dict[str, Any],
-) -> Result:
-    loop = VirtualEventLoop(seed, **options)
+    this = VirtualRun(seed, hash_seed=hash_seed, **options)
     try:
-        return _run_on(loop, main)
+        result = this.wait(main(this.loop))
+        this.raise_what_nobody_took()
+        this.close()
     except BaseException as error:
-        error.add_note(_report(loop))
-        raise
-
-
-def _run_on(
-    loop: VirtualEventLoop, main: Callable[[VirtualEventLoop], Coroutine[Any, Any, Result]]
-) -> Result:
-    runner = asyncio.Runner(loop_factory=lambda: loop)
-    try:
-        result = runner.run(main(loop))
-        # The error of a task that nobody awaited is known once the task is gone.
-        gc.collect()
-        loop.raise_failure()
-    except BaseException as error:
-        loop.extend_limit(ENDING_S)
-        loop.after_step = None  # it may be what failed, and would fail again before any task ends
         try:
-            runner.close()
-            loop.raise_failure()
+            this.close()
         except BaseException as later:  # noqa: BLE001 - the first error is the one that counts
-            error.add_note(f"and then, while its tasks were ended: {later!r}")
+            _note_later(error, later)
+        error.add_note(this.report())
         raise
-    runner.close()
-    loop.raise_failure()
     return result
+
+
+class VirtualRun:
+    """A virtual loop on which a program runs piece by piece, from here until `close`.
+
+    The standard library tells virtual time and seeded chance to the program (see `stdlib`), from
+    the first run of a process on for good. `hash_seed="any"` lets a run pass that another process
+    may not repeat, "pinned" raises HashSeedError. Garbage is collected by the loop only.
+    """
+
+    def __init__(
+        self, seed: int = 0, *, hash_seed: Literal["pinned", "any"] = "pinned", **options: Any
+    ) -> None:
+        if hash_seed == "pinned":
+            require_pinned_hash_seed()
+        install()
+        prepare_aiokafka()
+        self.loop = VirtualEventLoop(seed, **options)
+        self._runner = asyncio.Runner(loop_factory=lambda: self.loop)
+        self._runner.get_loop()
+        self._context = copy_context()
+        self._resources = ExitStack()
+        self._resources.enter_context(_own_garbage())
+
+    def wait(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine to its end, and all that is due meanwhile; return its result."""
+        task = self.start(coroutine)
+        try:
+            return self.wait_for(task)
+        except BaseException as error:
+            self._end(task, error)
+            raise
+
+    def start(self, coroutine: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+        """Return a task of the coroutine; it runs in `wait` and `wait_for`."""
+        return self.loop.create_task(coroutine, context=self._context)
+
+    def wait_for(self, future: asyncio.Future[Result]) -> Result:
+        """Run what is due until the future is done; return its result."""
+        try:
+            return self.loop.run_until_complete(future)
+        except BaseException:
+            self._let_it_end()
+            raise
+
+    def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function on the loop, as its callbacks are called; return its result."""
+        if self.loop.is_running():
+            return function(*args, **kwargs)
+        return self._context.run(partial(self.loop.run_now, function, *args, **kwargs))
+
+    def raise_what_nobody_took(self) -> None:
+        """Raise the error of a task or callback that nobody took, if there is one."""
+        gc.collect()  # the error of a task that nobody awaited is known once the task is gone
+        self.loop.raise_failure()
+
+    def close(self) -> None:
+        """End all tasks, and the loop; raises what they raise. Idempotent."""
+        self._let_it_end()
+        with self._resources:
+            self._runner.close()
+            self.loop.raise_failure()
+
+    def report(self) -> str:
+        """Return the seed, the virtual time and the last events of the trace, in words."""
+        loop = self.loop
+        events = "\n".join(f"  {event}" for event in loop.trace.recent[-12:])
+        return (
+            f"seed {loop.seed}, {loop.time()} s of virtual time, trace {loop.trace.digest()[:16]}; "
+            f"last events:\n{events or '  none'}"
+        )
+
+    def _let_it_end(self) -> None:
+        """Give the program time to end, unwatched: what failed may fail again before any task ends."""
+        self.loop.extend_limit(ENDING_S)
+        self.loop.after_step = None
+
+    def _end(self, task: asyncio.Task[Any], error: BaseException) -> None:
+        """End a task whose run failed: its contexts close while the rest of the program is there."""
+        if task.cancel():
+            try:
+                self.loop.run_until_complete(task)
+            except asyncio.CancelledError:
+                pass
+            except BaseException as later:  # noqa: BLE001 - the first error is the one that counts
+                _note_later(error, later)
+
+
+def _note_later(error: BaseException, later: BaseException) -> None:
+    error.add_note(f"and then, while its tasks were ended: {later!r}")
 
 
 @contextmanager
@@ -101,17 +160,13 @@ def _own_garbage() -> Iterator[None]:
         gc.collect()
     else:
         gc.freeze()
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
         gc.collect()
         if not was_frozen:
             gc.unfreeze()
-
-
-def _report(loop: VirtualEventLoop) -> str:
-    events = "\n".join(f"  {event}" for event in loop.trace.recent[-12:])
-    return (
-        f"seed {loop.seed}, {loop.time()} s of virtual time, trace {loop.trace.digest()[:16]}; "
-        f"last events:\n{events or '  none'}"
-    )
+        if was_enabled:
+            gc.enable()

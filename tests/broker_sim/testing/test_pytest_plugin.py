@@ -8,11 +8,6 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
-CONFTEST = 'pytest_plugins = ["broker_sim.testing.pytest_plugin"]'
-IMPORTS = """
-import asyncio, datetime, time, unittest
-import pytest
-"""
 WITH_CLUSTER = """
 from aiokafka import AIOKafkaProducer
 
@@ -27,21 +22,6 @@ async def test_orders(kafka, word):
             await producer.send_and_wait("orders", b"%d" % number)
     assert asyncio.get_running_loop().seed < 2
 """
-
-
-@pytest.fixture
-def run_suite(pytester, monkeypatch):
-    """Run tests with the plugin in a new process; returns pytester's result."""
-
-    def run(source, *arguments, conftest=CONFTEST, hash_seed="0"):
-        monkeypatch.setenv("PYTHONHASHSEED", hash_seed)
-        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they are slow to import
-        if conftest is not None:
-            pytester.makeconftest(conftest)
-        pytester.makepyfile(IMPORTS + source)
-        return pytester.runpytest_subprocess("-W", "error", *arguments)
-
-    return run
 
 
 def seeds_in(result):
@@ -176,15 +156,23 @@ class TestCase(unittest.IsolatedAsyncioTestCase):
     async def test_case(self):
         pass
 
-@pytest.fixture
-def topic(kafka):
-    kafka.create_topic("orders")
+@pytest.fixture(scope="module")
+async def wide():
+    pass
 
 @pytest.mark.virtual_time
-async def test_fixture(topic):
+async def test_fixture(wide):
     pass
+
+@pytest.fixture
+async def narrow():
+    pass
+
+@pytest.mark.virtual_time
+async def test_asks_late(request):
+    request.getfixturevalue("narrow")
 """)
-    result.assert_outcomes(errors=6)
+    result.assert_outcomes(errors=6, failed=1)
     marker = "@pytest.mark.virtual_time"
     expected = [
         f"test_sync: {marker} is for tests written with async def",
@@ -192,7 +180,8 @@ async def test_fixture(topic):
         f"test_config: {marker}: Unknown broker config name: no.such",
         f"test_unmarked: the fixture kafka needs {marker}",
         f"test_case: {marker} does not work in a unittest.TestCase",
-        "E *kafka.create_topic: the cluster exists while the test runs, so fixtures cannot use it",
+        "test_fixture: the async fixture 'wide' has scope module; in virtual time give it scope function",
+        "the async fixture 'narrow' cannot be asked for with getfixturevalue while *",
     ]
     for line in expected:
         result.stdout.fnmatch_lines([line])

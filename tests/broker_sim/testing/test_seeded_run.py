@@ -1,6 +1,7 @@
 """What the options of a test change in its run."""
 
 import asyncio
+from contextlib import closing
 
 import pytest
 
@@ -8,18 +9,16 @@ from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.virtual import VirtualTimeLimitError
 from broker_sim.testing.options import VirtualTimeOptions
-from broker_sim.testing.seeded_run import run_with_seed
+from broker_sim.testing.seeded_run import SeededRun
 
 
 def run(test, seed=0, **options):
     """Run `test(kafka)` and return what it returns."""
-    results = []
-
-    async def keep_result(kafka):
-        results.append(await test(kafka))
-
-    run_with_seed(keep_result, {}, ["kafka"], VirtualTimeOptions(**options), seed)
-    return results.pop()
+    with closing(SeededRun(VirtualTimeOptions(**options), seed)) as this:
+        cluster = this.open_cluster()
+        result = this.wait(test(cluster))
+        this.close_cluster(cluster)
+    return result
 
 
 @pytest.mark.parametrize("latency_ms", [0, 7, (7, 7)])

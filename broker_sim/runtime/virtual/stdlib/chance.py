@@ -1,8 +1,8 @@
 """Chance in virtual time: `random`, `os.urandom` and what is made of them follow from the seed.
 
-Each module of the program draws from a stream of its own. With one stream for all, a module that
-is imported late and draws a number while it is imported would change what all others draw
-afterwards, and only in the first run of a process.
+The program draws from one stream, whatever its modules are called. Each module of a library draws
+from a stream of its own, and so does a module while it is imported: what is drawn once in a process,
+by a late import or for a cache, would otherwise change what the program draws, and in its first run only.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ from __future__ import annotations
 import os
 import random
 import sys
+import sysconfig
 import uuid
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.current import current_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
@@ -24,16 +28,37 @@ __all__ = ["OS_REPLACEMENTS", "RANDOM_REPLACEMENTS", "UUID_REPLACEMENTS", "seed_
 
 _BETWEEN = {"random", "secrets", "uuid", __name__}
 """Modules that draw for their caller."""
+_LOOP = "broker_sim.runtime.virtual.loop"
+_STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
+_SITES = {"site-packages", "dist-packages"}
 _UUID_EPOCH_100NS = 0x01B21DD213814000
 """From 15 October 1582, where version 1 of UUIDs begins, to 1970."""
 
 
 def _stream(loop: VirtualEventLoop) -> random.Random:
-    """Return the stream of the module that asks."""
+    """Return the stream of who asks: the program, a module of a library, or a module being imported."""
     frame = sys._getframe(2)
-    while frame.f_globals.get("__name__") in _BETWEEN and frame.f_back is not None:
+    while _module(frame) in _BETWEEN and frame.f_back is not None:
         frame = frame.f_back
-    return loop.stream(f"module {frame.f_globals.get('__name__', '')}")
+    if _is_of_a_library(frame.f_code.co_filename):
+        return loop.stream(f"module {_module(frame)}")
+    above: FrameType | None = frame
+    while above is not None and _module(above) != _LOOP:
+        if above.f_code.co_name == "<module>":
+            return loop.stream(f"module {_module(above)}")
+        above = above.f_back
+    return loop.stream("program")
+
+
+def _module(frame: FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name
+
+
+@cache
+def _is_of_a_library(file: str) -> bool:
+    path = Path(file)
+    return path.is_relative_to(_STANDARD_LIBRARY) or not _SITES.isdisjoint(path.parts)
 
 
 def _draw(name: str) -> Callable[..., Any]:
