@@ -231,6 +231,7 @@ async def _run(options: _Options) -> None:
         )
         cluster = AsyncCluster(
             options.brokers,
+            topics=options.topics,
             configs=options.configs,
             host=options.host,
             advertised_host=options.advertised_host,
@@ -243,10 +244,6 @@ async def _run(options: _Options) -> None:
             data_dir=options.data_dir,
         )
         await stack.enter_async_context(cluster)
-        present = cluster.nodes.controller.image.topics if options.data_dir is not None else {}
-        for topic in options.topics:
-            if topic[0] not in present:
-                await cluster.create_topic(*topic)
         if trace_topic is not None:
             trace_topic.open(cluster.nodes)
         _print_ready(cluster)

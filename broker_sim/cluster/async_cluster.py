@@ -24,9 +24,10 @@ from broker_sim.cluster.arguments import (
 from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
-from broker_sim.cluster.topic_text import parse_topic
+from broker_sim.cluster.topic_text import TopicText, parse_topic
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.control.verb import AsyncFace
+from broker_sim.controller import CreatableTopic
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.protocol.release import find_release
 from broker_sim.runtime.argument_names import names_checked
@@ -75,7 +76,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self,
         brokers: int = 3,
         *,
-        topics: Sequence[str] = (),
+        topics: Sequence[str | TopicText] = (),
         configs: Mapping[str, GivenValue] | None = None,
         broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None,
         host: str = "127.0.0.1",
@@ -93,9 +94,7 @@ class AsyncCluster(Verbs, AsyncFace):
         check_hosts(host, advertised_host)
         check_ports(brokers, ports)
         host, advertised_host = bare_host(host), bare_host(advertised_host or host)
-        if isinstance(topics, str):
-            raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
-        self._topics = [parse_topic(topic) for topic in topics]
+        self._topics = _creatable_topics(topics)
         self._advertised_host = advertised_host
         self._seed = seed
         check_data_dir(data_dir)
@@ -111,6 +110,8 @@ class AsyncCluster(Verbs, AsyncFace):
         self._control: ControlServer | None = None
         self._nodes: Nodes | None = None
         self._was_opened = False
+        self._is_for_clients = False
+        """Whether clients may connect: when it is opened, they find the topics that it is opened with."""
         self._changed = asyncio.Event()
         """Set whenever a broker has applied new metadata or accepts clients."""
         self.listeners = Listeners(
@@ -181,8 +182,12 @@ class AsyncCluster(Verbs, AsyncFace):
         )
         for broker_id in self._configs:
             self.listeners.serve(self._nodes.start(broker_id))
-        await self._until_ready("the brokers to start")
-        await self._create_own_topics()
+        await self._until(lambda: self.nodes.is_ready, "the brokers to start")
+        version = self._nodes.make_topics(self._missing_topics())
+        await self._until_heard_of(version, "the brokers to hear of the topics")
+        self._is_for_clients = True
+        self.listeners.open_serving()
+        await self._until_ready("the brokers to accept clients")
         if self._control is not None:
             self._control.serve(self)
 
@@ -198,12 +203,13 @@ class AsyncCluster(Verbs, AsyncFace):
             what,
         )
 
-    async def _create_own_topics(self) -> None:
+    def _own_topics(self) -> list[CreatableTopic]:
+        return self._topics
+
+    def _missing_topics(self) -> list[CreatableTopic]:
+        """Return the topics to create when the cluster is opened: those that its data does not have."""
         present = self.nodes.controller.image.topics if self._data is not None else {}
-        for topic in self._topics:
-            if topic[0] in present:
-                continue
-            await self.create_topic(*topic)
+        return [topic for topic in self._topics if topic.name not in present]
 
     async def close(self) -> None:
         """Stop all brokers and close their ports; does nothing the second time."""
@@ -228,7 +234,8 @@ class AsyncCluster(Verbs, AsyncFace):
         await self.close()
 
     def _on_change(self) -> None:
-        self.listeners.open_serving()
+        if self._is_for_clients:
+            self.listeners.open_serving()
         self._changed.set()
 
     async def _stop(self, broker_id: int) -> None:
@@ -274,6 +281,16 @@ class AsyncCluster(Verbs, AsyncFace):
     def address(self, broker_id: int) -> tuple[str, int]:
         """Return host and port of one broker. Raises UnknownBrokerError."""
         return self.nodes.node(broker_id).address
+
+
+def _creatable_topics(topics: Sequence[str | TopicText]) -> list[CreatableTopic]:
+    if isinstance(topics, str):
+        raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
+    parsed = [topic if isinstance(topic, TopicText) else parse_topic(topic) for topic in topics]
+    return [
+        CreatableTopic(topic.name, topic.partitions, topic.replication_factor, configs=topic.configs)
+        for topic in parsed
+    ]
 
 
 def _control_server(wanted: bool | int | ControlServer, token: str | None) -> ControlServer:

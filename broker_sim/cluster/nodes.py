@@ -14,7 +14,6 @@ from broker_sim.cluster.node import Node
 from broker_sim.config import BROKER_CONFIGS, BROKER_WITHOUT_EFFECT
 from broker_sim.controller import Controller, initial_features
 from broker_sim.errors import (
-    ApiError,
     ConfigError,
     UnknownBrokerError,
     UnknownPartitionError,
@@ -292,14 +291,20 @@ class Nodes:
         self.links.set_fault(source, target, LinkFault(drop, delay_ms))
         self._log.info("link_set", source=source, target=target, drop=drop, delay_ms=delay_ms)
 
-    def create_topic(self, wanted: CreatableTopic) -> int:
-        """Create a topic at the controller; returns the metadata version that has it.
+    def make_topics(self, topics: Iterable[CreatableTopic]) -> int:
+        """Create topics at the controller, all or none; returns the metadata version that has them.
 
         Raises ApiError.
         """
-        (result,) = self.controller.create_topics([wanted], validate_only=False)
-        if not result.outcome.ok:
-            raise ApiError(result.outcome.error_code, result.outcome.error_message or "")
+        self.controller.make_topics(topics)
+        return self.controller.image.version
+
+    def reset(self, topics: Iterable[CreatableTopic]) -> int:
+        """Leave only these topics at the controller, new ones; returns the metadata version.
+
+        Raises ApiError.
+        """
+        self.controller.reset(topics)
         return self.controller.image.version
 
     def delete_topic(self, name: str) -> int:
@@ -343,10 +348,12 @@ class Nodes:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all live brokers serve, and are unfenced in the metadata of all live brokers."""
+        """Whether all live brokers serve, unfenced for the controller and for all live brokers."""
         return all(
-            broker.is_serving and all(broker.metadata.is_alive(other) for other in self.brokers)
-            for broker in self.brokers.values()
+            broker.is_serving
+            and self.controller.image.alive_broker(broker_id) is not None
+            and all(broker.metadata.is_alive(other) for other in self.brokers)
+            for broker_id, broker in self.brokers.items()
         )
 
     def _log_configs_without_effect(self, configs: Iterable[BrokerConfig]) -> None:

@@ -274,7 +274,7 @@ def cluster_status(nodes: Nodes) -> ClusterStatus:
             for (source, target), fault in nodes.links.faults.items()
         ),
         faults=tuple(FaultStatus(**injected.to_json()) for injected in nodes.faults.injected),
-        topics=tuple(_topic_status(nodes, name) for name in nodes.controller.image.topics),
+        topics=tuple(topic_status(nodes, name) for name in nodes.controller.image.topics),
     )
 
 
@@ -291,7 +291,8 @@ def _broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
     )
 
 
-def _topic_status(nodes: Nodes, name: str) -> TopicStatus:
+def topic_status(nodes: Nodes, name: str) -> TopicStatus:
+    """Return one topic, which must exist."""
     count = len(nodes.controller.image.topics[name].partitions)
     return TopicStatus(
         name, tuple(_partition_status(nodes, TopicPartition(name, n)) for n in range(count))

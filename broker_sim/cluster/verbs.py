@@ -19,13 +19,14 @@ from broker_sim.control.verb import AsyncFace, Face, verb, waiting_verb
 from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim.cluster.listeners import Listeners
     from broker_sim.cluster.nodes import Nodes
     from broker_sim.cluster.records import TopicRecord, TopicRecords
     from broker_sim.cluster.status import ClusterStatus, PurgatoriesStatus, TopicStatus
     from broker_sim.config import GivenValue
+    from broker_sim.controller import CreatableTopic
     from broker_sim.errors import ErrorCode
     from broker_sim.handlers.faults import Fault, InjectedFault, Loss
     from broker_sim.protocol.api_keys import ApiKey
@@ -155,8 +156,9 @@ class Verbs(Face):
         """Bring the cluster back to how it was opened, without a restart.
 
         Removes faults, mends links, resumes paused brokers and starts dead ones (their old session
-        ends at once), deletes all topics, SCRAM users and configurations that were set since, and makes
-        the topics again that the cluster was opened with. Returns when every broker accepts clients.
+        ends at once). When all accept clients again, it deletes all topics, SCRAM users and
+        configurations that were set since, and makes the topics that the cluster was opened with, in
+        one step: no client can create one in between. Returns when every broker knows them.
         """
         nodes = self.nodes
         nodes.faults.clear()
@@ -171,9 +173,9 @@ class Verbs(Face):
             elif node.state is ProcessState.DEAD:
                 nodes.controller.end_session(broker_id)
                 self._start(broker_id)
-        nodes.controller.reset()
         await self._until_ready("the brokers to be back")
-        await self._create_own_topics()
+        version = nodes.reset(self._own_topics())
+        await self._until_heard_of(version, "the brokers to hear of the topics")
 
     # -- requests of clients ----------------------------------------------------------------------
 
@@ -212,6 +214,7 @@ class Verbs(Face):
         -1 takes the brokers' default (`num.partitions`, `default.replication.factor`).
         `assignments` gives the brokers of each partition instead, the preferred leader first.
         """
+        from broker_sim.cluster.status import topic_status  # noqa: PLC0415 - see module docstring
         from broker_sim.config import to_texts  # noqa: PLC0415 - see module docstring
         from broker_sim.controller import CreatableTopic  # noqa: PLC0415 - see module docstring
 
@@ -222,19 +225,15 @@ class Verbs(Face):
             tuple((assignments or {}).items()),
             to_texts(configs or {}),
         )
-        version = self.nodes.create_topic(wanted)
-        await self._until(
-            lambda: self.nodes.has_heard_of(version), f"the brokers to hear of topic {name}"
-        )
-        return self.status().topic(name)
+        version = self.nodes.make_topics([wanted])
+        await self._until_heard_of(version, f"the brokers to hear of topic {name}")
+        return topic_status(self.nodes, name)
 
     @waiting_verb("DELETE", "/topics/{name}")
     async def delete_topic(self, name: str) -> None:
         """Delete a topic; returns when every running broker that can be reached has forgotten it."""
         version = self.nodes.delete_topic(name)
-        await self._until(
-            lambda: self.nodes.has_heard_of(version), f"the brokers to forget topic {name}"
-        )
+        await self._until_heard_of(version, f"the brokers to forget topic {name}")
 
     @waiting_verb()
     async def transfer_leadership(self, topic: str, partition: int, to: int) -> None:
@@ -243,9 +242,7 @@ class Verbs(Face):
         The leader epoch rises by one, as with every election. Does nothing if it leads already.
         """
         version = self.nodes.transfer_leadership(topic, partition, to)
-        await self._until(
-            lambda: self.nodes.has_heard_of(version), f"broker {to} to lead {topic}-{partition}"
-        )
+        await self._until_heard_of(version, f"broker {to} to lead {topic}-{partition}")
 
     # -- records ----------------------------------------------------------------------------------
 
@@ -391,10 +388,14 @@ class Verbs(Face):
         """Wait for a condition on the metadata of the brokers. Raises ClusterTimeoutError."""
         raise NotImplementedError
 
+    async def _until_heard_of(self, version: int, what: str) -> None:
+        """Wait until every broker has that version of the metadata, if the controller can reach it."""
+        await self._until(lambda: self.nodes.has_heard_of(version), what)
+
     async def _until_ready(self, what: str) -> None:
         """Wait until every broker accepts clients and is unfenced for all. Raises ClusterTimeoutError."""
         raise NotImplementedError
 
-    async def _create_own_topics(self) -> None:
-        """Create the topics that the cluster is opened with."""
+    def _own_topics(self) -> Sequence[CreatableTopic]:
+        """Return the topics that the cluster is opened with."""
         raise NotImplementedError
