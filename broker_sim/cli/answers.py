@@ -14,10 +14,10 @@ __all__ = ["print_answer"]
 
 def print_answer(verb: str, given: Mapping[str, Any], answer: Any) -> None:
     """Print the answer of the control port to a verb that was asked with the arguments `given`."""
-    if verb in {"status", "purgatory"}:
+    if verb in _TABLES:
         from broker_sim.cli import tables  # noqa: PLC0415 - brings rich along
 
-        (tables.print_status if verb == "status" else tables.print_purgatory)(answer)
+        _TABLES[verb](tables, given, answer)
     elif verb == "records":
         for record in answer["records"]:
             click.echo(_record_line(record))
@@ -55,6 +55,12 @@ def _link_sentence(given: Mapping[str, Any], _: Any) -> str:
     return f"the link from {given['source']} to {given['target']} is {state}"
 
 
+_TABLES: dict[str, Callable[[Any, Mapping[str, Any], Any], object]] = {
+    "status": lambda tables, _, status: tables.print_status(status),
+    "purgatory": lambda tables, _, purgatory: tables.print_purgatory(purgatory),
+    "broker": lambda tables, _, broker: tables.print_broker(broker),
+    "partition": lambda tables, given, partition: tables.print_partition(given["topic"], partition),
+}
 _SENTENCES: dict[str, Callable[[Mapping[str, Any], Any], str]] = {
     "set_link": _link_sentence,
     "inject": lambda _, fault: f"fault {fault['id']} hits {fault['api']}",

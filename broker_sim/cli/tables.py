@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["print_purgatory", "print_status"]
+__all__ = ["print_broker", "print_partition", "print_purgatory", "print_status"]
 
 NO_LEADER = -1
 KILOBYTE = 1024
@@ -41,17 +41,7 @@ def print_status(status: dict[str, Any]) -> None:
     console.print(
         f"memory: {_size(memory['used_bytes'])} of at most {_size(memory['limit_bytes'])}\n"
     )
-    brokers = _table("brokers", "id", "address", "state", "fenced", "clients cut off")
-    for broker in status["brokers"]:
-        state = broker["state"]
-        brokers.add_row(
-            str(broker["id"]),
-            broker["address"],
-            f"[{STATE_STYLES[state]}]{state}[/]",
-            "[red]yes[/]" if broker["fenced"] else "no",
-            "[red]yes[/]" if broker["clients_cut_off"] else "no",
-        )
-    console.print(brokers)
+    console.print(_brokers(status["brokers"]))
     console.print(_partitions(status["topics"]))
     if status["faults"]:
         console.print(_faults(status["faults"]))
@@ -62,6 +52,30 @@ def print_status(status: dict[str, Any]) -> None:
                 _node(link["from"]), _node(link["to"]), str(link["drop"]), f"{link['delay_ms']} ms"
             )
         console.print(links)
+
+
+def print_broker(broker: dict[str, Any]) -> None:
+    """Print one broker."""
+    Console().print(_brokers([broker]))
+
+
+def print_partition(topic: str, partition: dict[str, Any]) -> None:
+    """Print one partition of a topic."""
+    Console().print(_partitions([{"name": topic, "partitions": [partition]}]))
+
+
+def _brokers(brokers: list[dict[str, Any]]) -> Table:
+    table = _table("brokers", "id", "address", "state", "fenced", "clients cut off")
+    for broker in brokers:
+        state = broker["state"]
+        table.add_row(
+            str(broker["id"]),
+            broker["address"],
+            f"[{STATE_STYLES[state]}]{state}[/]",
+            "[red]yes[/]" if broker["fenced"] else "no",
+            "[red]yes[/]" if broker["clients_cut_off"] else "no",
+        )
+    return table
 
 
 def _size(size_bytes: int) -> str:

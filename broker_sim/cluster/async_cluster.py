@@ -288,7 +288,9 @@ def _creatable_topics(topics: Sequence[str | TopicText]) -> list[CreatableTopic]
         raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
     parsed = [topic if isinstance(topic, TopicText) else parse_topic(topic) for topic in topics]
     return [
-        CreatableTopic(topic.name, topic.partitions, topic.replication_factor, configs=topic.configs)
+        CreatableTopic(
+            topic.name, topic.partitions, topic.replication_factor, configs=topic.configs
+        )
         for topic in parsed
     ]
 

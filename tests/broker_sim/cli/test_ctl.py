@@ -108,6 +108,13 @@ def test_status_is_a_table_or_json(ctl):
     assert (code, topic["name"]) == (0, "orders")
 
 
+def test_one_broker_and_one_partition_are_tables(ctl, cluster):
+    cluster.create_topic("orders", 2, 3)
+    assert "running" in ctl("broker", "2")[1]
+    assert "orders-1" in ctl("partition", "orders", "1")[1]
+    assert "orders-0" in ctl("partition", "orders")[1]
+
+
 def test_purgatory_shows_what_is_parked(ctl, parked_fetch):
     code, table, _ = ctl("purgatory")
     assert code == 0

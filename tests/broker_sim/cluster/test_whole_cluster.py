@@ -171,9 +171,14 @@ class TestScopes:
                 async with cluster.killed(1, end_session=True):
                     assert cluster.status().broker(1).state == "dead"
                 assert cluster.status().broker(1).state == "running"
-                with pytest.raises(TypeError, match="async with"), cluster.killed(1):
-                    pass
+                with cluster.killed(1, end_session=True):
+                    assert cluster.status().broker(1).state == "dead"
                 assert cluster.status().broker(1).state == "running"
+                with cluster.killed(1):
+                    await cluster.start(1, end_session=True)
+                async with cluster.paused(1), cluster.fault(api="Fetch", delay_ms=1):
+                    assert cluster.status().broker(1).state == "paused"
+                await cluster.wait_until_in_sync()
                 record = await cluster.produce("orders", "a")
                 assert cluster.records("orders") == (record,)
 
