@@ -24,7 +24,7 @@ from broker_sim.cluster.arguments import (
 from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
-from broker_sim.cluster.topic_text import TopicText, parse_topic
+from broker_sim.cluster.topic_text import parse_topic
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.control.verb import AsyncFace
 from broker_sim.controller import CreatableTopic
@@ -76,7 +76,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self,
         brokers: int = 3,
         *,
-        topics: Sequence[str | TopicText] = (),
+        topics: Sequence[str] = (),
         configs: Mapping[str, GivenValue] | None = None,
         broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None,
         host: str = "127.0.0.1",
@@ -283,15 +283,12 @@ class AsyncCluster(Verbs, AsyncFace):
         return self.nodes.node(broker_id).address
 
 
-def _creatable_topics(topics: Sequence[str | TopicText]) -> list[CreatableTopic]:
+def _creatable_topics(topics: Sequence[str]) -> list[CreatableTopic]:
     if isinstance(topics, str):
         raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
-    parsed = [topic if isinstance(topic, TopicText) else parse_topic(topic) for topic in topics]
     return [
-        CreatableTopic(
-            topic.name, topic.partitions, topic.replication_factor, configs=topic.configs
-        )
-        for topic in parsed
+        CreatableTopic(each.name, each.partitions, each.replication_factor, configs=each.configs)
+        for each in map(parse_topic, topics)
     ]
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from broker_sim.cluster.client_host import ClientHost
     from broker_sim.cluster.lost_records import LostRecords
     from broker_sim.cluster.nodes import Nodes
     from broker_sim.config import GivenValue
@@ -207,7 +208,11 @@ class VirtualCluster(Verbs, BlockingFace):
 
     # -- clients --------------------------------------------------------------------------------
 
-    def client(self) -> VirtualClient:
-        """Return a new client with a host of its own."""
+    def client(self, host: str | None = None) -> VirtualClient:
+        """Return a new client, on that host or on one of its own."""
         addresses = {broker_id: node.address for broker_id, node in self.nodes.nodes.items()}
-        return VirtualClient(next(self._client_ids), self.loop, addresses)
+        return VirtualClient(host or f"client-{next(self._client_ids)}", self.loop, addresses)
+
+    def client_host(self, name: str) -> ClientHost:
+        """Return a host of clients, which can be cut off from the rest."""
+        return self.inside.client_host(name)
