@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from broker_sim.cluster.async_cluster import AsyncCluster
     from broker_sim.cluster.client_host import ClientHost
     from broker_sim.cluster.cluster import Cluster
+    from broker_sim.cluster.coordinator_status import (
+        GroupMemberStatus,
+        GroupOffsetStatus,
+        GroupsStatus,
+        GroupStatus,
+        ProducerStatus,
+        TransactionStatus,
+    )
     from broker_sim.cluster.lost_records import LostRecords
     from broker_sim.cluster.records import TopicRecord, TopicRecords
     from broker_sim.cluster.scopes import Scope
@@ -67,6 +75,10 @@ __all__ = [
     "Fault",
     "FaultStatus",
     "GivenValue",
+    "GroupMemberStatus",
+    "GroupOffsetStatus",
+    "GroupStatus",
+    "GroupsStatus",
     "InjectedFault",
     "LinkStatus",
     "Loss",
@@ -76,6 +88,7 @@ __all__ = [
     "ParkedOperation",
     "PartitionStatus",
     "PendingResponse",
+    "ProducerStatus",
     "PurgatoriesStatus",
     "PurgatoryStatus",
     "ReplicaStatus",
@@ -89,6 +102,7 @@ __all__ = [
     "TopicStatus",
     "Trace",
     "TraceSink",
+    "TransactionStatus",
     "UnknownBrokerError",
     "UnknownPartitionError",
     "VirtualClient",
@@ -101,6 +115,14 @@ _MODULES = {
     "broker_sim.cluster.async_cluster": ("AsyncCluster",),
     "broker_sim.cluster.client_host": ("ClientHost",),
     "broker_sim.cluster.cluster": ("Cluster",),
+    "broker_sim.cluster.coordinator_status": (
+        "GroupMemberStatus",
+        "GroupOffsetStatus",
+        "GroupStatus",
+        "GroupsStatus",
+        "ProducerStatus",
+        "TransactionStatus",
+    ),
     "broker_sim.cluster.lost_records": ("LostRecords",),
     "broker_sim.cluster.records": ("TopicRecord", "TopicRecords"),
     "broker_sim.cluster.scopes": ("Scope",),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
+from contextlib import contextmanager
 from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Self
@@ -21,6 +22,7 @@ from broker_sim.cluster.arguments import (
     check_ports,
     check_trace,
 )
+from broker_sim.cluster.changes import Changes
 from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
@@ -37,7 +39,7 @@ from broker_sim.runtime.scheduler import LoopScheduler
 from broker_sim.runtime.sockets import address_text, bare_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from broker_sim.config import GivenValue
     from broker_sim.control.server import ControlServer
@@ -112,10 +114,11 @@ class AsyncCluster(Verbs, AsyncFace):
         self._was_opened = False
         self._is_for_clients = False
         """Whether clients may connect: when it is opened, they find the topics that it is opened with."""
-        self._changed = asyncio.Event()
-        """Set whenever a broker has applied new metadata or accepts clients."""
+        self.changes = Changes()
+        """Told whenever a broker has applied new metadata or accepts clients; of all else on request."""
+        self._waiting = 0
         self.listeners = Listeners(
-            host, dict(enumerate(ports or [0] * brokers, 1)), self._changed.set
+            host, dict(enumerate(ports or [0] * brokers, 1)), self.changes.notify
         )
         check_trace(trace)
         self._trace_path = trace if isinstance(trace, str | Path) else None
@@ -236,7 +239,7 @@ class AsyncCluster(Verbs, AsyncFace):
     def _on_change(self) -> None:
         if self._is_for_clients:
             self.listeners.open_serving()
-        self._changed.set()
+        self.changes.notify()
 
     async def _stop(self, broker_id: int) -> None:
         stopped = asyncio.Event()
@@ -247,15 +250,46 @@ class AsyncCluster(Verbs, AsyncFace):
     async def _until(
         self, condition: Callable[[], bool], what: str, limit_s: float = WAIT_LIMIT_S
     ) -> None:
+        await self._wait(condition, lambda: f"{what}; look at the cluster's status", limit_s)
+
+    async def _until_changed(
+        self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float
+    ) -> None:
+        with self.watched():
+            await self._wait(condition, describe, limit_s)
+
+    async def _wait(
+        self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float
+    ) -> None:
         try:
             async with asyncio.timeout(limit_s):
                 while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
+                    await self.changes.after(self.changes.count)
         except TimeoutError:
-            raise ClusterTimeoutError(
-                f"waited {limit_s:g} s for {what}; look at the cluster's status"
-            ) from None
+            raise ClusterTimeoutError(f"waited {limit_s:g} s for {describe()}") from None
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Let `changes` tell of everything that happens in brokers, for as long as this lasts."""
+        self._waiting += 1
+        nodes = self.nodes
+        nodes.watch(self.changes.notify)
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                nodes.watch(None)
+
+    async def wait_until(
+        self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S
+    ) -> None:
+        """Wait until `predicate()` is true; it is asked again whenever something changes.
+
+        It may look at anything of the cluster, and at nothing else. Raises ClusterTimeoutError after
+        `timeout_s` seconds.
+        """
+        await self._until_changed(lambda: bool(predicate()), lambda: f"{predicate}", timeout_s)
 
     # -- addresses --------------------------------------------------------------------------------
 

@@ -8,6 +8,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.cluster.coordinator_status import (
+    GroupsStatus,
+    GroupStatus,
+    ProducerStatus,
+    TransactionStatus,
+    groups_status,
+    producers_status,
+    transactions_status,
+)
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.metadata import NO_LEADER
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -174,6 +183,9 @@ class ClusterStatus:
     links: tuple[LinkStatus, ...]
     faults: tuple[FaultStatus, ...]
     topics: tuple[TopicStatus, ...]
+    groups: GroupsStatus
+    transactions: tuple[TransactionStatus, ...]
+    producers: tuple[ProducerStatus, ...]
 
     def broker(self, broker_id: int) -> BrokerStatus:
         """Return one broker. Raises UnknownBrokerError."""
@@ -195,6 +207,10 @@ class ClusterStatus:
         if not 0 <= partition < len(partitions):
             raise UnknownPartitionError(topic, partition, list(range(len(partitions))))
         return partitions[partition]
+
+    def group(self, group_id: str) -> GroupStatus:
+        """Return one group. LookupError if it is not there."""
+        return self.groups.of(group_id)
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """Return the leader's id. Raises WrongStateError without one."""
@@ -221,6 +237,9 @@ class ClusterStatus:
             "links": [link.to_json() for link in self.links],
             "faults": [fault.to_json() for fault in self.faults],
             "topics": [topic.to_json() for topic in self.topics],
+            **self.groups.to_json(),
+            "transactions": [transaction.to_json() for transaction in self.transactions],
+            "producers": [asdict(producer) for producer in self.producers],
         }
 
 
@@ -277,7 +296,7 @@ class PurgatoriesStatus(tuple[PurgatoryStatus, ...]):
 
 
 def cluster_status(nodes: Nodes) -> ClusterStatus:
-    """Return brokers with their state, faults, and partitions with their replicas."""
+    """Return the whole cluster as it is now."""
     return ClusterStatus(
         cluster_id=nodes.cluster_id,
         memory=MemoryStatus(nodes.memory.used_bytes, nodes.memory.limit_bytes),
@@ -288,6 +307,9 @@ def cluster_status(nodes: Nodes) -> ClusterStatus:
         ),
         faults=tuple(FaultStatus(**injected.to_json()) for injected in nodes.faults.injected),
         topics=tuple(topic_status(nodes, name) for name in nodes.controller.image.topics),
+        groups=groups_status(nodes),
+        transactions=transactions_status(nodes),
+        producers=producers_status(nodes),
     )
 
 

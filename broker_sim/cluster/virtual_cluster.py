@@ -21,9 +21,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
-from broker_sim.cluster.verbs import Verbs
+from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual_client import VirtualClient
 from broker_sim.control.verb import BlockingFace, verbs_of
+from broker_sim.errors import ClusterTimeoutError
 from broker_sim.runtime.argument_names import names_checked
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
@@ -181,6 +182,14 @@ class VirtualCluster(Verbs, BlockingFace):
             end_ns = self.loop.clock.now_ns + timeout_ms * NS_PER_MS
             if not self.loop.run_until(condition, end_ns):
                 raise TimeoutError(f"not reached within {timeout_ms} ms")
+
+    def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
+        """Step until `predicate()` is true. Raises ClusterTimeoutError after that much virtual time."""
+        end_ns = self.loop.clock.now_ns + round(timeout_s * 1_000) * NS_PER_MS
+        with self._failures_name_the_seed():
+            reached = self.loop.run_until(lambda: bool(predicate()), end_ns)
+        if not reached:
+            raise ClusterTimeoutError(f"waited {timeout_s:g} s for {predicate}")
 
     def advance(self, duration_ms: int) -> None:
         """Advance the time by `duration_ms`, running everything that is due in it."""

@@ -16,9 +16,10 @@ from broker_sim.cluster.verbs.requests import RequestVerbs
 from broker_sim.cluster.verbs.scopes import ScopeVerbs
 from broker_sim.cluster.verbs.status import StatusVerbs
 from broker_sim.cluster.verbs.topics import TopicVerbs
+from broker_sim.cluster.verbs.waits import WaitVerbs
 
 __all__ = ["WAIT_LIMIT_S", "Verbs"]
 
 
-class Verbs(ScopeVerbs, StatusVerbs, TopicVerbs, RequestVerbs, BrokerVerbs):
+class Verbs(ScopeVerbs, WaitVerbs, StatusVerbs, TopicVerbs, RequestVerbs, BrokerVerbs):
     """What can be done to a running cluster."""

@@ -59,6 +59,12 @@ class BaseVerbs(Face):
         """Wait for a condition on the metadata of the brokers. Raises ClusterTimeoutError."""
         raise NotImplementedError
 
+    async def _until_changed(
+        self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float
+    ) -> None:
+        """Wait for a condition on anything in the cluster. Raises ClusterTimeoutError with what it is."""
+        raise NotImplementedError
+
     async def _until_heard_of(self, version: int, what: str) -> None:
         """Wait until every broker has that version of the metadata, if the controller can reach it."""
         await self._until(lambda: self.nodes.has_heard_of(version), what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_sim.cluster.verbs.base import WAIT_LIMIT_S, BaseVerbs
+from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
 from broker_sim.runtime.process import ProcessState
 
@@ -101,14 +101,6 @@ class BrokerVerbs(BaseVerbs):
         A cut link holds what is sent until it is healthy again, as TCP does.
         """
         self.nodes.set_link(source, target, drop=drop, delay_ms=delay_ms)
-
-    @waiting_verb()
-    async def wait_until_in_sync(self, timeout_s: float = WAIT_LIMIT_S) -> None:
-        """Wait until every partition has a leader and all of its replicas in the ISR.
-
-        Raises ClusterTimeoutError after `timeout_s` seconds.
-        """
-        await self._until(lambda: self.nodes.is_in_sync, "all replicas to be in sync", timeout_s)
 
     @waiting_verb()
     async def reset(self) -> None:

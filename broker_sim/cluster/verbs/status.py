@@ -8,6 +8,7 @@ from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import verb
 
 if TYPE_CHECKING:
+    from broker_sim.cluster.coordinator_status import GroupsStatus, GroupStatus
     from broker_sim.cluster.status import (
         BrokerStatus,
         ClusterStatus,
@@ -23,7 +24,7 @@ class StatusVerbs(BaseVerbs):
 
     @verb("GET", "/status")
     def status(self) -> ClusterStatus:
-        """Return brokers with their state, and partitions with leader, ISR, LEO and HW."""
+        """Return brokers, partitions with leader, ISR, LEO and HW, groups, transactions and producers."""
         from broker_sim.cluster.status import cluster_status  # noqa: PLC0415 - see `Verbs`
 
         return cluster_status(self.nodes)
@@ -41,6 +42,20 @@ class StatusVerbs(BaseVerbs):
         from broker_sim.cluster.status import partition_status  # noqa: PLC0415 - see `Verbs`
 
         return partition_status(self.nodes, topic, partition)
+
+    @verb("GET", "/groups")
+    def groups(self) -> GroupsStatus:
+        """Return all groups of consumers: state, members with what they are assigned, offsets and lag."""
+        from broker_sim.cluster.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
+
+        return groups_status(self.nodes)
+
+    @verb("GET", "/groups/{group_id}")
+    def group(self, group_id: str) -> GroupStatus:
+        """Return one group of consumers. LookupError if it is not there."""
+        from broker_sim.cluster.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
+
+        return groups_status(self.nodes).of(group_id)
 
     @verb("GET", "/purgatory")
     def purgatory(self) -> PurgatoriesStatus:

@@ -115,6 +115,18 @@ def test_one_broker_and_one_partition_are_tables(ctl, cluster):
     assert "orders-0" in ctl("partition", "orders")[1]
 
 
+def test_groups_and_waits_are_tables(ctl, cluster):
+    cluster.create_topic("orders", 1, 3)
+    assert "orders-0" in ctl("wait-for-isr", "orders", "0", "--size", "3")[1]
+    assert "coordinator" in ctl("groups")[1]
+    assert ctl("group", "shop") == (
+        1, "", "broker-sim: there is no group 'shop'; there are none\n",
+    )  # fmt: skip
+    late = ctl("wait-for-group", "shop", "--timeout-s", "0.01")
+    assert late[0] == 1
+    assert "waited 0.01 s for group shop (state Stable); it does not exist" in late[2]
+
+
 def test_purgatory_shows_what_is_parked(ctl, parked_fetch):
     code, table, _ = ctl("purgatory")
     assert code == 0
