@@ -9,20 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from broker_sim.cluster.async_cluster import AsyncCluster
+    from broker_sim.cluster.client_host import ClientHost
     from broker_sim.cluster.cluster import Cluster
+    from broker_sim.cluster.coordinator_status import (
+        GroupMemberStatus,
+        GroupOffsetStatus,
+        GroupsStatus,
+        GroupStatus,
+        ProducerStatus,
+        TransactionStatus,
+    )
+    from broker_sim.cluster.lost_records import LostRecords
     from broker_sim.cluster.records import TopicRecord, TopicRecords
+    from broker_sim.cluster.scopes import Scope
+    from broker_sim.cluster.simulated_cluster import SimulatedCluster
     from broker_sim.cluster.status import (
         BrokerStatus,
         ClusterStatus,
         FaultStatus,
         LinkStatus,
+        MemoryStatus,
         PartitionStatus,
         PurgatoriesStatus,
         PurgatoryStatus,
         ReplicaStatus,
         TopicStatus,
     )
+    from broker_sim.cluster.virtual_client import PendingResponse, VirtualClient
     from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
+    from broker_sim.config import GivenValue
+    from broker_sim.control.server import ControlServer
     from broker_sim.errors import (
         ApiError,
         ClusterTimeoutError,
@@ -33,39 +49,63 @@ if TYPE_CHECKING:
         UnknownPartitionError,
         WrongStateError,
     )
-    from broker_sim.handlers.faults import Fault, InjectedFault
+    from broker_sim.handlers.faults import Fault, InjectedFault, Loss
+    from broker_sim.log import DiskOptions, SimulatedDisk
+    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.purgatory import ParkedOperation
-    from broker_sim.trace import Trace
+    from broker_sim.trace import Trace, TraceSink
 
     compiled: bool
     """Whether the hot modules are native. Both builds behave the same; only the speed differs."""
 
 __all__ = [
     "ApiError",
+    "ApiKey",
     "AsyncCluster",
     "BrokerStatus",
+    "ClientHost",
     "Cluster",
     "ClusterStatus",
     "ClusterTimeoutError",
     "ConfigError",
+    "ControlServer",
+    "DiskOptions",
     "ErrorCode",
     "Fault",
     "FaultStatus",
+    "GivenValue",
+    "GroupMemberStatus",
+    "GroupOffsetStatus",
+    "GroupStatus",
+    "GroupsStatus",
     "InjectedFault",
     "LinkStatus",
+    "Loss",
+    "LostRecords",
+    "MemoryStatus",
     "MissingExtraError",
     "ParkedOperation",
     "PartitionStatus",
+    "PendingResponse",
+    "ProducerStatus",
     "PurgatoriesStatus",
     "PurgatoryStatus",
     "ReplicaStatus",
+    "Scope",
+    "SimulatedCluster",
+    "SimulatedDisk",
     "SimulationError",
+    "TopicPartition",
     "TopicRecord",
     "TopicRecords",
     "TopicStatus",
     "Trace",
+    "TraceSink",
+    "TransactionStatus",
     "UnknownBrokerError",
     "UnknownPartitionError",
+    "VirtualClient",
     "VirtualCluster",
     "WrongStateError",
     "compiled",
@@ -73,20 +113,36 @@ __all__ = [
 
 _MODULES = {
     "broker_sim.cluster.async_cluster": ("AsyncCluster",),
+    "broker_sim.cluster.client_host": ("ClientHost",),
     "broker_sim.cluster.cluster": ("Cluster",),
+    "broker_sim.cluster.coordinator_status": (
+        "GroupMemberStatus",
+        "GroupOffsetStatus",
+        "GroupStatus",
+        "GroupsStatus",
+        "ProducerStatus",
+        "TransactionStatus",
+    ),
+    "broker_sim.cluster.lost_records": ("LostRecords",),
     "broker_sim.cluster.records": ("TopicRecord", "TopicRecords"),
+    "broker_sim.cluster.scopes": ("Scope",),
+    "broker_sim.cluster.simulated_cluster": ("SimulatedCluster",),
     "broker_sim.cluster.status": (
         "BrokerStatus",
         "ClusterStatus",
         "FaultStatus",
         "LinkStatus",
+        "MemoryStatus",
         "PartitionStatus",
         "PurgatoriesStatus",
         "PurgatoryStatus",
         "ReplicaStatus",
         "TopicStatus",
     ),
+    "broker_sim.cluster.virtual_client": ("PendingResponse", "VirtualClient"),
     "broker_sim.cluster.virtual_cluster": ("SimulationError", "VirtualCluster"),
+    "broker_sim.config": ("GivenValue",),
+    "broker_sim.control.server": ("ControlServer",),
     "broker_sim.errors": (
         "ApiError",
         "ClusterTimeoutError",
@@ -97,9 +153,12 @@ _MODULES = {
         "UnknownPartitionError",
         "WrongStateError",
     ),
-    "broker_sim.handlers.faults": ("Fault", "InjectedFault"),
-    "broker_sim.trace": ("Trace",),
+    "broker_sim.handlers.faults": ("Fault", "InjectedFault", "Loss"),
+    "broker_sim.log": ("DiskOptions", "SimulatedDisk"),
+    "broker_sim.metadata.topic_partition": ("TopicPartition",),
+    "broker_sim.protocol.api_keys": ("ApiKey",),
     "broker_sim.purgatory": ("ParkedOperation",),
+    "broker_sim.trace": ("Trace", "TraceSink"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

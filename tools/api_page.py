@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import sys
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import broker_sim
+from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import Verb
 
 if TYPE_CHECKING:
@@ -22,18 +24,26 @@ HEAD = """# The Python API
 `python -m tools.api_page`; see [cluster.md](cluster.md) for a tour with examples, and
 [control.md](control.md) for the same verbs over HTTP and in the terminal.
 """
+VERBS = "broker_sim.cluster.verbs"
+INTERNAL = ("bind_verb", "nodes", "observer")
+HANDLES = ("ClientHost", "InjectedFault", "PendingResponse", "Scope", "SimulatedCluster", "SimulatedDisk",
+           "TraceSink", "VirtualClient")  # fmt: skip
+"""What a cluster gives; users do not make them."""
+ARGUMENTS = ("ControlServer", "SimulatedDisk")
+"""What a cluster uses; users call nothing of them."""
 FACES = ("Cluster", "AsyncCluster", "VirtualCluster")
 
 
 def build_page() -> str:
     """Return the page's text."""
-    names = [name for name in broker_sim.__all__ if name != "compiled"]
+    names = [name for name in broker_sim.__all__ if isinstance(getattr(broker_sim, name), type)]
     others = sorted(set(names) - set(FACES), key=_order)
     parts = [HEAD]
     for name in FACES:
         parts += _class(name, with_verbs=name == "Cluster")
     for name in others:
         parts += _class(name, with_verbs=False)
+    parts.append(f"## GivenValue\n\nThe value of a configuration: `{broker_sim.GivenValue}`.\n")
     return "\n".join(parts)
 
 
@@ -44,27 +54,29 @@ def _order(name: str) -> tuple[bool, str]:
 def _class(name: str, *, with_verbs: bool) -> Iterator[str]:
     cls = getattr(broker_sim, name)
     yield f"## {name}\n"
-    if not issubclass(cls, (Exception, Enum)):
+    if not issubclass(cls, (Exception, Enum)) and name not in HANDLES:
         yield f"```python signature\n{_signature(name, cls)}\n```\n"
     yield f"{inspect.getdoc(cls)}\n"
-    if issubclass(cls, Enum):
+    if issubclass(cls, Enum) or name in ARGUMENTS:
         return
     for member, value in _members(cls, with_verbs=with_verbs):
         yield f"- `{_member_signature(member, value)}`: {_first_paragraph(value)}"
     yield ""
     if with_verbs:
-        yield "`AsyncCluster` and `VirtualCluster` have the same verbs.\n"
+        yield "`AsyncCluster` and `VirtualCluster` have the same verbs, and `leader` and what follows it.\n"
 
 
 def _members(cls: type, *, with_verbs: bool) -> Iterator[tuple[str, Any]]:
+    seen = set(INTERNAL)
     for base in cls.__mro__:
         if base.__module__.partition(".")[0] not in {"broker_sim", "purgatory"}:
             continue
+        if issubclass(base, BaseVerbs) and base.__module__.startswith(VERBS) and not with_verbs:
+            continue
         for name, value in vars(base).items():
-            if name.startswith("_") or name == "bind_verb" or dataclasses.is_dataclass(value):
+            if name.startswith("_") or name in seen or dataclasses.is_dataclass(value):
                 continue
-            if isinstance(value, Verb) and not with_verbs:
-                continue
+            seen.add(name)
             if isinstance(value, (property, Verb)) or inspect.isfunction(value):
                 yield name, value
 
@@ -84,6 +96,7 @@ def _member_signature(name: str, value: Any) -> str:
 def _signature(name: str, cls: type) -> str:
     signature = inspect.signature(cls)
     parameters = ",\n    ".join(_parameters(signature))
+    parameters = re.sub(r"ForwardRef\((.*?)\)", r"\1", parameters)
     return f"{name}(\n    {parameters},\n)" if parameters else f"{name}()"
 
 

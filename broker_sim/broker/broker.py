@@ -287,8 +287,7 @@ class Broker:
     def shutdown(self, on_stopped: Callable[[], object]) -> None:
         """Stop in good order, as on SIGTERM, and call `on_stopped()`; mirrors `BrokerServer.shutdown`.
 
-        The broker serves on until the controller has moved its leaderships away. What is parked
-        then gets no answer.
+        It serves on until its leaderships have moved away. What is parked then gets no answer.
         """
 
         def stop() -> None:
@@ -351,6 +350,8 @@ class Broker:
     ) -> None:
         """Handle one request of a client; see `RequestDispatcher.dispatch`."""
         self._dispatcher.dispatch(frame, connection, send_response)
+        if self.process.on_turn is not None:
+            self.process.on_turn()
 
     def add_partitions_to_txn(
         self,

@@ -14,10 +14,8 @@ __all__ = ["print_answer"]
 
 def print_answer(verb: str, given: Mapping[str, Any], answer: Any) -> None:
     """Print the answer of the control port to a verb that was asked with the arguments `given`."""
-    if verb in {"status", "purgatory"}:
-        from broker_sim.cli import tables  # noqa: PLC0415 - brings rich along
-
-        (tables.print_status if verb == "status" else tables.print_purgatory)(answer)
+    if verb in _TABLES:
+        _TABLES[verb](given, answer)
     elif verb == "records":
         for record in answer["records"]:
             click.echo(_record_line(record))
@@ -55,6 +53,62 @@ def _link_sentence(given: Mapping[str, Any], _: Any) -> str:
     return f"the link from {given['source']} to {given['target']} is {state}"
 
 
+def _print_status(_: Any, status: Any) -> None:
+    from broker_sim.cli.group_tables import (  # noqa: PLC0415 - brings rich along
+        groups_table,
+        transactions_table,
+    )
+    from broker_sim.cli.tables import print_status, print_tables  # noqa: PLC0415 - as above
+
+    print_status(status)
+    if status["groups"]:
+        print_tables([groups_table(status["groups"])])
+    if status["transactions"]:
+        print_tables([transactions_table(status["transactions"])])
+
+
+def _print_purgatory(_: Any, purgatory: Any) -> None:
+    from broker_sim.cli.tables import print_purgatory  # noqa: PLC0415 - brings rich along
+
+    print_purgatory(purgatory)
+
+
+def _print_broker(_: Any, broker: Any) -> None:
+    from broker_sim.cli.tables import print_broker  # noqa: PLC0415 - brings rich along
+
+    print_broker(broker)
+
+
+def _print_partition(given: Mapping[str, Any], partition: Any) -> None:
+    from broker_sim.cli.tables import print_partition  # noqa: PLC0415 - brings rich along
+
+    print_partition(given["topic"], partition)
+
+
+def _print_groups(_: Any, answer: Any) -> None:
+    from broker_sim.cli.group_tables import groups_table  # noqa: PLC0415 - brings rich along
+    from broker_sim.cli.tables import print_tables  # noqa: PLC0415 - as above
+
+    print_tables([groups_table(answer["groups"])])
+
+
+def _print_group(_: Any, group: Any) -> None:
+    from broker_sim.cli.group_tables import group_tables  # noqa: PLC0415 - brings rich along
+    from broker_sim.cli.tables import print_tables  # noqa: PLC0415 - as above
+
+    print_tables(group_tables(group))
+
+
+_TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {
+    "status": _print_status,
+    "purgatory": _print_purgatory,
+    "broker": _print_broker,
+    "partition": _print_partition,
+    "wait_for_isr": _print_partition,
+    "groups": _print_groups,
+    "group": _print_group,
+    "wait_for_group": _print_group,
+}
 _SENTENCES: dict[str, Callable[[Mapping[str, Any], Any], str]] = {
     "set_link": _link_sentence,
     "inject": lambda _, fault: f"fault {fault['id']} hits {fault['api']}",

@@ -13,14 +13,12 @@ from broker_sim.runtime.memory import parse_memory_limit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.cluster.topic_text import TopicText
-
 __all__ = [
+    "check_topics",
     "control_client",
     "control_options",
     "parse_configs",
     "parse_memory",
-    "parse_topics",
 ]
 
 CONTROL_VARIABLE = "BROKER_SIM_CONTROL"
@@ -60,17 +58,14 @@ def control_client(url: str | None, token: str | None) -> ControlClient:
     return ControlClient(url, token)
 
 
-def parse_topics(
-    ctx: click.Context, param: click.Parameter, texts: Sequence[str]
-) -> list[TopicText]:
-    """Return the topics; all but the name may be left out. A callback of click's options."""
-    topics = []
+def check_topics(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> Sequence[str]:
+    """Return the topics as they are; all but the name may be left out. A callback of click's options."""
     for text in texts:
         try:
-            topics.append(parse_topic(text))
+            parse_topic(text)
         except ValueError as error:
             raise click.BadParameter(str(error), ctx, param) from None
-    return topics
+    return texts
 
 
 def parse_configs(

@@ -21,7 +21,7 @@ import click
 
 from broker_sim import compiled
 from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
-from broker_sim.cli.parameters import parse_configs, parse_memory, parse_topics
+from broker_sim.cli.parameters import check_topics, parse_configs, parse_memory
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.cluster import new_event_loop
 from broker_sim.cluster.trace_topic import TraceTopic
@@ -34,7 +34,6 @@ from broker_sim.runtime.sockets import LIMIT_ADVICE, OPEN_FILES_ERRORS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from broker_sim.cluster.topic_text import TopicText
     from broker_sim.trace import Trace
 
 __all__ = ["command"]
@@ -54,7 +53,7 @@ class _Options(NamedTuple):
     host: str
     advertised_host: str | None
     port: int
-    topics: Sequence[TopicText]
+    topics: Sequence[str]
     configs: Mapping[str, str]
     control_host: str
     control_port: int
@@ -88,7 +87,7 @@ class _Options(NamedTuple):
     "--topic",
     "topics",
     multiple=True,
-    callback=parse_topics,
+    callback=check_topics,
     metavar="NAME:PARTITIONS:RF:KEY=VALUE",
     help="Create a topic; all but the name may be left out.",
 )
@@ -231,6 +230,7 @@ async def _run(options: _Options) -> None:
         )
         cluster = AsyncCluster(
             options.brokers,
+            topics=options.topics,
             configs=options.configs,
             host=options.host,
             advertised_host=options.advertised_host,
@@ -243,10 +243,6 @@ async def _run(options: _Options) -> None:
             data_dir=options.data_dir,
         )
         await stack.enter_async_context(cluster)
-        present = cluster.nodes.controller.image.topics if options.data_dir is not None else {}
-        for topic in options.topics:
-            if topic[0] not in present:
-                await cluster.create_topic(*topic)
         if trace_topic is not None:
             trace_topic.open(cluster.nodes)
         _print_ready(cluster)

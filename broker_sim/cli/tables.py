@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["print_purgatory", "print_status"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "new_table",
+    "print_broker",
+    "print_partition",
+    "print_purgatory",
+    "print_status",
+    "print_tables",
+]
 
 NO_LEADER = -1
 KILOBYTE = 1024
 TEN = 10
 STATE_STYLES = {"running": "green", "paused": "yellow", "dead": "red"}
 
-
-LONG = ("address", "api", "effect", "end offsets", "ISR", "keys", "operation", "topic", "where")
+LONG = ("address", "api", "assignment", "client", "effect", "end offsets", "group", "host", "ISR", "keys",
+        "member", "operation", "partitions", "topic", "transaction", "where")  # fmt: skip
 """Columns that are folded into several lines where the terminal is narrow; the others are not."""
 
 
-def _table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+def new_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+    """Return an empty table; the numbers of the columns in `right` are aligned to the right."""
     table = Table(
         title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
@@ -41,27 +52,48 @@ def print_status(status: dict[str, Any]) -> None:
     console.print(
         f"memory: {_size(memory['used_bytes'])} of at most {_size(memory['limit_bytes'])}\n"
     )
-    brokers = _table("brokers", "id", "address", "state", "fenced", "clients cut off")
-    for broker in status["brokers"]:
+    console.print(_brokers(status["brokers"]))
+    console.print(_partitions(status["topics"]))
+    if status["faults"]:
+        console.print(_faults(status["faults"]))
+    if status["links"]:
+        links = new_table("links with faults", "from", "to", "drop", "delay")
+        for link in status["links"]:
+            links.add_row(
+                _node(link["from"]), _node(link["to"]), str(link["drop"]), f"{link['delay_ms']} ms"
+            )
+        console.print(links)
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables, one below the other."""
+    console = Console()
+    for table in tables:
+        console.print(table)
+
+
+def print_broker(broker: dict[str, Any]) -> None:
+    """Print one broker."""
+    print_tables([_brokers([broker])])
+
+
+def print_partition(topic: str, partition: dict[str, Any]) -> None:
+    """Print one partition of a topic."""
+    print_tables([_partitions([{"name": topic, "partitions": [partition]}])])
+
+
+def _brokers(brokers: list[dict[str, Any]]) -> Table:
+    table = new_table("brokers", "id", "address", "state", "fenced", "clients cut off")
+    for broker in brokers:
         state = broker["state"]
-        brokers.add_row(
+        table.add_row(
             str(broker["id"]),
             broker["address"],
             f"[{STATE_STYLES[state]}]{state}[/]",
             "[red]yes[/]" if broker["fenced"] else "no",
             "[red]yes[/]" if broker["clients_cut_off"] else "no",
         )
-    console.print(brokers)
-    console.print(_partitions(status["topics"]))
-    if status["faults"]:
-        console.print(_faults(status["faults"]))
-    if status["links"]:
-        links = _table("links with faults", "from", "to", "drop", "delay")
-        for link in status["links"]:
-            links.add_row(
-                _node(link["from"]), _node(link["to"]), str(link["drop"]), f"{link['delay_ms']} ms"
-            )
-        console.print(links)
+    return table
 
 
 def _size(size_bytes: int) -> str:
@@ -75,7 +107,7 @@ def _size(size_bytes: int) -> str:
 
 
 def _faults(faults: list[dict[str, Any]]) -> Table:
-    table = _table("injected faults", "id", "api", "where", "effect", "count", "hits")
+    table = new_table("injected faults", "id", "api", "where", "effect", "count", "hits")
     for fault in faults:
         table.add_row(
             str(fault["id"]),
@@ -106,7 +138,7 @@ def _fault_effect(fault: dict[str, Any]) -> str:
 
 
 def _partitions(topics: list[dict[str, Any]]) -> Table:
-    table = _table("partitions", "topic", "leader", "epoch", "ISR", "HW", "end offsets")
+    table = new_table("partitions", "topic", "leader", "epoch", "ISR", "HW", "end offsets")
     for topic in topics:
         for partition in topic["partitions"]:
             replicas = partition["replicas"]
@@ -129,10 +161,10 @@ def _node(node_id: int) -> str:
 def print_purgatory(purgatory: dict[str, Any]) -> None:
     """Print the sizes of all purgatories, then everything that is parked, the next to expire first."""
     console = Console()
-    sizes = _table(
+    sizes = new_table(
         "purgatories", "broker", "purgatory", "watched", "delayed", right=("watched", "delayed")
     )
-    parked = _table(
+    parked = new_table(
         "parked",
         "broker",
         "operation",

@@ -42,12 +42,12 @@ MS_PER_SECOND = 1_000
     help="End after this many updates; by default at ctrl-C.",
 )
 def command(url: str | None, token: str | None, interval_s: float, count: int | None) -> None:
-    """Watch what is parked, completed and expired, the wheels, and the hottest keys."""
+    """Watch what is parked, completed and expired, the wheels, the hottest keys, and groups."""
     try:
         client = control_client(url, token)
         with contextlib.suppress(KeyboardInterrupt):
             watch(
-                lambda: client.get("/purgatory"),
+                lambda: client.get("/purgatory") | client.get("/groups"),
                 clock=SystemClock(),
                 # Nobody sets the event: it waits for ctrl-C or the time.
                 pause=lambda: Event().wait(interval_s),

@@ -1,4 +1,4 @@
-"""What `broker-sim top` shows, made of two answers of the control port's `/purgatory`."""
+"""What `broker-sim top` shows, made of two answers of the control port's `/purgatory` and `/groups`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
+
+from broker_sim.cli.group_tables import groups_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,14 +41,18 @@ class _Purgatory(NamedTuple):
 def render(
     now: Mapping[str, Any], before: Mapping[str, Any] | None, elapsed_s: float
 ) -> RenderableType:
-    """Return the picture: figures per purgatory, the wheels, the hottest keys.
+    """Return the picture: figures per purgatory, the wheels, the hottest keys, groups if there are any.
 
     Rates are the change since `before`, per second.
     """
     purgatories = list(_purgatories(now))
     earlier = {} if before is None else {each[:2]: each for each in _purgatories(before)}
+    groups = now.get("groups")
     return Group(
-        _figures(purgatories, earlier, elapsed_s), _wheels(purgatories), _keys(purgatories)
+        _figures(purgatories, earlier, elapsed_s),
+        _wheels(purgatories),
+        _keys(purgatories),
+        *([groups_table(groups)] if groups else []),
     )
 
 

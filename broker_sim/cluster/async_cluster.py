@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
+from contextlib import contextmanager
 from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Self
@@ -21,12 +22,14 @@ from broker_sim.cluster.arguments import (
     check_ports,
     check_trace,
 )
+from broker_sim.cluster.changes import Changes
 from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
 from broker_sim.cluster.topic_text import parse_topic
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.control.verb import AsyncFace
+from broker_sim.controller import CreatableTopic
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.protocol.release import find_release
 from broker_sim.runtime.argument_names import names_checked
@@ -36,7 +39,7 @@ from broker_sim.runtime.scheduler import LoopScheduler
 from broker_sim.runtime.sockets import address_text, bare_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from broker_sim.config import GivenValue
     from broker_sim.control.server import ControlServer
@@ -93,9 +96,7 @@ class AsyncCluster(Verbs, AsyncFace):
         check_hosts(host, advertised_host)
         check_ports(brokers, ports)
         host, advertised_host = bare_host(host), bare_host(advertised_host or host)
-        if isinstance(topics, str):
-            raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
-        self._topics = [parse_topic(topic) for topic in topics]
+        self._topics = _creatable_topics(topics)
         self._advertised_host = advertised_host
         self._seed = seed
         check_data_dir(data_dir)
@@ -111,10 +112,13 @@ class AsyncCluster(Verbs, AsyncFace):
         self._control: ControlServer | None = None
         self._nodes: Nodes | None = None
         self._was_opened = False
-        self._changed = asyncio.Event()
-        """Set whenever a broker has applied new metadata or accepts clients."""
+        self._is_for_clients = False
+        """Whether clients may connect: when it is opened, they find the topics that it is opened with."""
+        self.changes = Changes()
+        """Told whenever a broker has applied new metadata or accepts clients; of all else on request."""
+        self._waiting = 0
         self.listeners = Listeners(
-            host, dict(enumerate(ports or [0] * brokers, 1)), self._changed.set
+            host, dict(enumerate(ports or [0] * brokers, 1)), self.changes.notify
         )
         check_trace(trace)
         self._trace_path = trace if isinstance(trace, str | Path) else None
@@ -181,8 +185,12 @@ class AsyncCluster(Verbs, AsyncFace):
         )
         for broker_id in self._configs:
             self.listeners.serve(self._nodes.start(broker_id))
-        await self._until_ready("the brokers to start")
-        await self._create_own_topics()
+        await self._until(lambda: self.nodes.is_ready, "the brokers to start")
+        version = self._nodes.make_topics(self._missing_topics())
+        await self._until_heard_of(version, "the brokers to hear of the topics")
+        self._is_for_clients = True
+        self.listeners.open_serving()
+        await self._until_ready("the brokers to accept clients")
         if self._control is not None:
             self._control.serve(self)
 
@@ -198,12 +206,13 @@ class AsyncCluster(Verbs, AsyncFace):
             what,
         )
 
-    async def _create_own_topics(self) -> None:
+    def _own_topics(self) -> list[CreatableTopic]:
+        return self._topics
+
+    def _missing_topics(self) -> list[CreatableTopic]:
+        """Return the topics to create when the cluster is opened: those that its data does not have."""
         present = self.nodes.controller.image.topics if self._data is not None else {}
-        for topic in self._topics:
-            if topic[0] in present:
-                continue
-            await self.create_topic(*topic)
+        return [topic for topic in self._topics if topic.name not in present]
 
     async def close(self) -> None:
         """Stop all brokers and close their ports; does nothing the second time."""
@@ -228,8 +237,9 @@ class AsyncCluster(Verbs, AsyncFace):
         await self.close()
 
     def _on_change(self) -> None:
-        self.listeners.open_serving()
-        self._changed.set()
+        if self._is_for_clients:
+            self.listeners.open_serving()
+        self.changes.notify()
 
     async def _stop(self, broker_id: int) -> None:
         stopped = asyncio.Event()
@@ -240,15 +250,46 @@ class AsyncCluster(Verbs, AsyncFace):
     async def _until(
         self, condition: Callable[[], bool], what: str, limit_s: float = WAIT_LIMIT_S
     ) -> None:
+        await self._wait(condition, lambda: f"{what}; look at the cluster's status", limit_s)
+
+    async def _until_changed(
+        self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float
+    ) -> None:
+        with self.watched():
+            await self._wait(condition, describe, limit_s)
+
+    async def _wait(
+        self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float
+    ) -> None:
         try:
             async with asyncio.timeout(limit_s):
                 while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
+                    await self.changes.after(self.changes.count)
         except TimeoutError:
-            raise ClusterTimeoutError(
-                f"waited {limit_s:g} s for {what}; look at the cluster's status"
-            ) from None
+            raise ClusterTimeoutError(f"waited {limit_s:g} s for {describe()}") from None
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Let `changes` tell of everything that happens in brokers, for as long as this lasts."""
+        self._waiting += 1
+        nodes = self.nodes
+        nodes.watch(self.changes.notify)
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                nodes.watch(None)
+
+    async def wait_until(
+        self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S
+    ) -> None:
+        """Wait until `predicate()` is true; it is asked again whenever something changes.
+
+        It may look at anything of the cluster, and at nothing else. Raises ClusterTimeoutError after
+        `timeout_s` seconds.
+        """
+        await self._until_changed(lambda: bool(predicate()), lambda: f"{predicate}", timeout_s)
 
     # -- addresses --------------------------------------------------------------------------------
 
@@ -274,6 +315,15 @@ class AsyncCluster(Verbs, AsyncFace):
     def address(self, broker_id: int) -> tuple[str, int]:
         """Return host and port of one broker. Raises UnknownBrokerError."""
         return self.nodes.node(broker_id).address
+
+
+def _creatable_topics(topics: Sequence[str]) -> list[CreatableTopic]:
+    if isinstance(topics, str):
+        raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
+    return [
+        CreatableTopic(each.name, each.partitions, each.replication_factor, configs=each.configs)
+        for each in map(parse_topic, topics)
+    ]
 
 
 def _control_server(wanted: bool | int | ControlServer, token: str | None) -> ControlServer:

@@ -10,12 +10,14 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from broker_sim.cluster.async_cluster import AsyncCluster
-from broker_sim.cluster.verbs import Verbs
+from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.control.verb import BlockingFace
-from broker_sim.errors import WrongStateError
+from broker_sim.errors import ClusterTimeoutError, WrongStateError
+from purgatory import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from contextlib import AbstractContextManager
 
 __all__ = ["Cluster", "new_event_loop", "same_parameters"]
 
@@ -108,6 +110,41 @@ class Cluster(Verbs, BlockingFace):
         except BaseException:
             future.cancel()
             raise
+
+    def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
+        """Wait until `predicate()` is true; it is asked again, on this thread, whenever something changes.
+
+        It may look at anything of the cluster, and at nothing else. Raises ClusterTimeoutError after
+        `timeout_s` seconds.
+        """
+        clock = SystemClock()
+        end_ms = clock.now_ms() + round(timeout_s * 1_000)
+        self._await(self._watch(watched := self._cluster.watched(), begin=True))
+        try:
+            while True:
+                count = self._cluster.changes.count
+                if predicate():
+                    return
+                left_s = (end_ms - clock.now_ms()) / 1_000
+                if left_s <= 0 or not self._await(self._changed_after(count, left_s)):
+                    raise ClusterTimeoutError(f"waited {timeout_s:g} s for {predicate}")
+        finally:
+            self._await(self._watch(watched, begin=False))
+
+    @staticmethod
+    async def _watch(watched: AbstractContextManager[None], *, begin: bool) -> None:
+        if begin:
+            watched.__enter__()
+        else:
+            watched.__exit__(None, None, None)
+
+    async def _changed_after(self, count: int, limit_s: float) -> bool:
+        """Wait for a change on the cluster's thread; returns whether one has come."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                await self._cluster.changes.after(count)
+                return True
+        return False
 
     # -- addresses --------------------------------------------------------------------------------
 

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
 from broker_sim.cluster.node import Node
-from broker_sim.config import BROKER_CONFIGS, BROKER_WITHOUT_EFFECT
+from broker_sim.cluster.node_configs import log_doubtful_configs, numbered
 from broker_sim.controller import Controller, initial_features
 from broker_sim.errors import (
-    ApiError,
-    ConfigError,
     UnknownBrokerError,
     UnknownPartitionError,
     WrongStateError,
@@ -45,7 +43,6 @@ __all__ = ["Nodes"]
 
 log = get_logger(__name__)
 
-NO_NODE_ID = -1
 MEMORY_RETURN_MS = 1_000
 """Freed memory is given back at most so often."""
 
@@ -101,10 +98,9 @@ class Nodes:
                 (disks or {}).get(broker_id),
                 None if data is None else partial(data.reopen_logs, broker_id, cluster_id),
             )
-            for broker_id, config in _numbered(configs).items()
+            for broker_id, config in numbered(configs).items()
         }
-        self._log_configs_without_effect(configs.values())
-        self._log_long_heartbeat_intervals(configs.values())
+        log_doubtful_configs(configs.values(), self._log)
         self._controller_process = Process("controller", scheduler)
         self.links.attach(CONTROLLER_ID, self._controller_process)
         self.links.listen(CONTROLLER_ID)
@@ -133,6 +129,7 @@ class Nodes:
             on_change=on_change,
         )
         self._tick_handle: Handle | None = None
+        self._on_turn: Callable[[], object] | None = None
 
     def _begin_metadata(self, data: DataDirectory) -> None:
         """Keep the metadata from now on; brokers that this cluster does not have are gone."""
@@ -211,6 +208,7 @@ class Nodes:
         node.recover_logs(self.cluster_id)
         node.clients_cut_off = False
         node.process = Process(f"broker-{broker_id}", self.scheduler, node.clock)
+        node.process.on_turn = self._on_turn
         self.links.attach(broker_id, node.process)
         node.broker = Broker(
             broker_id, node.config, node.process, node.logs, node.address, self._environment
@@ -292,14 +290,20 @@ class Nodes:
         self.links.set_fault(source, target, LinkFault(drop, delay_ms))
         self._log.info("link_set", source=source, target=target, drop=drop, delay_ms=delay_ms)
 
-    def create_topic(self, wanted: CreatableTopic) -> int:
-        """Create a topic at the controller; returns the metadata version that has it.
+    def make_topics(self, topics: Iterable[CreatableTopic]) -> int:
+        """Create topics at the controller, all or none; returns the metadata version that has them.
 
         Raises ApiError.
         """
-        (result,) = self.controller.create_topics([wanted], validate_only=False)
-        if not result.outcome.ok:
-            raise ApiError(result.outcome.error_code, result.outcome.error_message or "")
+        self.controller.make_topics(topics)
+        return self.controller.image.version
+
+    def reset(self, topics: Iterable[CreatableTopic]) -> int:
+        """Leave only these topics at the controller, new ones; returns the metadata version.
+
+        Raises ApiError.
+        """
+        self.controller.reset(topics)
         return self.controller.image.version
 
     def delete_topic(self, name: str) -> int:
@@ -322,6 +326,17 @@ class Nodes:
         self.controller.transfer_leadership(TopicPartition(topic, partition), to)
         return self.controller.image.version
 
+    def watch(self, on_turn: Callable[[], object] | None) -> None:
+        """Call `on_turn()` whenever a node may have done something; None ends that."""
+        self._on_turn = on_turn
+        for process in self._processes():
+            process.on_turn = on_turn
+
+    def _processes(self) -> list[Process]:
+        """Return the processes that live."""
+        brokers = [node.process for node in self.nodes.values() if node.process is not None]
+        return [self._controller_process, *brokers]
+
     def has_heard_of(self, version: int) -> bool:
         """Whether all brokers that the controller can reach have that version of the metadata."""
         faults = self.links.faults
@@ -343,32 +358,13 @@ class Nodes:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all live brokers serve, and are unfenced in the metadata of all live brokers."""
+        """Whether all live brokers serve, unfenced for the controller and for all live brokers."""
         return all(
-            broker.is_serving and all(broker.metadata.is_alive(other) for other in self.brokers)
-            for broker in self.brokers.values()
+            broker.is_serving
+            and self.controller.image.alive_broker(broker_id) is not None
+            and all(broker.metadata.is_alive(other) for other in self.brokers)
+            for broker_id, broker in self.brokers.items()
         )
-
-    def _log_configs_without_effect(self, configs: Iterable[BrokerConfig]) -> None:
-        names = {name for config in configs for name in config.originals}
-        has_effect = BROKER_CONFIGS.keys() - BROKER_WITHOUT_EFFECT.keys()
-        if without_effect := sorted(names - has_effect):
-            self._log.warning("configuration_without_effect", names=without_effect)
-
-    def _log_long_heartbeat_intervals(self, configs: Iterable[BrokerConfig]) -> None:
-        """Log, as Kafka does, that brokers would be fenced by chance."""
-        for config in configs:
-            heartbeat_ms = config.broker_heartbeat_interval_ms
-            session_ms = config.broker_session_timeout_ms
-            if heartbeat_ms * 2 > session_ms:
-                self._log.error(
-                    "heartbeat_interval_too_long",
-                    interval_ms=heartbeat_ms,
-                    session_timeout_ms=session_ms,
-                    remedy="set broker.heartbeat.interval.ms to at most half of"
-                    " broker.session.timeout.ms, or a live broker may be fenced",
-                )
-                return
 
     def shutdown(self) -> None:
         """Kill all brokers and the controller; logs on disk are closed as after a shutdown."""
@@ -382,17 +378,3 @@ class Nodes:
         if self._memory_return is not None:
             self._memory_return.cancel()
         self._controller_process.kill()
-
-
-def _numbered(configs: Mapping[int, BrokerConfig]) -> dict[int, BrokerConfig]:
-    """Return the configurations with their broker's id. Raises ConfigError for another id."""
-    numbered = {}
-    for broker_id, config in configs.items():
-        if config.node_id not in (NO_NODE_ID, broker_id):
-            raise ConfigError(
-                f"Invalid value {config.node_id} for configuration node.id: brokers are numbered"
-                f" from 1 on, and this one is {broker_id}"
-            )
-        number = str(broker_id)
-        numbered[broker_id] = config.with_overrides({"node.id": number, "broker.id": number})
-    return numbered

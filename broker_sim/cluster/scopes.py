@@ -16,25 +16,27 @@ T = TypeVar("T")
 class Scope(Generic[T]):
     """Does something when a block is entered and undoes it at its end, also after an error.
 
-    For `with` and `async with`; `awaits` says that undoing waits, so that only `async with` can do it.
+    For `with` and `async with`; `leave_at_once` is for `with` where what `leave` returns would have
+    to be awaited.
     """
 
     def __init__(
-        self, enter: Callable[[], T], leave: Callable[[T], object], *, awaits: bool = False
+        self,
+        enter: Callable[[], T],
+        leave: Callable[[T], object],
+        leave_at_once: Callable[[T], object] | None = None,
     ) -> None:
         self._enter = enter
         self._leave = leave
-        self._awaits = awaits
+        self._leave_at_once = leave_at_once or leave
         self._made: list[T] = []
 
     def __enter__(self) -> T:
-        if self._awaits:
-            raise TypeError("use `async with` here: the end of the block waits for the broker")
         self._made.append(self._enter())
         return self._made[-1]
 
     def __exit__(self, *_: object) -> None:
-        self._leave(self._made.pop())
+        self._leave_at_once(self._made.pop())
 
     async def __aenter__(self) -> T:
         self._made.append(self._enter())

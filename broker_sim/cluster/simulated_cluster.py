@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.client_host import ClientHost
 from broker_sim.cluster.invariants import InvariantChecker
 from broker_sim.cluster.operation_watch import OperationWatches
 from broker_sim.errors import WrongStateError
@@ -65,6 +66,10 @@ class SimulatedCluster(AsyncCluster):
         if self._check_invariants:
             self._loop.after_step = InvariantChecker(self.nodes).check
         return self
+
+    def client_host(self, name: str) -> ClientHost:
+        """Return a host for clients: what is started in a `with` block of it can be cut off from the rest."""
+        return ClientHost(self._loop.network, name)
 
     def lose_power(self, *broker_ids: int) -> None:
         """Turn the power of brokers off, of all without ids; `restore_power` or `start` brings them back.

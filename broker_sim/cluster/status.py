@@ -8,7 +8,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.errors import UnknownBrokerError, UnknownPartitionError
+from broker_sim.cluster.coordinator_status import (
+    GroupsStatus,
+    GroupStatus,
+    ProducerStatus,
+    TransactionStatus,
+    groups_status,
+    producers_status,
+    transactions_status,
+)
+from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.metadata import NO_LEADER
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.sockets import address_text
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BrokerStatus", "ClusterStatus", "FaultStatus", "LinkStatus", "MemoryStatus", "PartitionStatus",
            "PurgatoriesStatus", "PurgatoryStatus", "ReplicaStatus", "TopicStatus",
-           "cluster_status", "purgatories_status"]  # fmt: skip
+           "broker_status", "cluster_status", "partition_status", "purgatories_status", "topic_status"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,19 @@ class PartitionStatus:
     def high_watermark(self) -> int | None:
         """The leader's high watermark, None without a live leader."""
         return next((r.high_watermark for r in self.replicas if r.broker == self.leader), None)
+
+    def require_leader(self) -> int:
+        """Return the leader's id. Raises WrongStateError without one."""
+        if self.leader is None:
+            raise WrongStateError(f"{self.topic}-{self.partition} has no leader")
+        return self.leader
+
+    def require_high_watermark(self) -> int:
+        """Return the leader's high watermark. Raises WrongStateError without a live leader."""
+        high_watermark = self.high_watermark
+        if high_watermark is None:
+            raise WrongStateError(f"{self.topic}-{self.partition} has no leader that is alive")
+        return high_watermark
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values; without a leader `leader` is -1, as in Kafka's answers."""
@@ -161,6 +183,9 @@ class ClusterStatus:
     links: tuple[LinkStatus, ...]
     faults: tuple[FaultStatus, ...]
     topics: tuple[TopicStatus, ...]
+    groups: GroupsStatus
+    transactions: tuple[TransactionStatus, ...]
+    producers: tuple[ProducerStatus, ...]
 
     def broker(self, broker_id: int) -> BrokerStatus:
         """Return one broker. Raises UnknownBrokerError."""
@@ -183,9 +208,13 @@ class ClusterStatus:
             raise UnknownPartitionError(topic, partition, list(range(len(partitions))))
         return partitions[partition]
 
-    def leader(self, topic: str, partition: int = 0) -> int | None:
-        """Return the leader's id, None without one."""
-        return self.partition(topic, partition).leader
+    def group(self, group_id: str) -> GroupStatus:
+        """Return one group. LookupError if it is not there."""
+        return self.groups.of(group_id)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Return the leader's id. Raises WrongStateError without one."""
+        return self.partition(topic, partition).require_leader()
 
     def isr(self, topic: str, partition: int = 0) -> tuple[int, ...]:
         """Return the ids of the in-sync replicas."""
@@ -195,9 +224,9 @@ class ClusterStatus:
         """Return the ids of the replicas that do not lead, dead ones too."""
         return self.partition(topic, partition).followers
 
-    def high_watermark(self, topic: str, partition: int = 0) -> int | None:
-        """Return the leader's high watermark, None without a live leader."""
-        return self.partition(topic, partition).high_watermark
+    def high_watermark(self, topic: str, partition: int = 0) -> int:
+        """Return the leader's high watermark. Raises WrongStateError without a live leader."""
+        return self.partition(topic, partition).require_high_watermark()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -208,6 +237,9 @@ class ClusterStatus:
             "links": [link.to_json() for link in self.links],
             "faults": [fault.to_json() for fault in self.faults],
             "topics": [topic.to_json() for topic in self.topics],
+            **self.groups.to_json(),
+            "transactions": [transaction.to_json() for transaction in self.transactions],
+            "producers": [asdict(producer) for producer in self.producers],
         }
 
 
@@ -264,22 +296,26 @@ class PurgatoriesStatus(tuple[PurgatoryStatus, ...]):
 
 
 def cluster_status(nodes: Nodes) -> ClusterStatus:
-    """Return brokers with their state, faults, and partitions with their replicas."""
+    """Return the whole cluster as it is now."""
     return ClusterStatus(
         cluster_id=nodes.cluster_id,
         memory=MemoryStatus(nodes.memory.used_bytes, nodes.memory.limit_bytes),
-        brokers=tuple(_broker_status(nodes, broker_id) for broker_id in nodes.nodes),
+        brokers=tuple(broker_status(nodes, broker_id) for broker_id in nodes.nodes),
         links=tuple(
             LinkStatus(source, target, fault.drop, fault.delay_ms)
             for (source, target), fault in nodes.links.faults.items()
         ),
         faults=tuple(FaultStatus(**injected.to_json()) for injected in nodes.faults.injected),
-        topics=tuple(_topic_status(nodes, name) for name in nodes.controller.image.topics),
+        topics=tuple(topic_status(nodes, name) for name in nodes.controller.image.topics),
+        groups=groups_status(nodes),
+        transactions=transactions_status(nodes),
+        producers=producers_status(nodes),
     )
 
 
-def _broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
-    node = nodes.nodes[broker_id]
+def broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
+    """Return one broker. Raises UnknownBrokerError."""
+    node = nodes.node(broker_id)
     registered = nodes.controller.image.brokers.get(broker_id)
     return BrokerStatus(
         id=broker_id,
@@ -291,11 +327,23 @@ def _broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
     )
 
 
-def _topic_status(nodes: Nodes, name: str) -> TopicStatus:
+def topic_status(nodes: Nodes, name: str) -> TopicStatus:
+    """Return one topic, which must exist."""
     count = len(nodes.controller.image.topics[name].partitions)
     return TopicStatus(
         name, tuple(_partition_status(nodes, TopicPartition(name, n)) for n in range(count))
     )
+
+
+def partition_status(nodes: Nodes, topic: str, partition: int) -> PartitionStatus:
+    """Return one partition. Raises UnknownPartitionError."""
+    topics = nodes.controller.image.topics
+    if topic not in topics:
+        raise UnknownPartitionError(topic, None, topics)
+    numbers = range(len(topics[topic].partitions))
+    if partition not in numbers:
+        raise UnknownPartitionError(topic, partition, numbers)
+    return _partition_status(nodes, TopicPartition(topic, partition))
 
 
 def _partition_status(nodes: Nodes, topic_partition: TopicPartition) -> PartitionStatus:

@@ -50,7 +50,7 @@ class TraceTopic:
         Raises ApiError for an invalid name.
         """
         if self.name not in nodes.controller.image.topics:
-            nodes.create_topic(CreatableTopic(self.name, len(nodes.nodes), 1, configs=CONFIGS))
+            nodes.make_topics([CreatableTopic(self.name, len(nodes.nodes), 1, configs=CONFIGS)])
         self._nodes = nodes
 
     def write(self, lines: Sequence[str]) -> None:

@@ -135,9 +135,9 @@ class VirtualClient:
     """A client with one connection to each broker; requests on a connection are pipelined."""
 
     def __init__(
-        self, client_id: int, loop: VirtualEventLoop, addresses: Mapping[int, tuple[str, int]]
+        self, host: str, loop: VirtualEventLoop, addresses: Mapping[int, tuple[str, int]]
     ) -> None:
-        self.host = f"client-{client_id}"
+        self.host = host
         """The name by which faults of the virtual network know it."""
         self._loop = loop
         self._addresses = addresses

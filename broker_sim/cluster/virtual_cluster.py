@@ -21,9 +21,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
-from broker_sim.cluster.verbs import Verbs
+from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual_client import VirtualClient
 from broker_sim.control.verb import BlockingFace, verbs_of
+from broker_sim.errors import ClusterTimeoutError
 from broker_sim.runtime.argument_names import names_checked
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from broker_sim.cluster.client_host import ClientHost
     from broker_sim.cluster.lost_records import LostRecords
     from broker_sim.cluster.nodes import Nodes
     from broker_sim.config import GivenValue
@@ -181,6 +183,14 @@ class VirtualCluster(Verbs, BlockingFace):
             if not self.loop.run_until(condition, end_ns):
                 raise TimeoutError(f"not reached within {timeout_ms} ms")
 
+    def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
+        """Step until `predicate()` is true. Raises ClusterTimeoutError after that much virtual time."""
+        end_ns = self.loop.clock.now_ns + round(timeout_s * 1_000) * NS_PER_MS
+        with self._failures_name_the_seed():
+            reached = self.loop.run_until(lambda: bool(predicate()), end_ns)
+        if not reached:
+            raise ClusterTimeoutError(f"waited {timeout_s:g} s for {predicate}")
+
     def advance(self, duration_ms: int) -> None:
         """Advance the time by `duration_ms`, running everything that is due in it."""
         with self._failures_name_the_seed():
@@ -207,7 +217,11 @@ class VirtualCluster(Verbs, BlockingFace):
 
     # -- clients --------------------------------------------------------------------------------
 
-    def client(self) -> VirtualClient:
-        """Return a new client with a host of its own."""
+    def client(self, host: str | None = None) -> VirtualClient:
+        """Return a new client, on that host or on one of its own."""
         addresses = {broker_id: node.address for broker_id, node in self.nodes.nodes.items()}
-        return VirtualClient(next(self._client_ids), self.loop, addresses)
+        return VirtualClient(host or f"client-{next(self._client_ids)}", self.loop, addresses)
+
+    def client_host(self, name: str) -> ClientHost:
+        """Return a host of clients, which can be cut off from the rest."""
+        return self.inside.client_host(name)

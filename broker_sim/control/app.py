@@ -92,9 +92,12 @@ def _build_app(cluster: ControlledCluster, guard: Guard) -> web.Application:
         address = verb.address
         handler = partial(_carry_out, cluster, verb)
         app.router.add_route(address.method, address.path, handler)
-        optional = [name for name in _names_in(address.path) if not _is_required(verb, name)]
-        if optional:
-            app.router.add_route(address.method, address.path.partition("/{")[0], handler)
+        shorter = address.path
+        for name in _names_in(address.path):
+            if not _is_required(verb, name):
+                shorter = shorter.replace(f"/{{{name}}}", "")
+        if shorter != address.path:
+            app.router.add_route(address.method, shorter, handler)
     return app
 
 

@@ -12,7 +12,7 @@ Facts that are easily missed:
 - A registration under the same incarnation keeps the broker's epoch and its state.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -105,6 +105,10 @@ class ClusterControlManager:
         """Renew the session; Kafka does so before it checks the heartbeat."""
         self._contact_ms[broker_id, broker_epoch] = self._clock.now_ms()
 
+    def renew_sessions(self) -> None:
+        """Let all sessions begin anew, as after a heartbeat of each broker."""
+        self._contact_ms = dict.fromkeys(self._contact_ms, self._clock.now_ms())
+
     def is_caught_up(self, broker_id: int, metadata_version: int) -> bool:
         """Return whether a broker with that image knows its own registration."""
         return metadata_version >= self._heartbeats[broker_id].registered_at_version
@@ -189,10 +193,19 @@ class ClusterControlManager:
         """Return the time of the broker's last heartbeat, None when its session has ended."""
         return self._contact_ms.get((broker.broker_id, broker.epoch))
 
-    def observers(self, brokers: Iterable[BrokerState]) -> Iterator[QuorumObserver]:
-        """Iterate over those of the brokers whose session lasts."""
+    def contact_ages_ms(self, image: MetadataImage) -> dict[int, int]:
+        """Return the age of the last heartbeat of each broker whose session lasts, by id."""
+        now_ms = self._clock.now_ms()
+        return {
+            broker_id: now_ms - contact_ms
+            for broker_id, broker in sorted(image.brokers.items())
+            if (contact_ms := self.last_contact_ms(broker)) is not None
+        }
+
+    def observers(self, image: MetadataImage) -> Iterator[QuorumObserver]:
+        """Iterate over the brokers whose session lasts, by id."""
         passed_ms = self._clock.wall_clock_ms() - self._clock.now_ms()
-        for broker in brokers:
+        for _, broker in sorted(image.brokers.items()):
             contact_ms = self.last_contact_ms(broker)
             if contact_ms is not None:
                 version = self._heartbeats[broker.broker_id].metadata_version

@@ -5,7 +5,7 @@ there is no quorum and no metadata log. Every call takes effect at once, brokers
 through `publish`, and the image's version stands for the log's offset.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -266,14 +266,26 @@ class Controller:
         self._fence(delta, self._cluster.end_session(delta, broker_id))
         self._commit(delta)
 
-    def reset(self) -> None:
-        """Delete all topics, dynamic configurations and SCRAM users; Kafka has no such request."""
+    def make_topics(self, topics: Iterable[CreatableTopic]) -> None:
+        """Create all topics or none, in one step. Raises ApiError for the first that is refused."""
+        delta = MetadataDelta(self.image)
+        self._topics.create_one_by_one(delta, topics)
+        self._commit(delta)
+
+    def reset(self, topics: Iterable[CreatableTopic] = ()) -> None:
+        """Delete all topics, dynamic configurations and SCRAM users, and create `topics`.
+
+        Kafka has no such request. It is one step: nobody can create a topic in between. Sessions of
+        brokers begin anew. Raises ApiError for the first topic that is refused; nothing is done then.
+        """
         delta = MetadataDelta(self.image)
         for topic in delta.all_topics():
             delta.remove_topic(topic.name)
         for user in self.image.scram:
             delta.set_scram_credentials(user, {})
         self._configs.reset(delta)
+        self._topics.create_one_by_one(delta, topics)
+        self._cluster.renew_sessions()
         self._commit(delta)
 
     def incremental_alter_configs(
@@ -349,22 +361,12 @@ class Controller:
 
     def describe_quorum(self) -> QuorumStatus:
         """Return how far the metadata has come, and each living broker with it."""
-        brokers = [broker for _, broker in sorted(self.image.brokers.items())]
-        return QuorumStatus(
-            self.image.version,
-            self._clock.wall_clock_ms(),
-            tuple(self._cluster.observers(brokers)),
-        )
+        observers = tuple(self._cluster.observers(self.image))
+        return QuorumStatus(self.image.version, self._clock.wall_clock_ms(), observers)
 
     def describe(self) -> ControllerStatus:
         """Return counts over the cluster and the age of each broker's last heartbeat."""
-        now_ms = self._clock.now_ms()
-        ages_ms = {
-            broker_id: now_ms - contact_ms
-            for broker_id, broker in sorted(self.image.brokers.items())
-            if (contact_ms := self._cluster.last_contact_ms(broker)) is not None
-        }
-        return controller_status(self.image, ages_ms)
+        return controller_status(self.image, self._cluster.contact_ages_ms(self.image))
 
     def _periodic_tasks(self, config: BrokerConfig) -> PeriodicTasks:
         tasks, now_ms = PeriodicTasks(), self._clock.now_ms()

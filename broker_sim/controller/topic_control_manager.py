@@ -60,23 +60,18 @@ class TopicControlManager:
 
         Raises ApiError with POLICY_VIOLATION when they have too many partitions together.
         """
-        if sum(map(self._asked_partitions, topics)) > MAX_PARTITIONS_PER_REQUEST:
-            raise ApiError(
-                ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-            )
-        taken = {unify_collision_chars(topic.name): topic.name for topic in delta.all_topics()}
+        self._check_partition_count(topics)
+        taken = _taken_names(delta)
         names = Counter(topic.name for topic in topics)
         results = []
         for topic in {topic.name: topic for topic in topics}.values():
             try:
                 _check_named_once(topic.name, names)
-                _check_name(topic.name, taken)
-                state = self._new_topic(delta, topic)
+                state = self._create(delta, topic, taken)
             except ApiError as error:
                 outcome = Outcome(error.error_code, str(error))
                 results.append(CreateTopicResult(topic.name, outcome))
                 continue
-            delta.set_topic(state)
             results.append(
                 CreateTopicResult(
                     topic.name,
@@ -87,6 +82,14 @@ class TopicControlManager:
                 )
             )
         return results
+
+    def create_one_by_one(self, delta: MetadataDelta, topics: Iterable[CreatableTopic]) -> None:
+        """Create topics as by a request for each. Raises ApiError for the first that is refused."""
+        taken = _taken_names(delta)
+        for topic in topics:
+            self._check_partition_count([topic])
+            self._create(delta, topic, taken)
+            taken[unify_collision_chars(topic.name)] = topic.name
 
     def create_partitions(
         self, delta: MetadataDelta, topics: Sequence[NewPartitions]
@@ -151,12 +154,27 @@ class TopicControlManager:
         delta.remove_topic(topic.name)
         return DeleteTopicResult(topic.name, topic.topic_id, Outcome())
 
+    def _check_partition_count(self, topics: Sequence[CreatableTopic]) -> None:
+        if sum(map(self._asked_partitions, topics)) > MAX_PARTITIONS_PER_REQUEST:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+            )
+
     def _asked_partitions(self, topic: CreatableTopic) -> int:
         if topic.assignments:
             return len(topic.assignments)
         if topic.num_partitions == -1:
             return self._config.num_partitions
         return max(topic.num_partitions, 0)
+
+    def _create(
+        self, delta: MetadataDelta, topic: CreatableTopic, taken: dict[str, str]
+    ) -> TopicState:
+        """Write the new topic into `delta`. Raises ApiError."""
+        _check_name(topic.name, taken)
+        state = self._new_topic(delta, topic)
+        delta.set_topic(state)
+        return state
 
     def _new_topic(self, delta: MetadataDelta, topic: CreatableTopic) -> TopicState:
         if delta.has_topic(topic.name):
@@ -271,6 +289,11 @@ def validate_manual_assignment(
         )
     if reason is not None:
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+
+
+def _taken_names(delta: MetadataDelta) -> dict[str, str]:
+    """Return the topics by what no other topic's name may be but for dots and underscores."""
+    return {unify_collision_chars(topic.name): topic.name for topic in delta.all_topics()}
 
 
 def _check_named_once(name: str, names: Counter[str]) -> None:

@@ -65,7 +65,16 @@ class ProcessState(Enum):
 class Process:
     """One node's callbacks, in order. Thread rule: only the scheduler's thread."""
 
-    __slots__ = ("_backlog", "_scheduler", "clock", "is_blocked", "name", "runs", "state")
+    __slots__ = (
+        "_backlog",
+        "_scheduler",
+        "clock",
+        "is_blocked",
+        "name",
+        "on_turn",
+        "runs",
+        "state",
+    )
 
     def __init__(self, name: str, scheduler: Scheduler, clock: Clock | None = None) -> None:
         """`clock` is that of its machine, the scheduler's own unless given."""
@@ -78,6 +87,8 @@ class Process:
         """Whether it waits for its disk. Set by `block` and `unblock` only."""
         self.runs = True
         """Whether a callback that is due is run: it is running, and not blocked. Set by its own methods only."""
+        self.on_turn: Callable[[], object] | None = None
+        """Called after each callback that has run, while somebody watches the process."""
         self._scheduler = scheduler
         self._backlog: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
 
@@ -89,6 +100,8 @@ class Process:
         """Do the same with the arguments in a tuple."""
         if self.runs:
             callback(*args)
+            if self.on_turn is not None:
+                self.on_turn()
         elif self.state is not ProcessState.DEAD:
             self._backlog.append((callback, args))
 

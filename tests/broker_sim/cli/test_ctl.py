@@ -108,6 +108,25 @@ def test_status_is_a_table_or_json(ctl):
     assert (code, topic["name"]) == (0, "orders")
 
 
+def test_one_broker_and_one_partition_are_tables(ctl, cluster):
+    cluster.create_topic("orders", 2, 3)
+    assert "running" in ctl("broker", "2")[1]
+    assert "orders-1" in ctl("partition", "orders", "1")[1]
+    assert "orders-0" in ctl("partition", "orders")[1]
+
+
+def test_groups_and_waits_are_tables(ctl, cluster):
+    cluster.create_topic("orders", 1, 3)
+    assert "orders-0" in ctl("wait-for-isr", "orders", "0", "--size", "3")[1]
+    assert "coordinator" in ctl("groups")[1]
+    assert ctl("group", "shop") == (
+        1, "", "broker-sim: there is no group 'shop'; there are none\n",
+    )  # fmt: skip
+    late = ctl("wait-for-group", "shop", "--timeout-s", "0.01")
+    assert late[0] == 1
+    assert "waited 0.01 s for group shop (state Stable); it does not exist" in late[2]
+
+
 def test_purgatory_shows_what_is_parked(ctl, parked_fetch):
     code, table, _ = ctl("purgatory")
     assert code == 0

@@ -3,35 +3,17 @@
 import click
 import pytest
 
-from broker_sim.cli.parameters import parse_configs, parse_topics
+from broker_sim.cli.parameters import check_topics, parse_configs
 
 
 @pytest.fixture
 def topics():
-    return lambda *texts: parse_topics(None, None, texts)
+    return lambda *texts: check_topics(None, None, texts)
 
 
 @pytest.fixture
 def configs():
     return lambda *texts: parse_configs(None, None, texts)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("orders", ("orders", -1, -1, {})),
-        ("orders:3", ("orders", 3, -1, {})),
-        ("orders:3:2", ("orders", 3, 2, {})),
-        ("orders::2", ("orders", -1, 2, {})),
-        ("orders:-1:2", ("orders", -1, 2, {})),
-        ("orders:a=b", ("orders", -1, -1, {"a": "b"})),
-        ("orders:3:a=b", ("orders", 3, -1, {"a": "b"})),
-        ("orders:3:2:a=b:c=d=e", ("orders", 3, 2, {"a": "b", "c": "d=e"})),
-        ("orders:3:2:a=0:1,2:3:c=", ("orders", 3, 2, {"a": "0:1,2:3", "c": ""})),
-    ],
-)
-def test_omitted_parts_of_a_topic_have_defaults(topics, text, expected):
-    assert topics(text) == [expected]
 
 
 @pytest.mark.parametrize("text", ["orders:three", "orders:1:x", "orders:1:1:2", "orders:1:1:=v"])

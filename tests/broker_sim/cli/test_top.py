@@ -112,3 +112,9 @@ def test_unreachable_cluster_is_one_line_that_says_what_to_do():
     result = CliRunner().invoke(command, ["--control", "http://127.0.0.1:1"])
     assert result.exit_code == 1
     assert "no cluster answers" in result.output
+
+
+def test_groups_are_shown_when_there_are_any(terminal):
+    group = {"id": "shop", "type": "classic", "state": "Stable", "coordinator": 2, "members": [{}], "lag": 7}  # fmt: skip
+    terminal.print(render(_answer() | {"groups": [group]}, None, 0.0))
+    assert _rows(terminal, "groups") == [["shop", "classic", "Stable", "2", "1", "7"]]

@@ -50,7 +50,9 @@ def produce_until(cluster, topic, is_done):
 def test_full_disk_takes_one_partition_offline(tmp_path, caplog):
     with Cluster(1, topics=["full", "other"], data_dir=tmp_path) as cluster:
         with largest_file(50_000):
-            acknowledged = produce_until(cluster, "full", lambda: cluster.leader("full") is None)
+            acknowledged = produce_until(
+                cluster, "full", lambda: cluster.partition("full").leader is None
+            )
             cluster.produce("other", "lives on")
             assert len(cluster.records("other")) == 1
         line, *more = lines_of(caplog, "log_offline")
@@ -118,7 +120,7 @@ def test_follower_that_loses_its_directory_leaves_the_isr(three, tmp_path, caplo
 def test_topic_that_is_offline_can_be_deleted_and_made_again(tmp_path):
     with Cluster(1, topics=["t"], data_dir=tmp_path) as cluster:
         with largest_file(20_000):
-            produce_until(cluster, "t", lambda: cluster.leader("t") is None)
+            produce_until(cluster, "t", lambda: cluster.partition("t").leader is None)
         cluster.delete_topic("t")
         cluster.create_topic("t")
         cluster.produce("t", "new")

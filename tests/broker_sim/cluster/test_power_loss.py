@@ -106,7 +106,7 @@ def test_full_disk_takes_the_log_offline_and_another_replica_leads():
     disk.capacity_bytes = disk.used_bytes
     with pytest.raises(ApiError, match="No space left"):
         cluster.produce("orders", "too much")
-    cluster.run_until(lambda: cluster.leader("orders") not in {leader, None})
+    cluster.run_until(lambda: cluster.partition("orders").leader not in {leader, None})
     cluster.produce("orders", "more")
     assert [record.value for record in cluster.records("orders")] == [*EXPECTED, b"more"]
 
@@ -121,7 +121,7 @@ def test_read_only_disk_takes_each_log_that_is_written_offline_and_others_lead(c
         with pytest.raises(ApiError, match="Read-only file system") as caught:
             cluster.produce(topic, "refused")
         assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
-        cluster.run_until(lambda topic=topic: cluster.leader(topic) not in {leader, None})
+        cluster.run_until(lambda topic=topic: cluster.partition(topic).leader not in {leader, None})
     cluster.produce("orders", "more")
     cluster.advance(600_000)  # checkpoints, flushes, retention, the cleaner
     assert caplog.text.count("log_offline") == 2

@@ -98,7 +98,7 @@ def test_read_only_directory_takes_its_partition_offline_and_others_live_on(
         cluster.produce("t", "before")
         with read_only(directory):
             refuse_one(cluster, "t")
-            until(lambda: cluster.leader("t") is None)
+            until(lambda: cluster.partition("t").leader is None)
             cluster.produce("other", "lives on")
             assert len(cluster.records("other")) == 1
         (line,) = lines_of(caplog, "log_offline")

@@ -1,12 +1,15 @@
 """A cluster on a virtual loop: its trace follows from the seed, and its invariants are checked."""
 
 import asyncio
-from contextlib import suppress
+import struct
+from contextlib import closing, suppress
 
 import pytest
 
 from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
+from broker_sim.protocol.headers import RequestHeader, encode_request
+from broker_sim.protocol.messages import ApiVersionsRequest
 from broker_sim.runtime.virtual import VirtualEventLoop
 
 
@@ -54,6 +57,44 @@ def test_broken_invariant_ends_the_run():
 
 def test_invariants_are_not_checked_when_switched_off():
     run(breaks_invariant=True, check_invariants=False)
+
+
+def test_one_of_two_clients_is_cut_off_by_its_host():
+    loop = VirtualEventLoop(1)
+    cluster = SimulatedCluster(loop, 1, topics=["orders"])
+    heard = {"billing-1": [], "billing-2": []}
+
+    async def ask(name):
+        reader, writer = await asyncio.open_connection(*cluster.address(1))
+        request = b"".join(encode_request(RequestHeader(18, 0, 1, name), ApiVersionsRequest()))
+        with closing(writer), suppress(EOFError):
+            while True:
+                writer.write(request)
+                (size,) = struct.unpack(">i", await reader.readexactly(4))
+                await reader.readexactly(size)
+                heard[name].append(loop.time())
+                await asyncio.sleep(1)
+
+    async def live():
+        async with cluster:
+            hosts = {name: cluster.client_host(name) for name in heard}
+            tasks = []
+            for name, host in hosts.items():
+                with host:
+                    tasks.append(asyncio.create_task(ask(name)))
+            await asyncio.sleep(2.5)
+            hosts["billing-1"].disconnect()
+            await asyncio.sleep(5)
+            assert {name: len(times) for name, times in heard.items()} == {
+                "billing-1": 3,
+                "billing-2": 8,
+            }
+            hosts["billing-1"].reconnect()
+            await asyncio.sleep(0.1)
+            assert len(heard["billing-1"]) == 4
+        await asyncio.gather(*tasks)
+
+    asyncio.Runner(loop_factory=lambda: loop).run(live())
 
 
 def test_latency_is_asked_for_every_link():

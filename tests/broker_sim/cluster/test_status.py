@@ -7,7 +7,7 @@ import pytest
 from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
 from broker_sim.cluster.status import LinkStatus
 from broker_sim.cluster.virtual_cluster import VirtualCluster
-from broker_sim.errors import UnknownBrokerError, UnknownPartitionError
+from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.handlers.faults import Fault
 
 
@@ -26,6 +26,19 @@ def test_unknown_names_are_refused_with_those_that_there_are(cluster):
         status.leader("parcels")
     with pytest.raises(UnknownPartitionError, match="has no partition 1; it has 0"):
         status.isr("orders", 1)
+
+
+def test_one_broker_and_one_partition_are_as_in_the_status_of_all(cluster):
+    cluster.create_topic("parcels", 2, 3)
+    status = cluster.status()
+    assert cluster.broker(2) == status.broker(2)
+    assert cluster.partition("parcels", 1) == status.partition("parcels", 1)
+    with pytest.raises(UnknownBrokerError, match="there is no broker 9"):
+        cluster.broker(9)
+    with pytest.raises(UnknownPartitionError, match="no topic 'x'"):
+        cluster.partition("x")
+    with pytest.raises(UnknownPartitionError, match="has no partition 2; it has 0, 1"):
+        cluster.partition("parcels", 2)
 
 
 def test_leader_and_followers_are_the_assignment(cluster):
@@ -52,6 +65,9 @@ def test_partition_without_a_live_leader_has_no_high_watermark(cluster):
     cluster.kill(leader)
     partition = cluster.status().partition("orders")
     assert (partition.leader, partition.high_watermark) == (leader, None)
+    for where in (cluster, cluster.status()):
+        with pytest.raises(WrongStateError, match="orders-0 has no leader that is alive"):
+            where.high_watermark("orders")
 
 
 def test_partition_without_a_leader_has_leader_minus_1_in_json(cluster):
@@ -60,6 +76,9 @@ def test_partition_without_a_leader_has_leader_minus_1_in_json(cluster):
     partition = cluster.status().partition("single")
     assert partition.leader is None
     assert partition.to_json()["leader"] == -1
+    for where in (cluster, cluster.status()):
+        with pytest.raises(WrongStateError, match="single-0 has no leader"):
+            where.leader("single")
 
 
 def test_links_with_faults_and_injected_faults_are_shown_until_they_end(cluster):

@@ -17,12 +17,15 @@ from broker_sim import (
 )
 from broker_sim.cluster.records import partition_of_key
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.controller.requests import (
     AlterOp,
     ConfigAlteration,
     ConfigResource,
     ConfigResourceType,
 )
+from broker_sim.protocol import messages
+from broker_sim.runtime.virtual import VirtualEventLoop
 
 TOPICS = ["orders:2:3:min.insync.replicas=2", "other:1"]
 
@@ -168,9 +171,14 @@ class TestScopes:
                 async with cluster.killed(1, end_session=True):
                     assert cluster.status().broker(1).state == "dead"
                 assert cluster.status().broker(1).state == "running"
-                with pytest.raises(TypeError, match="async with"), cluster.killed(1):
-                    pass
+                with cluster.killed(1, end_session=True):
+                    assert cluster.status().broker(1).state == "dead"
                 assert cluster.status().broker(1).state == "running"
+                with cluster.killed(1):
+                    await cluster.start(1, end_session=True)
+                async with cluster.paused(1), cluster.fault(api="Fetch", delay_ms=1):
+                    assert cluster.status().broker(1).state == "paused"
+                await cluster.wait_until_in_sync()
                 record = await cluster.produce("orders", "a")
                 assert cluster.records("orders") == (record,)
 
@@ -249,6 +257,28 @@ class TestReset:
             cluster.reset()
             cluster.run_until(lambda: pending.done, 100)
 
+    def test_living_clients_find_each_topic_as_it_was_opened(self):
+        with VirtualCluster(3, topics=TOPICS, max_latency_ms=2) as cluster:
+            clients = [cluster.client() for _ in range(3)]
+            found = set()
+
+            def poll(client, broker_id, answer=None):
+                if answer is not None:
+                    found.update((t.name, len(t.partitions)) for t in answer.response.topics)
+                request = messages.MetadataRequest(
+                    topics=[messages.MetadataRequest.MetadataRequestTopic(name="orders")],
+                    allow_auto_topic_creation=True,
+                )
+                client.send(broker_id, request, 9, lambda pending: poll(client, broker_id, pending))
+
+            for broker_id, client in enumerate(clients, 1):
+                poll(client, broker_id)
+            for _ in range(5):
+                cluster.reset()
+                assert len(cluster.status().topic("orders").partitions) == 2
+            cluster.run_until(lambda: ("orders", 2) in found)
+            assert found == {("orders", 2)}
+
     def test_it_takes_milliseconds(self):
         with Cluster(3, topics=TOPICS) as cluster:
 
@@ -260,6 +290,24 @@ class TestReset:
 
             # Other programs on the machine make single ones slow.
             assert any(reset_ms() < 5 for _ in range(200))
+
+
+def test_clients_cannot_connect_before_the_topics_are_there():
+    loop = VirtualEventLoop(1)
+    cluster = SimulatedCluster(loop, 3, topics=TOPICS)
+    found = []
+
+    def look():
+        if any(map(cluster.listeners.is_accepting, (1, 2, 3))):
+            found.extend(sorted(broker.image.topics) for broker in cluster.nodes.brokers.values())
+
+    loop.after_step = look
+    loop.run_until_complete(cluster.open())
+    loop.after_step = None
+    assert found
+    assert all(topics == ["orders", "other"] for topics in found)
+    loop.run_until_complete(cluster.close())
+    loop.close()
 
 
 class TestAddresses:

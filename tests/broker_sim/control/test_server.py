@@ -39,6 +39,15 @@ def test_status_is_that_of_the_cluster(ask, cluster):
     assert ask("GET", "/status") == (200, cluster.status().to_json())
 
 
+def test_one_broker_and_one_partition_are_those_of_the_status(ask, cluster):
+    cluster.create_topic("orders", 2, 3)
+    assert ask("GET", "/brokers/2") == (200, cluster.broker(2).to_json())
+    for path, partition in (("/1", 1), ("", 0)):
+        status, found = ask("GET", f"/topics/orders/partitions{path}")
+        assert (status, found["partition"], len(found["replicas"])) == (200, partition, 3)
+    assert ask("GET", "/topics/orders/partitions/2")[0] == 404
+
+
 def test_verbs_on_brokers_answer_with_the_state_of_the_broker(ask):
     for verb, state in [
         ("pause", "paused"),

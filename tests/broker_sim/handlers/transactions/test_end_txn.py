@@ -172,7 +172,7 @@ def test_markers_that_wait_for_a_leader_are_a_metric(txn):
     producer = txn.producer()
     txn.add(producer, [("alone", [0])])
     txn.cluster.kill(alone)
-    txn.cluster.run_until(lambda: txn.cluster.leader("alone") is None)
+    txn.cluster.run_until(lambda: txn.cluster.partition("alone").leader is None)
     assert waiting() == ["0.0"]
     assert txn.end(producer)[0] == ErrorCode.NONE
     txn.until(lambda: waiting() == ["1.0"])

@@ -1,0 +1,25 @@
+"""The verbs of a cluster: the only list of what can be done to it.
+
+`AsyncCluster` carries them out; `Cluster` and `VirtualCluster` are made from this list, and so are
+the control port and `broker-sim ctl`. A new verb is one method here and its tests: the method, its
+parameters and its docstring are all that the other faces need. `broker-sim ctl` imports this package
+for its help, so what is slow to import is imported where it is used.
+
+Every method runs on the cluster's event loop. Errors: UnknownBrokerError and UnknownPartitionError
+for what does not exist, WrongStateError for a verb that does not fit the state of the broker, ApiError
+for what a Kafka controller would refuse, ClusterTimeoutError for a wait that takes too long.
+"""
+
+from broker_sim.cluster.verbs.base import WAIT_LIMIT_S
+from broker_sim.cluster.verbs.brokers import BrokerVerbs
+from broker_sim.cluster.verbs.requests import RequestVerbs
+from broker_sim.cluster.verbs.scopes import ScopeVerbs
+from broker_sim.cluster.verbs.status import StatusVerbs
+from broker_sim.cluster.verbs.topics import TopicVerbs
+from broker_sim.cluster.verbs.waits import WaitVerbs
+
+__all__ = ["WAIT_LIMIT_S", "Verbs"]
+
+
+class Verbs(ScopeVerbs, WaitVerbs, StatusVerbs, TopicVerbs, RequestVerbs, BrokerVerbs):
+    """What can be done to a running cluster."""

@@ -1,0 +1,78 @@
+"""What all verbs use: the nodes, and the waits for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.control.verb import Face
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.cluster.listeners import Listeners
+    from broker_sim.cluster.nodes import Nodes
+    from broker_sim.controller import CreatableTopic
+
+__all__ = ["WAIT_LIMIT_S", "BaseVerbs"]
+
+WAIT_LIMIT_S = 60
+"""More than a killed broker needs to come back: its old session ends after 9 s unless configured."""
+
+
+class BaseVerbs(Face):
+    """The cluster that verbs act on. All of it runs on the cluster's event loop."""
+
+    listeners: Listeners
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes of the cluster. Raises WrongStateError when it does not run."""
+        raise NotImplementedError
+
+    def _start_dead(self, broker_id: int, *, end_session: bool) -> None:
+        """Start a broker that was killed or stopped; returns at once."""
+        self.nodes.dead(broker_id)
+        if end_session:
+            self.nodes.controller.end_session(broker_id)
+        self._start(broker_id)
+
+    def _start(self, broker_id: int) -> None:
+        """Bind the port, then start the broker.
+
+        If the port is in use now, or its log directory cannot be used, the broker stays dead.
+        """
+        self.listeners.bind(broker_id)
+        try:
+            broker = self.nodes.start(broker_id)
+        except BaseException:
+            self.listeners.close(broker_id)
+            raise
+        self.listeners.serve(broker)
+
+    async def _stop(self, broker_id: int) -> None:
+        """Shut a broker down in a controlled way; returns when its process has ended."""
+        raise NotImplementedError
+
+    async def _until(
+        self, condition: Callable[[], bool], what: str, limit_s: float = WAIT_LIMIT_S
+    ) -> None:
+        """Wait for a condition on the metadata of the brokers. Raises ClusterTimeoutError."""
+        raise NotImplementedError
+
+    async def _until_changed(
+        self, condition: Callable[[], bool], describe: Callable[[], str], limit_s: float
+    ) -> None:
+        """Wait for a condition on anything in the cluster. Raises ClusterTimeoutError with what it is."""
+        raise NotImplementedError
+
+    async def _until_heard_of(self, version: int, what: str) -> None:
+        """Wait until every broker has that version of the metadata, if the controller can reach it."""
+        await self._until(lambda: self.nodes.has_heard_of(version), what)
+
+    async def _until_ready(self, what: str) -> None:
+        """Wait until every broker accepts clients and is unfenced for all. Raises ClusterTimeoutError."""
+        raise NotImplementedError
+
+    def _own_topics(self) -> Sequence[CreatableTopic]:
+        """Return the topics that the cluster is opened with."""
+        raise NotImplementedError

@@ -1,0 +1,129 @@
+"""Verbs on brokers and links: how they live, die, and reach each other."""
+
+from __future__ import annotations
+
+from broker_sim.cluster.verbs.base import BaseVerbs
+from broker_sim.control.verb import verb, waiting_verb
+from broker_sim.runtime.process import ProcessState
+
+__all__ = ["BrokerVerbs"]
+
+
+class BrokerVerbs(BaseVerbs):
+    """What can be done to brokers."""
+
+    @verb()
+    def pause(self, broker_id: int) -> None:
+        """Stop the broker's process where it is, as SIGSTOP does."""
+        self.nodes.pause(broker_id)
+
+    @verb()
+    def resume(self, broker_id: int) -> None:
+        """Let a paused broker continue, as SIGCONT does."""
+        self.nodes.resume(broker_id)
+
+    @verb()
+    def kill(self, broker_id: int) -> None:
+        """Kill the broker's process, as SIGKILL does. Its log survives."""
+        self.nodes.kill(broker_id)
+        self.listeners.close(broker_id)
+
+    @waiting_verb()
+    async def stop(self, broker_id: int) -> None:
+        """Shut the broker down as SIGTERM does (controlled shutdown): it first hands over what it leads."""
+        await self._stop(broker_id)
+
+    @waiting_verb()
+    async def start(self, broker_id: int, *, wait: bool = True, end_session: bool = False) -> None:
+        """Start a broker that was killed or stopped, on its port and with its log.
+
+        Waits until clients can connect, which is when the controller has registered the broker again:
+        after a kill only when its old session has ended (`broker.session.timeout.ms`). With a data
+        directory it reads its files as they are now; ConfigError if that is not its directory. With
+        `end_session=True` that session is ended at once, which no Kafka does. With `wait=False`
+        returns at once.
+        """
+        self._start_dead(broker_id, end_session=end_session)
+        if wait:
+            await self._until(
+                lambda: self.listeners.is_accepting(broker_id),
+                f"broker {broker_id} to accept clients",
+            )
+
+    @waiting_verb()
+    async def roll(self) -> None:
+        """Restart all brokers one after the other, each when the last one is back in every ISR.
+
+        Raises WrongStateError unless every broker is running.
+        """
+        for broker_id in self.nodes.nodes:
+            self.nodes.running(broker_id)
+        for broker_id in self.nodes.nodes:
+            await self._stop(broker_id)
+            self._start(broker_id)
+            await self._until(
+                lambda broker_id=broker_id: (  # type: ignore[misc]
+                    self.listeners.is_accepting(broker_id) and self.nodes.is_in_sync
+                ),
+                f"broker {broker_id} to be back in every ISR",
+            )
+
+    @verb()
+    def disconnect(self, broker_id: int) -> None:
+        """Cut the broker off from the other nodes. Clients still reach it."""
+        self.nodes.isolate(broker_id)
+
+    @verb()
+    def reconnect(self, broker_id: int) -> None:
+        """Undo `disconnect`."""
+        self.nodes.isolate(broker_id, drop=False)
+
+    @verb()
+    def disconnect_clients(self, broker_id: int) -> None:
+        """Cut the broker off from its clients. The other nodes still reach it.
+
+        Connections stay and new ones are made, but what either side sends waits until
+        `reconnect_clients`, and is lost when the broker dies before.
+        """
+        self.nodes.alive(broker_id).clients_cut_off = True
+        self.listeners.hold_clients(broker_id)
+
+    @verb()
+    def reconnect_clients(self, broker_id: int) -> None:
+        """Undo `disconnect_clients`."""
+        self.nodes.alive(broker_id).clients_cut_off = False
+        self.listeners.release_clients(broker_id)
+
+    @verb(path="/links", fields={"source": "from", "target": "to"})
+    def set_link(self, source: int, target: int, *, drop: bool = False, delay_ms: int = 0) -> None:
+        """Cut or slow the link from one broker to another. Without options it is healthy again.
+
+        A cut link holds what is sent until it is healthy again, as TCP does.
+        """
+        self.nodes.set_link(source, target, drop=drop, delay_ms=delay_ms)
+
+    @waiting_verb()
+    async def reset(self) -> None:
+        """Bring the cluster back to how it was opened, without a restart.
+
+        Removes faults, mends links, resumes paused brokers and starts dead ones (their old session
+        ends at once). When all accept clients again, it deletes all topics, SCRAM users and
+        configurations that were set since, and makes the topics that the cluster was opened with, in
+        one step: no client can create one in between. Returns when every broker knows them.
+        """
+        nodes = self.nodes
+        nodes.faults.clear()
+        nodes.links.heal()
+        for broker_id, node in nodes.nodes.items():
+            if node.on_stopped is not None:
+                self.kill(broker_id)
+            if node.clients_cut_off:
+                self.reconnect_clients(broker_id)
+            if node.state is ProcessState.PAUSED:
+                nodes.resume(broker_id)
+            elif node.state is ProcessState.DEAD:
+                nodes.controller.end_session(broker_id)
+                self._start(broker_id)
+        await self._until_ready("the brokers to be back")
+        version = nodes.reset(self._own_topics())
+        await self._until_heard_of(version, "the brokers to hear of the topics")

@@ -1,0 +1,98 @@
+"""Verbs on topics and their records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.cluster.verbs.base import BaseVerbs
+from broker_sim.control.verb import verb, waiting_verb
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker_sim.cluster.records import TopicRecord, TopicRecords
+    from broker_sim.cluster.status import TopicStatus
+    from broker_sim.config import GivenValue
+
+__all__ = ["TopicVerbs"]
+
+BROKER_DEFAULT = -1
+
+
+class TopicVerbs(BaseVerbs):
+    """What can be done to topics."""
+
+    @waiting_verb(path="/topics")
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int = BROKER_DEFAULT,
+        replication_factor: int = BROKER_DEFAULT,
+        configs: Mapping[str, GivenValue] | None = None,
+        *,
+        assignments: Mapping[int, list[int]] | None = None,
+    ) -> TopicStatus:
+        """Create a topic; returns when every running broker that can be reached knows it.
+
+        -1 takes the brokers' default (`num.partitions`, `default.replication.factor`).
+        `assignments` gives the brokers of each partition instead, the preferred leader first.
+        """
+        from broker_sim.cluster.status import topic_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.config import to_texts  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.controller import CreatableTopic  # noqa: PLC0415 - see `Verbs`
+
+        wanted = CreatableTopic(
+            name,
+            partitions,
+            replication_factor,
+            tuple((assignments or {}).items()),
+            to_texts(configs or {}),
+        )
+        version = self.nodes.make_topics([wanted])
+        await self._until_heard_of(version, f"the brokers to hear of topic {name}")
+        return topic_status(self.nodes, name)
+
+    @waiting_verb("DELETE", "/topics/{name}")
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic; returns when every running broker that can be reached has forgotten it."""
+        version = self.nodes.delete_topic(name)
+        await self._until_heard_of(version, f"the brokers to forget topic {name}")
+
+    @waiting_verb()
+    async def transfer_leadership(self, topic: str, partition: int, to: int) -> None:
+        """Make another in-sync replica the leader; returns when it leads.
+
+        The leader epoch rises by one, as with every election. Does nothing if it leads already.
+        """
+        version = self.nodes.transfer_leadership(topic, partition, to)
+        await self._until_heard_of(version, f"broker {to} to lead {topic}-{partition}")
+
+    @waiting_verb(path="/topics/{topic}/records")
+    async def produce(
+        self,
+        topic: str,
+        value: str | bytes | None,
+        *,
+        key: str | bytes | None = None,
+        partition: int | None = None,
+    ) -> TopicRecord:
+        """Append one record as a producer with acks=all does; returns it with its offset.
+
+        Without `partition` the key chooses it as Kafka's default partitioner does; without a key it
+        is partition 0. Injected faults do not hit it. Raises ApiError with what a producer would be
+        told, ClusterTimeoutError where the leader does not answer.
+        """
+        from broker_sim.cluster.records import append_record  # noqa: PLC0415 - see `Verbs`
+
+        return await append_record(self.nodes, topic, value, key=key, partition=partition)
+
+    @verb("GET", "/topics/{topic}/records")
+    def records(self, topic: str) -> TopicRecords:
+        """Return what consumers with read_committed can read of a topic now, partition by partition.
+
+        Looks into the leaders' logs without a request, so injected faults and paused brokers do not
+        matter. Raises UnknownPartitionError, WrongStateError for a partition without a live leader.
+        """
+        from broker_sim.cluster.records import readable_records  # noqa: PLC0415 - see `Verbs`
+
+        return readable_records(self.nodes, topic)

@@ -1,0 +1,121 @@
+"""Waits for clients and followers: they wake when something changes, and not by looking again and again."""
+
+import asyncio
+import threading
+
+import pytest
+
+from broker_sim import Cluster, ClusterTimeoutError, VirtualCluster
+from broker_sim.cluster.simulated_cluster import SimulatedCluster
+from broker_sim.runtime.virtual import VirtualEventLoop
+
+
+@pytest.fixture
+def cluster():
+    with VirtualCluster(
+        3, topics=["orders:1:3"], configs={"replica.lag.time.max.ms": 1_000}
+    ) as made:
+        yield made
+
+
+class TestIsr:
+    def test_follower_leaves_and_comes_back(self, cluster):
+        follower = cluster.followers("orders")[0]
+        with cluster.paused(follower):
+            status = cluster.wait_for_isr("orders", lacks=follower)
+            assert follower not in status.isr
+            assert cluster.wait_for_isr("orders", 0, 2).isr == status.isr
+        assert len(cluster.wait_for_isr("orders").isr) == 3
+        assert cluster.wait_for_isr("orders", has=follower, timeout_s=0)
+
+    def test_timeout_tells_what_the_isr_is(self, cluster):
+        isr = list(cluster.isr("orders"))
+        with pytest.raises(ClusterTimeoutError) as late:
+            cluster.wait_for_isr("orders", size=2, lacks=9, timeout_s=0.5)
+        assert str(late.value) == (
+            f"waited 0.5 s for the ISR of orders-0 (size 2, lacks 9); it is {isr}"
+        )
+
+
+class TestGroup:
+    def test_group_becomes_stable_and_loses_its_member_at_the_end_of_its_session(self, user):
+        member_id = user.joined().member_id
+        user.send(user.sync(member_id, assignments=[(member_id, b"")]), 3, user.leader("g"))
+        assert user.cluster.wait_for_group("g").state == "Stable"
+        begun_ms = user.cluster.now_ms
+        group = user.cluster.wait_for_group("g", "Empty", members=0)
+        assert group.members == ()
+        assert 9_000 <= user.cluster.now_ms - begun_ms <= 10_001
+
+    def test_commits_end_a_lag(self, user):
+        user.cluster.produce("t", "a")
+        user.commit("g", {0: 0})
+        with pytest.raises(ClusterTimeoutError) as late:
+            user.cluster.wait_for_group("g", members=0, lag=0, timeout_s=0.1)
+        assert str(late.value) == (
+            "waited 0.1 s for group g (members 0, lag 0); it is Empty with 0 members and a lag of 1"
+        )
+        user.send(user.commit_request("g", {0: 1}), 9, user.leader("g"))
+        assert user.cluster.wait_for_group("g", lag=0).committed("t") == 1
+
+    def test_group_that_never_comes_is_told(self, cluster):
+        with pytest.raises(
+            ClusterTimeoutError, match=r"group g \(state Stable\); it does not exist"
+        ):
+            cluster.wait_for_group("g", timeout_s=0.1)
+
+
+class TestUntil:
+    def test_predicate_is_asked_when_something_changes_only(self):
+        loop = VirtualEventLoop(1)
+        cluster = SimulatedCluster(loop, 3, topics=["orders:1:3"])
+        asked = []
+
+        async def main():
+            async with cluster:
+                follower = cluster.followers("orders")[0]
+                cluster.disconnect(follower)
+                sending = asyncio.create_task(cluster.produce("orders", "a"))
+                begun = len(asked)
+
+                def is_written():
+                    asked.append(loop.time())
+                    return cluster.high_watermark("orders") == 1
+
+                loop.call_later(5, cluster.reconnect, follower)
+                await cluster.wait_until(is_written)
+                assert loop.time() == pytest.approx(5, abs=0.6)
+                await sending
+                assert len(asked) - begun < 200
+                turns = len(asked)
+                await asyncio.sleep(5)
+                assert len(asked) == turns
+                assert all(process.on_turn is None for process in cluster.nodes._processes())
+                with pytest.raises(ClusterTimeoutError, match="waited 1 s for"):
+                    await cluster.wait_until(lambda: False, timeout_s=1)
+
+        loop.run_until_complete(main())
+        loop.close()
+
+    def test_virtual_cluster_steps_until_then(self, cluster):
+        cluster.wait_until(lambda: cluster.now_ms >= 1_500)
+        assert cluster.now_ms == pytest.approx(1_500, abs=500)
+        with pytest.raises(ClusterTimeoutError):
+            cluster.wait_until(lambda: False, timeout_s=0.5)
+
+    @pytest.mark.threads
+    def test_predicate_of_a_thread_may_call_the_cluster(self):
+        with Cluster(1, topics=["orders"]) as cluster:
+            threads = []
+
+            def is_written():
+                threads.append(threading.current_thread())
+                return cluster.high_watermark("orders") == 1
+
+            producing = threading.Timer(0.05, cluster.produce, ("orders", "a"))
+            producing.start()
+            cluster.wait_until(is_written)
+            producing.join()
+            assert set(threads) == {threading.current_thread()}
+            with pytest.raises(ClusterTimeoutError):
+                cluster.wait_until(lambda: False, timeout_s=0.01)
