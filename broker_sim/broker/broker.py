@@ -140,9 +140,7 @@ class Broker:
         )
         self.alter_partition = AlterPartitionManager(process, self._send_isr_changes)
         self._applier = self._make_applier(environment)
-        self._dispatcher = RequestDispatcher(
-            self, environment.api_table, environment.faults, self._actions, process.call_later
-        )
+        self._dispatcher = RequestDispatcher(self, environment, self._actions, process.call_later)
         self.background_work = BackgroundWork(
             broker_id,
             process,

@@ -18,9 +18,9 @@ from broker_sim.protocol.headers import RequestHeader, decode_request_header, en
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
+    from broker_sim.broker.environment import BrokerEnvironment
+    from broker_sim.handlers import BrokerServices, ClientConnection
     from broker_sim.handlers.context import Respond
-    from broker_sim.handlers.faults import FaultInjector
     from broker_sim.network import SendResponse
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.action_queue import ActionQueue
@@ -37,14 +37,14 @@ class RequestDispatcher:
     def __init__(
         self,
         broker: BrokerServices,
-        api_table: ApiTable,
-        faults: FaultInjector,
+        environment: BrokerEnvironment,
         actions: ActionQueue,
         call_later: Callable[..., object],
     ) -> None:
         self._broker = broker
-        self._api_table = api_table
-        self._faults = faults
+        self._api_table = environment.api_table
+        self._faults = environment.faults
+        self._requests = environment.requests
         self._actions = actions
         self._call_later = call_later
 
@@ -66,13 +66,16 @@ class RequestDispatcher:
         context = RequestContext(self._broker, connection, api_key, api_version, header.client_id)
         correlation_id = header.correlation_id
 
-        def respond(message: Any) -> None:
+        def send(message: Any) -> None:
             send_response(
                 None
                 if message is None
                 else encode_response(api_key, api_version, correlation_id, message)
             )
 
+        respond: Respond = send
+        if self._requests.is_kept:
+            respond = self._requests.take(self._broker.broker_id, request, context, send)
         try:
             if not self._faults.injected:
                 api.handler(request, context, respond)

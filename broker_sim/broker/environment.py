@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.broker.broker import Broker
+    from broker_sim.broker.request_log import RequestLog
     from broker_sim.controller import Controller
     from broker_sim.handlers import ApiTable
     from broker_sim.handlers.faults import FaultInjector
@@ -33,5 +34,6 @@ class BrokerEnvironment:
     make_purgatory: PurgatoryFactory
     api_table: ApiTable
     faults: FaultInjector
+    requests: RequestLog
     on_change: Callable[[], object]
     """Called when a broker has taken in new metadata, and when it begins to accept connections."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
+from broker_sim.broker.request_log import RequestLog
 from broker_sim.cluster.node import Node
 from broker_sim.cluster.node_configs import log_doubtful_configs, numbered
 from broker_sim.controller import Controller, initial_features
@@ -85,6 +86,7 @@ class Nodes:
         self._log = log.bind(scheduler.clock)
         self.cluster_id = cluster_id
         self.links = Links(scheduler, latency_ms)
+        self.requests = RequestLog(scheduler.clock)
         self.faults = FaultInjector()
         self.brokers: dict[int, Broker] = {}
         self.nodes = {
@@ -125,6 +127,7 @@ class Nodes:
             random=rng,
             make_purgatory=make_purgatory,
             faults=self.faults,
+            requests=self.requests,
             api_table=ApiTable(as_version),
             on_change=on_change,
         )

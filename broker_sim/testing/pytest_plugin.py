@@ -160,9 +160,8 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
     test = request.node.stash.get(_test_of_item, None)
     if test is None:
         _fail(f"{request.node.name}: the fixture kafka needs @pytest.mark.{MARKER}")
-    cluster = test.run.open_cluster()
-    yield cluster
-    test.run.close_cluster(cluster)
+    yield test.run.open_cluster()
+    test.run.close_cluster()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -225,6 +224,8 @@ def pytest_fixture_setup(
             return (yield)
         except BaseException as error:
             _tell(item, test, error)
+            if isinstance(error, _ERRORS_OF_THE_RUN):
+                raise error.with_traceback(None) from None
             raise
 
 
@@ -238,10 +239,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = pyfuncitem._fixtureinfo.argnames  # noqa: SLF001 - as pytest's own call of a test
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     try:
-        test.run.wait(test.function(**arguments))
+        test.run.wait_for_test(test.function(**arguments))
         test.run.raise_what_nobody_took()
     except BaseException as error:
         _tell(pyfuncitem, test, error)
+        if isinstance(error, _ERRORS_OF_THE_RUN):
+            raise error.with_traceback(None) from None  # the loop's; the text says where tasks wait
         raise
     return True
 
@@ -272,8 +275,6 @@ def _tell(item: pytest.Item, test: _VirtualTest, error: BaseException) -> None:
         test.has_failed = True
         error.add_note(test.run.report())
         error.add_note(_how_to_repeat(item, test))
-    if isinstance(error, _ERRORS_OF_THE_RUN):
-        error.__traceback__ = None  # the loop's; the text says where tasks wait
 
 
 def _seeds(config: pytest.Config, marker: pytest.Mark) -> Sequence[int]:

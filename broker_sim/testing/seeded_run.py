@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
+from broker_sim.runtime.virtual.errors import VirtualRunError
 from broker_sim.runtime.virtual.run import VirtualRun
+from broker_sim.testing.cluster_text import cluster_text
+from broker_sim.testing.failure_watch import FailureWatch
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Coroutine
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
     from broker_sim.testing.options import VirtualTimeOptions
@@ -31,14 +35,60 @@ class SeededRun(VirtualRun):
         )
         self.loop.network.latency_ms = options.latency_ms
         self._options = options
+        self._cluster: SimulatedCluster | None = None
+        self._watch: FailureWatch | None = None
+        self._at_failure: str | None = None
+        self._before: BaseException | None = None
+        """What the test was handling when the run failed."""
 
     def open_cluster(self) -> SimulatedCluster:
         """Return a cluster whose brokers accept clients; to be closed with `close_cluster`."""
-        return self.wait(_cluster(self.loop, self._options).open())
+        cluster = self._cluster = self.wait(_cluster(self.loop, self._options).open())
+        cluster.nodes.requests.is_kept = True
+        return cluster
 
-    def close_cluster(self, cluster: SimulatedCluster) -> None:
+    def close_cluster(self) -> None:
         """Stop the brokers."""
+        cluster, self._cluster = self._cluster, None
+        assert cluster is not None
         self.wait(cluster.close())
+
+    def wait_for_test(self, test: Coroutine[Any, Any, object]) -> None:
+        """Run the test; `report` then tells what was there when it failed."""
+
+        async def main(watch: FailureWatch) -> None:
+            await watch
+
+        self._watch = FailureWatch(test, self._look)
+        try:
+            self.wait(main(self._watch), name=getattr(test, "__qualname__", None))
+        except VirtualRunError as error:
+            if isinstance(self._before, AssertionError):
+                self._before.add_note(f"and then the test did not end: {error}")
+                raise self._before from None
+            raise
+        finally:
+            self._watch = None
+
+    def on_failure(self, error: BaseException) -> None:
+        """Keep what was there when the error was raised; its contexts may be closed by now."""
+        if self._at_failure is not None:
+            return
+        if self._watch is None:
+            self._at_failure = self._look()
+            return
+        self._at_failure = self._watch.at(error)
+        self._before = self._watch.leaving
+        if self._before is not None:
+            error.add_note(f"the test handles {self._before!r:.200}")
+
+    def report(self) -> str:
+        """Return the seed, the virtual time and what was there then: of the first failure, if there is one."""
+        return self._at_failure or self._look()
+
+    def _look(self) -> str:
+        events = super().report()
+        return events if self._cluster is None else f"{events}\n{cluster_text(self._cluster)}"
 
 
 def _cluster(loop: VirtualEventLoop, options: VirtualTimeOptions) -> SimulatedCluster:

@@ -22,7 +22,7 @@ def run_seed(test, options, seed):
     with closing(SeededRun(options, seed)) as run:
         cluster = run.open_cluster()
         run.wait(test(cluster))
-        run.close_cluster(cluster)
+        run.close_cluster()
 
 
 async def read(kafka, number):

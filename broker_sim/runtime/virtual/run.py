@@ -76,18 +76,27 @@ class VirtualRun:
         self._resources = ExitStack()
         self._resources.enter_context(_own_garbage())
 
-    def wait(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine to its end, and all that is due meanwhile; return its result."""
-        task = self.start(coroutine)
+    def wait(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> Result:
+        """Run a coroutine to its end in a task of that name, and all that is due meanwhile.
+
+        Returns its result.
+        """
+        task = self.start(coroutine, name=name)
         try:
             return self.wait_for(task)
         except BaseException as error:
+            self.on_failure(error)
             self._end(task, error)
             raise
 
-    def start(self, coroutine: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+    def on_failure(self, error: BaseException) -> None:
+        """Do nothing; whoever overrides it gets the error of `wait` before the task is ended."""
+
+    def start(
+        self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None
+    ) -> asyncio.Task[Result]:
         """Return a task of the coroutine; it runs in `wait` and `wait_for`."""
-        return self.loop.create_task(coroutine, context=self._context)
+        return self.loop.create_task(coroutine, name=name, context=self._context)
 
     def wait_for(self, future: asyncio.Future[Result]) -> Result:
         """Run what is due until the future is done; return its result."""
@@ -118,7 +127,7 @@ class VirtualRun:
     def report(self) -> str:
         """Return the seed, the virtual time and the last events of the trace, in words."""
         loop = self.loop
-        events = "\n".join(f"  {event}" for event in loop.trace.recent[-12:])
+        events = "\n".join(f"  {event:.160}" for event in loop.trace.recent[-12:])
         return (
             f"seed {loop.seed}, {loop.time()} s of virtual time, trace {loop.trace.digest()[:16]}; "
             f"last events:\n{events or '  none'}"

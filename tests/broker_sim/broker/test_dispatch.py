@@ -1,5 +1,7 @@
 """From a frame to its handler and back: what `RequestDispatcher` does with every request."""
 
+from dataclasses import replace
+
 import pytest
 
 from broker_sim.broker.dispatch import RequestDispatcher
@@ -22,13 +24,15 @@ class Setup:
         cluster = VirtualCluster(1)
         cluster.create_topic("t", 1, 1)
         self.broker = cluster.nodes.brokers[1]
+        self.environment = cluster.nodes._environment
         self.faults = FaultInjector()
         self.actions = ActionQueue()
         self.delayed = []
         self.client = make_frame_client(self.dispatcher_with(ApiTable()).dispatch)
 
     def dispatcher_with(self, api_table):
-        return RequestDispatcher(self.broker, api_table, self.faults, self.actions, self.call_later)
+        environment = replace(self.environment, api_table=api_table, faults=self.faults)
+        return RequestDispatcher(self.broker, environment, self.actions, self.call_later)
 
     def call_later(self, delay_ms, callback, *args):
         self.delayed.append((delay_ms, callback, args))

@@ -17,7 +17,7 @@ def run(test, seed=0, **options):
     with closing(SeededRun(VirtualTimeOptions(**options), seed)) as this:
         cluster = this.open_cluster()
         result = this.wait(test(cluster))
-        this.close_cluster(cluster)
+        this.close_cluster()
     return result
 
 

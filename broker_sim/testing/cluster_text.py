@@ -1,0 +1,195 @@
+"""What is there in a cluster, in words for the report of a failed test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.faults.targets import targets_of
+from broker_sim.protocol.message import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from broker_sim.broker.request_log import LoggedRequest
+    from broker_sim.cluster.async_cluster import AsyncCluster
+    from broker_sim.cluster.coordinator_status import GroupStatus
+    from broker_sim.cluster.status import ClusterStatus, PartitionStatus, PurgatoryStatus
+    from purgatory import ParkedOperation
+
+__all__ = ["cluster_text"]
+
+SHOWN_PARTITIONS: Final = 12
+SHOWN_CLIENTS: Final = 8
+SHOWN_REQUESTS: Final = 5
+SHOWN_PARKED: Final = 5
+SHOWN_KEYS: Final = 4
+WHY: Final = {
+    "DeleteRecords": "for the followers to delete them too",
+    "ElectLeader": "for the new leaders",
+    "Fetch": "for records",
+    "Heartbeat": "for members to be heard of again",
+    "Rebalance": "for members to join or to sync",
+}
+"""What the operations of a purgatory wait for; those of produce requests wait for certain brokers."""
+
+
+def cluster_text(cluster: AsyncCluster) -> str:
+    """Return brokers that do not run, partitions of the test, groups, what is parked and the last requests."""
+    status = cluster.status()
+    sections = {
+        "brokers": _brokers(status),
+        "partitions": _partitions(status),
+        "groups": [_group(group) for group in status.groups],
+        "parked": [line for one in cluster.purgatory() for line in _parked(one, status)],
+    }
+    for client_id, logged in list(cluster.nodes.requests.by_client.items())[-SHOWN_CLIENTS:]:
+        lines = [_request(one) for one in list(logged)[-SHOWN_REQUESTS:]]
+        sections[f"last requests of {client_id or 'clients without a name'}"] = lines
+    return "\n".join(
+        f"{title}:\n" + "\n".join(f"  {line}" for line in lines)
+        for title, lines in sections.items()
+        if lines
+    )
+
+
+def _brokers(status: ClusterStatus) -> list[str]:
+    """Return those in another state than usual, cut links and injected faults."""
+    lines = []
+    for broker in status.brokers:
+        is_unusual = {
+            broker.state: broker.state != "running",
+            "fenced": broker.fenced,
+            "cut off from clients": broker.clients_cut_off,
+        }
+        if any(is_unusual.values()):
+            lines.append(
+                f"{broker.id} is {', '.join(what for what, is_so in is_unusual.items() if is_so)}"
+            )
+    for link in status.links:
+        what = "is cut" if link.drop else f"takes {link.delay_ms} ms"
+        lines.append(f"the link from {link.source} to {link.target} {what}")
+    lines += [
+        f"an injected fault has hit {fault.hits} requests of {fault.api}" for fault in status.faults
+    ]
+    return lines
+
+
+def _partitions(status: ClusterStatus) -> list[str]:
+    states = {broker.id: broker.state for broker in status.brokers}
+    found = [
+        partition
+        for topic in status.topics
+        if not topic.name.startswith("__")
+        for partition in topic.partitions
+    ]
+    # First those with which something is wrong.
+    found.sort(key=lambda one: one.leader is not None and len(one.isr) == len(one.assignment))
+    return _cut([_partition(one, states) for one in found], SHOWN_PARTITIONS)
+
+
+def _partition(one: PartitionStatus, states: dict[int, str]) -> str:
+    leader = "no leader" if one.leader is None else f"leader {one.leader}"
+    ends = ", ".join(
+        f"{each.broker}{'' if states[each.broker] == 'running' else f' ({states[each.broker]})'}"
+        f" to {each.log_end_offset}"
+        for each in one.replicas
+    )
+    return (
+        f"{one.topic}-{one.partition}: {leader}, epoch {one.leader_epoch}, ISR {_ids(one.isr)} of "
+        f"{_ids(one.assignment)}, high watermark {one.high_watermark}; logs: {ends or 'none alive'}"
+    )
+
+
+def _ids(broker_ids: Iterable[int]) -> str:
+    return ",".join(map(str, broker_ids)) or "none"
+
+
+def _group(group: GroupStatus) -> str:
+    members = "; ".join(
+        f"{member.client_id} has {_names(member.assignment)}" for member in group.members
+    )
+    offsets = ", ".join(
+        f"{each.topic}-{each.partition} {each.committed_offset} of {each.high_watermark}"
+        for each in group.offsets[:SHOWN_PARTITIONS]
+    )
+    return (
+        f"{group.id}: {group.state}, coordinator {group.coordinator}, {len(group.members)} members"
+        f"{f' ({members})' if members else ''}, lag {group.lag}{f': {offsets}' if offsets else ''}"
+    )
+
+
+def _names(keys: Iterable[object]) -> str:
+    return ", ".join(_cut(sorted(map(str, keys)), SHOWN_KEYS)) or "nothing"
+
+
+def _parked(purgatory: PurgatoryStatus, status: ClusterStatus) -> Iterator[str]:
+    """Tell produce requests one by one, and how many others wait for what."""
+    where = f"{purgatory.name} of broker {purgatory.broker}"
+    if purgatory.name == "Produce":
+        lines = [f"{where}: {_produce(one, status)}" for one in purgatory.parked]
+        yield from _cut(lines, SHOWN_PARKED)
+        return
+    parked = [one for one in purgatory.parked if _of_the_test(one)]
+    if parked:
+        keys = {key for one in parked for key in _of_the_test(one)}
+        left_ms = min(one.time_left_ms for one in parked)
+        why = WHY.get(purgatory.name, "for what it is watched under")
+        yield f"{where}: {len(parked)} wait {why}, the first for {left_ms} ms more: {_names(keys)}"
+
+
+def _of_the_test(one: ParkedOperation) -> list[str]:
+    """Return its keys but for internal topics."""
+    return [key for key in map(str, one.keys) if not key.startswith("__")]
+
+
+def _produce(one: ParkedOperation, status: ClusterStatus) -> str:
+    behind: set[str] = set()
+    states = {broker.id: broker.state for broker in status.brokers}
+    for topic in status.topics:
+        for partition in topic.partitions:
+            if f"{topic.name}-{partition.partition}" in map(str, one.keys):
+                ends = {each.broker: each.log_end_offset for each in partition.replicas}
+                end = ends.get(partition.leader or 0, 0)
+                behind |= {
+                    f"{broker} ({states[broker]})"
+                    for broker in partition.isr
+                    if ends.get(broker, -1) < end
+                }
+    whom = f"brokers {', '.join(sorted(behind))} to fetch" if behind else "the high watermark"
+    return f"{_names(one.keys)} waits for {whom}, {one.age_ms} of {one.delay_ms} ms are over"
+
+
+def _request(one: LoggedRequest) -> str:
+    context = one.context
+    if one.answered_ms is None:
+        outcome = "not answered yet"
+    else:
+        errors = sorted({_error_name(code) for code in _errors_in(one.answer)})
+        outcome = f"answered after {one.answered_ms - one.taken_ms} ms{': ' * bool(errors)}{', '.join(errors)}"
+    targets = targets_of(one.request, context)
+    names = sorted({str(key) if key.partition >= 0 else key.topic for key in targets})
+    what = f" {', '.join(_cut(names, SHOWN_KEYS))}" if names else ""
+    return f"{one.taken_ms / 1000:.3f} s {context.api_key.api_name}{what} to broker {one.broker_id}, {outcome}"
+
+
+def _errors_in(value: Any) -> Iterator[int]:
+    """Yield all error codes of an answer that are not 0."""
+    if isinstance(value, Struct):
+        for name in value.__slots__:
+            field = getattr(value, name)
+            if name == "error_code" and field:
+                yield field
+            else:
+                yield from _errors_in(field)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _errors_in(one)
+
+
+def _error_name(code: int) -> str:
+    return ErrorCode(code).name if code in ErrorCode._value2member_map_ else str(code)
+
+
+def _cut(lines: list[str], shown: int) -> list[str]:
+    return lines if len(lines) <= shown else [*lines[:shown], f"and {len(lines) - shown} more"]

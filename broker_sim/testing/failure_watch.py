@@ -1,0 +1,76 @@
+"""Looks at a coroutine when an exception begins to leave it, before what surrounds it is closed.
+
+`async with AIOKafkaProducer(...)` closes the producer on the way out, so whoever gets the exception
+sees the cluster after that. The first thing that such an end does is to wait.
+"""
+
+from __future__ import annotations
+
+import gc
+from asyncio import CancelledError
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+__all__ = ["FailureWatch"]
+
+MAX_LOOKS: Final = 50
+"""After so many exceptions that were taken by the program itself only failed assertions are looked at."""
+
+
+class FailureWatch(Generator[Any, Any, Any]):
+    """Runs a coroutine, to be awaited, and keeps what `look` returned at each of its exceptions."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], look: Callable[[], str]) -> None:
+        self._look = look
+        self._seen: list[tuple[BaseException, str]] = []
+        self.leaving: BaseException | None = None
+        """The exception with which the coroutine waits for what surrounds it to end."""
+        self.cr_await = coroutine
+        """The coroutine, under the name by which reports of what waits where look for it."""
+
+    def at(self, error: BaseException) -> str:
+        """Return what was seen when that error was raised; a look at the present if nothing waited since."""
+        before = self.leaving or error.__cause__ or error.__context__
+        seen = {id(one): text for one, text in reversed(self._seen)}
+        if before is self.leaving and id(before) in seen:
+            return seen[id(before)]  # what surrounds it did not end
+        if isinstance(before, CancelledError) and id(before) in seen:
+            return seen[id(before)]  # a timeout or a group of tasks has made the error of it
+        return seen[id(error)] if id(error) in seen else self._look()
+
+    # -- a generator, for `await` -----------------------------------------------------------------
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self
+
+    def send(self, value: Any) -> Any:
+        """Run the coroutine until it waits."""
+        return self._run(self.cr_await.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise an error in the coroutine, and run it until it waits."""
+        return self._run(self.cr_await.throw, *error)
+
+    def _run(self, step: Callable[..., Any], *args: Any) -> Any:
+        self.leaving = None
+        awaited = step(*args)
+        self.leaving = next(self._handled(), None)
+        for error in self._handled():
+            is_new = all(error is not one for one, _ in self._seen)
+            if is_new and (len(self._seen) < MAX_LOOKS or isinstance(error, AssertionError)):
+                self._seen.append((error, self._look()))
+        return awaited
+
+    def _handled(self) -> Iterator[BaseException]:
+        """Yield what is being handled by the coroutine and by those that it awaits, outermost first."""
+        awaited: Any = self.cr_await
+        while awaited is not None:
+            if hasattr(awaited, "cr_frame"):
+                # The last thing that a suspended coroutine refers to is the exception that it handles.
+                error = gc.get_referents(awaited)[-1]
+                if isinstance(error, BaseException):
+                    yield error
+            awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)

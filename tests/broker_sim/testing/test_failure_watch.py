@@ -1,0 +1,143 @@
+"""What is seen when an error is raised, not after what surrounds it has closed."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from broker_sim.runtime.virtual import run
+from broker_sim.testing.failure_watch import MAX_LOOKS, FailureWatch
+
+
+@contextlib.asynccontextmanager
+async def closing_in(seconds):
+    try:
+        yield
+    finally:
+        await asyncio.sleep(seconds)
+
+
+def seen_when_it_fails(test, looks=None):
+    """Run the test; return at which time the look was taken that counts for its error."""
+
+    async def main(loop):
+        def look():
+            if looks is not None:
+                looks.append(loop.time())
+            return f"{loop.time()}"
+
+        watch = FailureWatch(test(), look)
+        try:
+            return await watch
+        except (ValueError, KeyError, TimeoutError, AssertionError, ExceptionGroup) as error:
+            return float(watch.at(error))
+
+    return run(main, hash_seed="any")
+
+
+async def fails_at_3():
+    await asyncio.sleep(3)
+    raise ValueError
+
+
+async def fails_in_contexts():
+    async with closing_in(10), closing_in(10):
+        await fails_at_3()
+
+
+async def fails_in_a_context_below():
+    async with closing_in(5):
+        await fails_in_contexts()
+
+
+async def fails_without_contexts():
+    await fails_at_3()
+
+
+async def fails_by_a_timeout():
+    async with asyncio.timeout(3), closing_in(10):
+        await asyncio.Event().wait()
+
+
+async def fails_in_a_group():
+    async with asyncio.TaskGroup() as group, closing_in(10):
+        group.create_task(fails_at_3())
+        await asyncio.Event().wait()
+
+
+async def fails_after_it_handled_another():
+    try:
+        await fails_at_3()
+    except ValueError:
+        await asyncio.sleep(10)
+    async with closing_in(10):
+        raise KeyError
+
+
+async def fails_in_a_handler():
+    try:
+        await fails_at_3()
+    except ValueError:
+        await asyncio.sleep(10)
+        async with closing_in(10):
+            raise KeyError from None
+
+
+@pytest.mark.parametrize(
+    ("test", "at_s"),
+    [
+        (fails_in_contexts, 3),
+        (fails_in_a_context_below, 3),
+        (fails_without_contexts, 3),
+        (fails_by_a_timeout, 3),
+        (fails_in_a_group, 3),
+        (fails_after_it_handled_another, 13),
+        (fails_in_a_handler, 13),
+    ],
+)
+def test_look_is_taken_when_the_error_is_raised(test, at_s):
+    assert seen_when_it_fails(test) == at_s
+
+
+def test_coroutine_runs_as_without_the_watch():
+    async def test():
+        task = asyncio.current_task()
+        asyncio.get_running_loop().call_later(1, task.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.sleep(2)
+        task.uncancel()
+        return await asyncio.sleep(1, "result"), asyncio.get_running_loop().time()
+
+    assert seen_when_it_fails(test) == ("result", 2)
+
+
+def test_many_errors_that_are_taken_are_not_all_looked_at():
+    looks = []
+
+    async def test():
+        for _ in range(MAX_LOOKS * 2):
+            try:
+                int("")
+            except ValueError:
+                await asyncio.sleep(1)
+        async with closing_in(1):
+            raise AssertionError
+
+    assert seen_when_it_fails(test, looks) == MAX_LOOKS * 2
+    assert len(looks) == MAX_LOOKS + 1
+
+
+def test_coroutine_that_does_not_end_says_what_it_is_leaving_with():
+    async def main(loop):
+        watch = FailureWatch(fails_in_contexts(), lambda: f"{loop.time()}")
+        task = loop.create_task(wait(watch))
+        await asyncio.sleep(5)
+        found = type(watch.leaving), watch.at(TimeoutError())
+        task.cancel()
+        await asyncio.sleep(0)
+        return found
+
+    async def wait(watch):
+        await watch
+
+    assert run(main, hash_seed="any") == (ValueError, "3.0")
