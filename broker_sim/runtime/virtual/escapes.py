@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from broker_sim.runtime.virtual.errors import EscapeError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from broker_sim.runtime.virtual.network import NetworkLoop
 
 __all__ = ["refuses_escapes"]
 
@@ -18,7 +18,6 @@ _FILES = "pipes and file descriptors are outside of virtual time; feed the progr
 _UDP = "the virtual network carries TCP only; replace the part that sends datagrams"
 _UNIX = "the virtual network has no Unix sockets; use a host and a port"
 _PROCESS = "a subprocess runs in real time; replace it, or test it without the virtual loop"
-_SIGNAL = "a signal comes in real time; call the handler from a task instead"
 
 ADVICE = {
     "add_reader": _FILES,
@@ -28,7 +27,6 @@ ADVICE = {
     "connect_read_pipe": _FILES,
     "connect_write_pipe": _FILES,
     "sock_accept": _SOCKETS,
-    "sock_connect": _SOCKETS,
     "sock_recv": _SOCKETS,
     "sock_recv_into": _SOCKETS,
     "sock_recvfrom": _SOCKETS,
@@ -42,8 +40,6 @@ ADVICE = {
     "create_unix_server": _UNIX,
     "subprocess_exec": _PROCESS,
     "subprocess_shell": _PROCESS,
-    "add_signal_handler": _SIGNAL,
-    "remove_signal_handler": _SIGNAL,
 }
 """Methods of an event loop, and what to do instead."""
 
@@ -51,9 +47,9 @@ Loop = TypeVar("Loop", bound=type[object])
 
 
 def _refusal(name: str, advice: str) -> Callable[..., NoReturn]:
-    def refuse(self: object, *args: Any, **kwargs: Any) -> NoReturn:
-        del self, args, kwargs
-        raise EscapeError(f"loop.{name}: {advice}")
+    def refuse(self: NetworkLoop, *args: Any, **kwargs: Any) -> NoReturn:
+        del args, kwargs
+        self.refuse(f"loop.{name}: {advice}")
 
     refuse.__name__ = name
     refuse.__doc__ = f"Raise EscapeError: {advice}."

@@ -115,4 +115,5 @@ class Guards:
         return f"at {self._loop.time()} s of virtual time (seed {self._loop.seed})"
 
     def _report(self, what: str) -> str:
-        return f"{what}, {self._when()}; where it waits:\n{describe_waiting(self._loop)}"
+        waiting = describe_waiting(self._loop) + self._loop.workers.describe()
+        return f"{what}, {self._when()}; where it waits:\n{waiting}"

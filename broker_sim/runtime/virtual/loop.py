@@ -16,7 +16,7 @@ import random
 import threading
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from broker_sim.runtime.virtual.clock import NS_PER_SECOND, LoopClock, delay_to_ns
 from broker_sim.runtime.virtual.current import current_loop
@@ -26,6 +26,8 @@ from broker_sim.runtime.virtual.escapes import refuses_escapes
 from broker_sim.runtime.virtual.futures import NumberingLoop, OrderedWeakSet
 from broker_sim.runtime.virtual.guards import Guards
 from broker_sim.runtime.virtual.network import Network
+from broker_sim.runtime.virtual.program import place_of_the_program
+from broker_sim.runtime.virtual.signals import Signals
 from broker_sim.runtime.virtual.standstill import Standstill
 from broker_sim.runtime.virtual.threads import Workers
 from broker_sim.runtime.virtual.timers import TimerQueue
@@ -94,7 +96,8 @@ class VirtualEventLoop(NumberingLoop):
         self._asyncgens = OrderedWeakSet()
         self._clock_resolution = 1e-9
         self._entering = Entering(self)
-        self._workers = Workers(self)
+        self.workers = Workers(self)
+        self._signals = Signals(self)
         self.network = Network(self)
 
     def stream(self, name: str) -> random.Random:
@@ -172,15 +175,18 @@ class VirtualEventLoop(NumberingLoop):
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Handle:
         """Do as `call_soon`; from a thread that is no worker of this loop raises EscapeError."""
-        if self._thread_id in {None, threading.get_ident()} or current_loop() is self:
-            return self.call_soon(callback, *args, context=context)
-        error = EscapeError(
-            f"thread {threading.current_thread().name!r} runs in real time and calls "
-            "call_soon_threadsafe; start it with asyncio.to_thread or run_in_executor instead"
-        )
-        self._guards.take_failure(
-            {"message": "a foreign thread calls the loop", "exception": error}
-        )
+        if self._thread_id not in {None, threading.get_ident()} and current_loop() is not self:
+            self.refuse(
+                f"thread {threading.current_thread().name!r} runs in real time and calls "
+                "call_soon_threadsafe; start it in the test, where it takes turns with the loop"
+            )
+        return self.call_soon(callback, *args, context=context)
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise EscapeError, with the line of the program; the run ends with it, whoever takes it."""
+        error = EscapeError(f"{what}. It is asked for at\n  {place_of_the_program()}")
+        if self._thread_id is not None:
+            self._guards.take_failure({"message": "refused", "exception": error})
         raise error
 
     def sleep_blocking(self, seconds: float) -> None:
@@ -205,7 +211,7 @@ class VirtualEventLoop(NumberingLoop):
         """
         if self._closed:
             raise RuntimeError("Event loop is closed")
-        return self._workers.submit(partial(func, *args), executor)
+        return self.workers.submit(partial(func, *args), executor)
 
     async def shutdown_default_executor(
         self,
@@ -214,16 +220,27 @@ class VirtualEventLoop(NumberingLoop):
         """Wait until all threads have ended, at the longest for `timeout` virtual seconds."""
         try:
             async with asyncio.timeout(timeout):
-                await self._workers.join()
+                await self.workers.join()
         except TimeoutError:
             message = f"threads of the virtual loop did not end within {timeout} s"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     def close(self) -> None:
-        """Close the loop; threads that still wait are ended."""
+        """Close the loop; threads that still wait are ended, handlers of signals are removed."""
         if not self._closed:
-            self._workers.abandon()
+            self.workers.abandon()
+            self._signals.remove_all()
         super().close()
+
+    # -- signals ----------------------------------------------------------------------------------
+
+    def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
+        """Call `callback(*args)` on the loop for each such signal; for those that the program sends."""
+        self._signals.add(sig, callback, args)
+
+    def remove_signal_handler(self, sig: int) -> bool:
+        """Remove a handler; return whether there was one."""
+        return self._signals.remove(sig)
 
     # -- running from inside ----------------------------------------------------------------------
 
@@ -367,7 +384,7 @@ class VirtualEventLoop(NumberingLoop):
         """
         if not self._closed:
             self._guards.take_failure(context)
-        elif context.get("exception") is not None:
+        elif not isinstance(context.get("exception"), EscapeError | None):  # a run ends with those
             super().default_exception_handler(context)
 
     def raise_failure(self) -> None:

@@ -1,4 +1,4 @@
-"""Threads in virtual time: `asyncio.to_thread` and executors, one thread at a time.
+"""Threads in virtual time: `asyncio.to_thread`, executors and the program's own, one at a time.
 
 A worker runs only while the loop's thread waits for it: they pass a baton. A worker gives it back
 when it sleeps, when it waits for a result of the loop, and when it ends. To run the functions on
@@ -7,6 +7,8 @@ the loop's own thread instead would be wrong: two that sleep for 5 s would take 
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import sys
 import threading
 import traceback
@@ -15,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.runtime.virtual.clock import delay_to_ns
 from broker_sim.runtime.virtual.current import worker_of_thread
 from broker_sim.runtime.virtual.errors import EscapeError
+from broker_sim.runtime.virtual.program import place_of_the_program
 
 if TYPE_CHECKING:
-    import asyncio
-    import concurrent.futures
     from collections.abc import Callable
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
@@ -34,85 +35,66 @@ class _AbandonedError(BaseException):
 
 
 class Worker:
-    """One function in a thread of its own."""
+    """A thread that takes turns with the loop."""
 
-    def __init__(
-        self,
-        loop: VirtualEventLoop,
-        workers: Workers,
-        function: Callable[[], Any],
-        future: asyncio.Future[Any],
-    ) -> None:
+    def __init__(self, loop: VirtualEventLoop, workers: Workers, thread: threading.Thread) -> None:
         self.loop = loop
+        self.thread = thread
+        self.ended: concurrent.futures.Future[None] = concurrent.futures.Future()
+        """Done once the thread has run."""
         self._workers = workers
-        self._function = function
-        self._future = future
         self._my_turn, self._loops_turn = threading.Lock(), threading.Lock()
         self._my_turn.acquire()
         self._loops_turn.acquire()
         self._abandoned = False
-        self._thread = threading.Thread(
-            target=self._run, name=f"virtual-worker-{loop.next_number()}", daemon=True
-        )
 
     # -- on the loop's thread ---------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Run the function until it waits for something or ends; a callback of the loop."""
-        if self._future.cancelled():
-            self._workers.remove(self)
-        else:
-            self._thread.start()
-            self._wait_for_baton()
 
     def resume(self) -> None:
         """Let the thread go on; a callback of the loop."""
         self._my_turn.release()
-        self._wait_for_baton()
-
-    def _wait_for_baton(self) -> None:
         if self._loops_turn.acquire(timeout=PATIENCE_S):
             return
         self._abandoned = True
-        frame = sys._current_frames().get(self._thread.ident or 0)
+        frame = sys._current_frames().get(self.thread.ident or 0)
         place = "".join(traceback.format_stack(frame, limit=3)) if frame is not None else "  ?\n"
         raise EscapeError(
-            f"{self._thread.name} blocks for {PATIENCE_S} s of real time; in virtual time a thread "
-            "may wait with time.sleep and with the results of run_coroutine_threadsafe. It is at\n"
-            f"{place.rstrip()}"
+            f"{self.thread.name} blocks for {PATIENCE_S} s of real time; in virtual time a thread "
+            "may wait with time.sleep, for results of the loop, and with what threading and queue "
+            f"have, but for locks that another one holds. It is at\n{place.rstrip()}"
         )
-
-    def _settle(self, result: Any, error: BaseException | None) -> None:
-        self._workers.remove(self)
-        if self._future.done():
-            return
-        if error is None:
-            self._future.set_result(result)
-        else:
-            self._future.set_exception(error)
 
     def abandon(self) -> None:
         """End the thread where it waits; the loop is being closed."""
         is_stuck, self._abandoned = self._abandoned, True
-        if self._thread.is_alive() and not is_stuck:
+        if self.thread.is_alive() and not is_stuck:
             self._my_turn.release()
-            self._thread.join(PATIENCE_S)
+            self.thread.join(PATIENCE_S)
 
     # -- on the worker's thread -------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def run(self, function: Callable[[], object]) -> None:
+        """Run the function of the thread once it is its turn."""
         worker_of_thread.worker = self
-        result: Any = None
-        error: BaseException | None = None
+        self._my_turn.acquire()
+        if self._abandoned:
+            return
         try:
-            result = self._function()
+            function()
         except _AbandonedError:
             return
-        except BaseException as raised:  # noqa: BLE001 - the future hands it on, as executors do
-            error = raised
+        except BaseException as error:  # noqa: BLE001 - it is a failure of the run
+            if not self._abandoned:
+                message = f"thread {self.thread.name} failed"
+                context = {"message": message, "exception": error}
+                self.loop.call_soon(self.loop.call_exception_handler, context)
         if not self._abandoned:
-            self.loop.call_soon(self._settle, result, error)
+            self.loop.call_soon(self._end)
             self._loops_turn.release()
+
+    def _end(self) -> None:
+        self._workers.remove(self)
+        self.ended.set_result(None)
 
     def _park(self) -> None:
         """Give the baton back until `resume`."""
@@ -141,7 +123,7 @@ class Worker:
             nonlocal waiting
             if waiting:
                 waiting = False
-                self.loop.call_soon(self.resume)
+                self.loop.call_soon_threadsafe(self.resume)
 
         timer = None if timeout_s is None else self.loop.call_later(timeout_s, go_on)
         future.add_done_callback(go_on)
@@ -156,7 +138,7 @@ class Workers:
     def __init__(self, loop: VirtualEventLoop) -> None:
         self._loop = loop
         self._live: dict[Worker, None] = {}
-        self._idle: asyncio.Future[None] | None = None
+        self._tasks: dict[asyncio.Future[Any], None] = {}
 
     def submit(
         self, function: Callable[[], Any], executor: concurrent.futures.Executor | None
@@ -164,24 +146,71 @@ class Workers:
         """Run the function in a new worker; there are as many as are asked for."""
         processes = sys.modules.get("concurrent.futures.process")  # slow to import, seldom needed
         if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
-            raise EscapeError("run_in_executor: a process runs in real time; use a thread")
+            self._loop.refuse("run_in_executor: a process runs in real time; use a thread")
         future = self._loop.create_future()
-        worker = Worker(self._loop, self, function, future)
-        self._live[worker] = None
-        self._loop.call_soon(worker.start)
+        ended = self._loop.create_future()
+        self._tasks[ended] = None
+        ended.add_done_callback(self._tasks.pop)
+        self._loop.call_soon(self._begin, function, future, ended)
         return future
+
+    def _begin(
+        self, function: Callable[[], Any], future: asyncio.Future[Any], ended: asyncio.Future[None]
+    ) -> None:
+        if future.cancelled():
+            ended.set_result(None)
+            return
+
+        def call() -> None:
+            result: Any = None
+            error: BaseException | None = None
+            try:
+                result = function()
+            except _AbandonedError:
+                raise
+            except BaseException as raised:  # noqa: BLE001 - the future hands it on, as executors do
+                error = raised
+            self._loop.call_soon(settle, result, error)
+
+        def settle(result: Any, error: BaseException | None) -> None:
+            ended.set_result(None)
+            if future.done():
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        name = f"virtual-worker-{self._loop.next_number()}"
+        thread = threading.Thread(name=name, daemon=True)
+        worker = self.adopt(thread, call)
+        thread.start()
+        worker.resume()
+
+    def adopt(self, thread: threading.Thread, function: Callable[[], object]) -> Worker:
+        """Make a worker of a thread that is about to be started: it runs the function in its turns."""
+        worker = Worker(self._loop, self, thread)
+        self._live[worker] = None
+        thread.run = lambda: worker.run(function)  # type: ignore[method-assign]
+        return worker
 
     def remove(self, worker: Worker) -> None:
         """Forget a worker that has ended."""
         self._live.pop(worker, None)
-        if not self._live and self._idle is not None and not self._idle.done():
-            self._idle.set_result(None)
+
+    def describe(self) -> str:
+        """Return one line for each thread that has not ended: its name, and where it is."""
+        frames = sys._current_frames()
+        return "".join(
+            f"\n  thread {worker.thread.name} waits at {place_of_the_program(frame)}"
+            for worker in self._live
+            if (frame := frames.get(worker.thread.ident or 0)) is not None
+        )
 
     async def join(self) -> None:
-        """Wait until all have ended."""
-        while self._live:
-            self._idle = self._loop.create_future()
-            await self._idle
+        """Wait until all functions that were submitted have ended."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
 
     def abandon(self) -> None:
         """End those that never will by themselves."""

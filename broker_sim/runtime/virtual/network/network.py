@@ -15,6 +15,7 @@ from broker_sim.runtime.virtual.clock import NS_PER_US
 from broker_sim.runtime.virtual.network.handshake import Handshake
 from broker_sim.runtime.virtual.network.pipe import End, Pipe
 from broker_sim.runtime.virtual.network.ports import ANY_ADDRESS, LOOPBACK, BoundPort, Hosts, Ports
+from broker_sim.runtime.virtual.network.sockets import Sockets
 from broker_sim.runtime.virtual.network.transport import MemoryTransport
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Network:
         self.loop = loop
         self.hosts = Hosts()
         self.ports = Ports()
+        self.sockets = Sockets(self)
         self.window_bytes = WINDOW_BYTES
         """How much a connection takes in before its sender has to buffer: the kernels' buffers."""
         self.fragments = False

@@ -6,9 +6,8 @@ import asyncio
 import socket
 import ssl as ssl_module
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.network.ports import BoundPort, Listener
 from broker_sim.runtime.virtual.network.tls import Tls
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NetworkLoop"]
 
-_NOT_REAL = "real sockets are outside of virtual time; take a port with loop.bind(host, port)"
-
 
 class NetworkLoop(asyncio.BaseEventLoop):
     """A loop whose servers and connections are those of a virtual network.
@@ -29,6 +26,10 @@ class NetworkLoop(asyncio.BaseEventLoop):
     """
 
     network: Network
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise EscapeError; the virtual loop ends the run with it too."""
+        raise NotImplementedError(what)
 
     def bind(self, host: str | None, port: int) -> BoundPort:
         """Take a port of the virtual network, 0 for a free one; for `create_server(sock=...)`.
@@ -72,7 +73,7 @@ class NetworkLoop(asyncio.BaseEventLoop):
         elif isinstance(sock, BoundPort):
             ports = [sock]
         else:
-            raise EscapeError(f"create_server(sock={sock!r}): {_NOT_REAL}")
+            ports = [self.network.sockets.take_bound(sock)]
         server = asyncio.Server(
             self,
             ports,  # type: ignore[arg-type]
@@ -134,16 +135,18 @@ class NetworkLoop(asyncio.BaseEventLoop):
         **_: Any,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         """Connect over the virtual network; OSError, also `socket.gaierror`, as in real time."""
-        if sock is not None:
-            raise EscapeError(f"create_connection(sock={sock!r}): {_NOT_REAL}")
-        if port is None:
+        if sock is None and port is None:
             raise ValueError("host and port was not specified and no sock specified")
         tls = None
         if ssl:
             context = ssl_module.create_default_context() if ssl is True else ssl
             name = host if server_hostname is None else server_hostname
             tls = Tls(context, ssl_handshake_timeout, ssl_shutdown_timeout, name or None)
-        end = await self.network.connect(host, port, local_addr)
+        if sock is None:
+            assert port is not None
+            end = await self.network.connect(host, port, local_addr)
+        else:
+            end = self.network.sockets.take_connected(sock)
         protocol = protocol_factory()
         waiter = self.create_future()
         transport = end.start(protocol, waiter, tls)
@@ -153,3 +156,7 @@ class NetworkLoop(asyncio.BaseEventLoop):
             transport.close()
             raise
         return transport, protocol
+
+    async def sock_connect(self, sock: socket.socket, address: Any) -> None:
+        """Connect over the virtual network, for `create_connection(sock=sock)`: how aiohttp connects."""
+        await self.network.sockets.connect(sock, address)

@@ -10,13 +10,11 @@ from __future__ import annotations
 import os
 import random
 import sys
-import sysconfig
 import uuid
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.current import current_loop
+from broker_sim.runtime.virtual.program import is_of_a_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +27,6 @@ __all__ = ["OS_REPLACEMENTS", "RANDOM_REPLACEMENTS", "UUID_REPLACEMENTS", "seed_
 _BETWEEN = {"random", "secrets", "uuid", __name__}
 """Modules that draw for their caller."""
 _LOOP = "broker_sim.runtime.virtual.loop"
-_STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
-_SITES = {"site-packages", "dist-packages"}
 _UUID_EPOCH_100NS = 0x01B21DD213814000
 """From 15 October 1582, where version 1 of UUIDs begins, to 1970."""
 
@@ -40,7 +36,7 @@ def _stream(loop: VirtualEventLoop) -> random.Random:
     frame = sys._getframe(2)
     while _module(frame) in _BETWEEN and frame.f_back is not None:
         frame = frame.f_back
-    if _is_of_a_library(frame.f_code.co_filename):
+    if is_of_a_library(frame.f_code.co_filename):
         return loop.stream(f"module {_module(frame)}")
     above: FrameType | None = frame
     while above is not None and _module(above) != _LOOP:
@@ -53,12 +49,6 @@ def _stream(loop: VirtualEventLoop) -> random.Random:
 def _module(frame: FrameType) -> str:
     name: str = frame.f_globals.get("__name__", "")
     return name
-
-
-@cache
-def _is_of_a_library(file: str) -> bool:
-    path = Path(file)
-    return path.is_relative_to(_STANDARD_LIBRARY) or not _SITES.isdisjoint(path.parts)
 
 
 def _draw(name: str) -> Callable[..., Any]:

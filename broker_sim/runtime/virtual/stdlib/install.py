@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
+import queue
 import random
+import socket
+import threading
 import time
 import uuid
 from datetime import datetime
@@ -16,35 +19,12 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.current import current_worker
-from broker_sim.runtime.virtual.stdlib import chance, datetimes, times
+from broker_sim.runtime.virtual.stdlib import blocking, chance, datetimes, sockets, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["install", "uninstall"]
-
-_real_result = concurrent.futures.Future.result
-_real_exception = concurrent.futures.Future.exception
-
-
-def _result(self: concurrent.futures.Future[Any], timeout: float | None = None) -> Any:
-    worker = current_worker()
-    if worker is not None:
-        worker.wait_for(self, timeout)
-        timeout = 0
-    return _real_result(self, timeout)
-
-
-def _exception(
-    self: concurrent.futures.Future[Any], timeout: float | None = None
-) -> BaseException | None:
-    worker = current_worker()
-    if worker is not None:
-        worker.wait_for(self, timeout)
-        timeout = 0
-    return _real_exception(self, timeout)
-
 
 _ATTRIBUTES: list[tuple[Any, dict[str, Any]]] = [
     (time, times.REPLACEMENTS),
@@ -52,7 +32,13 @@ _ATTRIBUTES: list[tuple[Any, dict[str, Any]]] = [
     (os, chance.OS_REPLACEMENTS),
     (uuid, chance.UUID_REPLACEMENTS),
     (random.Random, {"seed": chance.seed_of_random}),
-    (concurrent.futures.Future, {"result": _result, "exception": _exception}),
+    (concurrent.futures.Future, blocking.FUTURE_REPLACEMENTS),
+    (concurrent.futures.ThreadPoolExecutor, blocking.EXECUTOR_REPLACEMENTS),
+    (threading.Thread, blocking.THREAD_REPLACEMENTS),
+    (threading.Condition, blocking.CONDITION_REPLACEMENTS),
+    (threading, {"_time": times.monotonic()}),
+    (queue, {"time": times.monotonic()}),
+    (socket.socket, sockets.REPLACEMENTS),
 ]
 _undo: list[Callable[[], object]] = []
 """What takes the replacements out again; empty while none is in."""

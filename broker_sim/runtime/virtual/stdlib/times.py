@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["REPLACEMENTS"]
+__all__ = ["REPLACEMENTS", "monotonic"]
 
 
 def _now_ns(loop: VirtualEventLoop) -> int:
@@ -38,6 +38,11 @@ def _clock(
         return read_ns(loop) / NS_PER_SECOND if in_seconds else read_ns(loop)
 
     return clock
+
+
+def monotonic() -> Callable[[], Any]:
+    """Return a clock as `time.monotonic`, for a module that has taken the real one."""
+    return _clock("monotonic", _now_ns, in_seconds=True)
 
 
 def _clock_by_id(name: str, *, in_seconds: bool) -> Callable[[int], Any]:

@@ -154,24 +154,31 @@ def test_program_with_an_exception_handler_takes_its_failures_itself(run):
 
 
 def test_thread_in_real_time_cannot_reach_into_the_loop(run):
+    """One that was started before: those of the program take turns with the loop."""
+    loops, errors = [], []
+    begin, intruded = threading.Event(), threading.Event()
+
+    def intrude():
+        begin.wait()
+        try:
+            loops[0].call_soon_threadsafe(print)
+        except EscapeError as error:
+            errors.append(str(error))
+        intruded.set()
+
     async def main():
-        loop = asyncio.get_running_loop()
-        errors = []
-
-        def intrude():
-            try:
-                loop.call_soon_threadsafe(print)
-            except EscapeError as error:
-                errors.append(str(error))
-
-        thread = threading.Thread(target=intrude, name="intruder")
-        thread.start()
-        thread.join()
-        assert "'intruder' runs in real time" in errors[0]
+        loops.append(asyncio.get_running_loop())
+        begin.set()
+        while not intruded.is_set():  # noqa: ASYNC110 - of another thread
+            await asyncio.sleep(0)
         await asyncio.sleep(1)
 
+    thread = threading.Thread(target=intrude, name="intruder")
+    thread.start()
     with pytest.raises(EscapeError, match="intruder"):
         run(main)
+    thread.join()
+    assert "'intruder' runs in real time" in errors[0]
 
 
 # -- garbage ------------------------------------------------------------------------------------

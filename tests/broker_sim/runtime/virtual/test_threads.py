@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import queue
 import random
 import threading
 import time
@@ -87,14 +88,116 @@ def test_any_executor_of_threads_becomes_threads_in_virtual_time(run):
                 loop.run_in_executor(executor, time.sleep, 5),
                 loop.run_in_executor(None, time.sleep, 4),
             )
-        with (
-            concurrent.futures.ProcessPoolExecutor(1) as executor,
-            pytest.raises(EscapeError, match="a process runs in real time"),
-        ):
-            loop.run_in_executor(executor, time.sleep, 5)
         return loop.time()
 
     assert run(main) == 5
+
+
+def test_executor_of_processes_is_refused(run):
+    async def main():
+        with concurrent.futures.ProcessPoolExecutor(1) as executor:
+            asyncio.get_running_loop().run_in_executor(executor, time.sleep, 5)
+
+    with pytest.raises(EscapeError, match="a process runs in real time"):
+        run(main)
+
+
+def test_threads_and_pools_of_the_program_are_in_virtual_time(run):
+    """FastAPI runs endpoints without `async` in threads that take their work from a queue."""
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        jobs, log = queue.Queue(), []
+
+        def work():
+            while (job := jobs.get()) is not None:
+                time.sleep(job)
+                log.append((f"slept {job}", time.monotonic()))
+            assert not threading.Event().wait(2)
+            log.append(("event", time.monotonic()))
+            loop.call_soon_threadsafe(done.set)
+
+        done = asyncio.Event()
+        thread = threading.Thread(target=work)
+        thread.start()
+        timer = threading.Timer(4, log.append, [("timer", 4)])
+        timer.start()
+        assert thread.is_alive()
+        jobs.put(1)
+        await asyncio.sleep(3)
+        jobs.put(10)
+        jobs.put(None)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            log.append((await asyncio.wrap_future(pool.submit(time.monotonic)), "pool"))
+            failing = pool.submit(int, "no number")
+            with pytest.raises(ValueError, match="no number"):
+                await asyncio.wrap_future(failing)
+        await done.wait()
+        await asyncio.to_thread(thread.join)
+        return log
+
+    assert run(main) == run(main) == [
+        ("slept 1", 1), (3, "pool"), ("timer", 4), ("slept 10", 13), ("event", 15),
+    ]  # fmt: skip
+
+
+def test_queues_and_conditions_wait_and_time_out_in_virtual_time(run):
+    async def main():
+        boxes = queue.Queue(1)
+
+        def take():
+            try:
+                boxes.get(timeout=5)
+            except queue.Empty:
+                first = time.monotonic()
+            second = boxes.get(timeout=100), time.monotonic()
+            condition = threading.Condition()
+            with condition:
+                assert not condition.wait_for(lambda: False, timeout=7)
+            return first, second, time.monotonic()
+
+        def give():
+            time.sleep(8)
+            boxes.put("a")
+            boxes.put("b")  # waits for room
+            return time.monotonic()
+
+        return await asyncio.gather(asyncio.to_thread(take), asyncio.to_thread(give))
+
+    assert run(main) == [(5, ("a", 8), 15), 8]
+
+
+def test_error_of_a_thread_of_the_program_fails_the_run(run):
+    async def main():
+        threading.Thread(target=lambda: 1 // 0, name="divides").start()
+        await asyncio.sleep(1)
+
+    with pytest.raises(ZeroDivisionError) as error:
+        run(main)
+    assert "thread divides failed" in error.value.__notes__[0]
+    assert run.loop.time() == 0
+
+
+def test_thread_that_never_ends_is_ended_with_the_loop(run):
+    threads_of = []
+
+    async def main():
+        thread = threading.Thread(target=queue.Queue().get)
+        threads_of.append(thread)
+        thread.start()
+        await asyncio.sleep(1)
+
+    run(main)
+    threads_of[0].join(10)
+    assert not threads_of[0].is_alive()
+
+
+def test_deadlock_names_the_line_of_a_thread(run):
+    async def main():
+        await asyncio.to_thread(threading.Event().wait)
+
+    with pytest.raises(VirtualDeadlockError, match=r"thread virtual-worker-\d+ waits at "):
+        run(main)
 
 
 def test_threads_take_turns_in_the_same_order_in_each_run(run):
@@ -176,11 +279,12 @@ def test_thread_that_outlives_the_end_by_minutes_is_warned_of(run):
 
 def test_thread_that_blocks_in_real_time_is_named(run, monkeypatch):
     monkeypatch.setattr(threads, "PATIENCE_S", 0.05)
-    released = threading.Event()
+    lock = threading.Lock()
+    lock.acquire()
 
     async def main():
         def blocks():
-            released.wait()
+            lock.acquire()
 
         await asyncio.to_thread(blocks)
 
@@ -188,7 +292,7 @@ def test_thread_that_blocks_in_real_time_is_named(run, monkeypatch):
         with pytest.raises(EscapeError, match=r"(?s)virtual-worker-\d+ blocks .* in blocks"):
             run(main)
     finally:
-        released.set()
+        lock.release()
 
 
 def test_thread_that_waits_for_what_never_comes_is_a_deadlock_and_is_ended(run):

@@ -209,7 +209,34 @@ def test_server_waits_for_its_connections_as_asyncio_does(run):
 @pytest.mark.parametrize("method", ["create_server", "create_connection"])
 def test_real_sockets_are_refused(run, method):
     async def main():
-        with socket.socket() as real, pytest.raises(EscapeError, match=r"loop\.bind"):
-            await getattr(asyncio.get_running_loop(), method)(asyncio.Protocol, sock=real)
+        await getattr(asyncio.get_running_loop(), method)(asyncio.Protocol, sock=real)
 
-    run(main)
+    with (
+        socket.socket() as real,
+        pytest.raises(EscapeError, match=rf"(?s){method}\(sock=.*, in main"),
+    ):
+        run(main)
+
+
+def test_sockets_that_the_program_makes_stand_for_ports_and_connections(run):
+    """aiohttp makes them on both sides."""
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        with socket.socket() as listening, socket.socket() as connecting, socket.socket() as other:
+            listening.bind(("127.0.0.1", 0))
+            listening.listen()
+            address = listening.getsockname()
+            with pytest.raises(OSError, match="in use"):
+                other.bind(address)
+            server = await loop.create_server(Echo, sock=listening)
+            await loop.sock_connect(connecting, address)
+            transport, client = await loop.create_connection(Client, sock=connecting)
+            transport.write(b"hello")
+            await asyncio.sleep(1)
+            closed = listening.fileno(), connecting.fileno()
+        transport.close()
+        server.close()
+        return address, client.data, closed
+
+    assert run(main) == run(main) == (("127.0.0.1", 49152), b"hello", (-1, -1))

@@ -93,21 +93,26 @@ def test_log_records_have_virtual_times(run, caplog):
 
 
 def test_outside_of_the_loop_time_is_real(run):
+    seen = []
+    running = threading.Event()
+
+    def foreign():
+        running.wait()
+        seen.extend([time.time(), datetime.now(dt.UTC).year])
+        before = time.monotonic()
+        time.sleep(0.01)
+        seen.append(time.monotonic() - before)
+
     async def main():
-        seen = []
+        running.set()
+        while thread.is_alive():  # noqa: ASYNC110 - in real time
+            await asyncio.sleep(0)
 
-        def foreign():
-            seen.extend([time.time(), datetime.now(dt.UTC).year])
-            before = time.monotonic()
-            time.sleep(0.01)
-            seen.append(time.monotonic() - before)
-
-        thread = threading.Thread(target=foreign)
-        thread.start()
-        thread.join()
-        return seen
-
-    now, year, slept = run(main)
+    thread = threading.Thread(target=foreign)
+    thread.start()
+    run(main, max_steps_at_one_time=10**9)
+    thread.join()
+    now, year, slept = seen
     assert now > WALL_START_MS / 1000 + 10_000_000
     assert year > 2023
     assert 0.01 <= slept < 10

@@ -1,0 +1,74 @@
+"""Sockets of `socket` in the code of a virtual loop: they bind to virtual ports, and never block.
+
+A program that binds one gets a port of the virtual network, the same in each run. What would reach
+the real network is refused.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.runtime.virtual.current import current_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["REPLACEMENTS"]
+
+_INTERNET = {socket.AF_INET, socket.AF_INET6}
+
+
+def _is_tcp(sock: socket.socket) -> bool:
+    return sock.family in _INTERNET and sock.type == socket.SOCK_STREAM
+
+
+_real_bind = socket.socket.bind
+_real_getsockname = socket.socket.getsockname
+_real_listen = socket.socket.listen
+
+
+def _bind(self: socket.socket, address: Any, /) -> None:
+    loop = current_loop()
+    if loop is None or not _is_tcp(self):
+        _real_bind(self, address)
+    else:
+        loop.network.sockets.bind(self, address)
+
+
+def _getsockname(self: socket.socket, /) -> Any:
+    loop = current_loop()
+    address = None if loop is None else loop.network.sockets.address_of(self)
+    return _real_getsockname(self) if address is None else address
+
+
+def _listen(self: socket.socket, *backlog: int) -> None:
+    loop = current_loop()
+    if loop is None or loop.network.sockets.address_of(self) is None:
+        _real_listen(self, *backlog)
+
+
+def _blocking(name: str) -> Callable[..., Any]:
+    """Return a method that is refused in the code of a virtual loop."""
+    real = getattr(socket.socket, name)
+
+    def call(self: socket.socket, *args: Any) -> Any:
+        loop = current_loop()
+        if loop is not None and _is_tcp(self):
+            self.close()  # nobody closes it after an error that is no OSError
+            loop.refuse(
+                f"socket.{name}: the real network is outside of virtual time; use asyncio's streams, "
+                "create_connection or create_server"
+            )
+        return real(self, *args)
+
+    return call
+
+
+REPLACEMENTS: dict[str, Any] = {
+    "bind": _bind,
+    "getsockname": _getsockname,
+    "listen": _listen,
+    **{name: _blocking(name) for name in ("accept", "connect", "connect_ex")},
+}
+"""By their names in `socket.socket`."""
