@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_spinners", "describe_waiting", "label", "spinner_of"]
 
+NAMED_BY_PROCESS = "Task-"
+"""So the names of tasks begin that were not made by the loop: the process counts them, all runs together."""
 SHOWN_TASKS = 50
 SHOWN_AWAITS = 6
 SHOWN_SPINNERS = 3
@@ -35,7 +37,12 @@ def spinner_of(handle: Any) -> Any:
 
 
 def _name(spinner: Any) -> str:
-    name: str = spinner.get_name() if isinstance(spinner, asyncio.Task) else spinner.__qualname__
+    if not isinstance(spinner, asyncio.Task):
+        name: str = spinner.__qualname__
+        return name
+    name = spinner.get_name()
+    if name.startswith(NAMED_BY_PROCESS):
+        name = getattr(spinner.get_coro(), "__qualname__", "task")
     return name
 
 
@@ -57,7 +64,7 @@ def _describe_place(spinner: Any) -> str:
 def describe_waiting(loop: asyncio.AbstractEventLoop) -> str:
     """Return one line for each task of the loop that is not done: its name, and what it awaits."""
     tasks = sorted(asyncio.all_tasks(loop), key=hash)
-    lines = [f"  {task.get_name()} waits at {_describe_awaits(task)}" for task in tasks]
+    lines = [f"  {_name(task)} waits at {_describe_awaits(task)}" for task in tasks]
     if len(lines) > SHOWN_TASKS:
         lines[SHOWN_TASKS:] = [f"  and {len(lines) - SHOWN_TASKS} more"]
     return "\n".join(lines) or "  no task is left"

@@ -322,3 +322,20 @@ def test_closed_loop_runs_nothing_more():
     with pytest.raises(RuntimeError, match="closed"):
         loop.create_task(coroutine)
     coroutine.close()
+
+
+def test_tasks_that_were_not_made_by_the_loop_have_names_that_repeat(run):
+    """aiohttp makes eager ones itself; their own names count the tasks of the process."""
+
+    async def work():
+        await asyncio.sleep(1)
+
+    async def main():
+        await asyncio.Task(work())
+
+    digests = set()
+    for _ in range(2):
+        run(main, trace_steps=True)
+        digests.add(run.loop.trace.digest())
+        assert any("work" in event for event in run.loop.trace.recent)
+    assert len(digests) == 1
