@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
     from broker_sim.handlers.context import Respond
     from broker_sim.handlers.faults import FaultInjector
+    from broker_sim.handlers.request_log import RequestLog
     from broker_sim.network import SendResponse
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.action_queue import ActionQueue
@@ -39,12 +40,14 @@ class RequestDispatcher:
         broker: BrokerServices,
         api_table: ApiTable,
         faults: FaultInjector,
+        requests: RequestLog,
         actions: ActionQueue,
         call_later: Callable[..., object],
     ) -> None:
         self._broker = broker
         self._api_table = api_table
         self._faults = faults
+        self._requests = requests
         self._actions = actions
         self._call_later = call_later
 
@@ -73,11 +76,14 @@ class RequestDispatcher:
                 else encode_response(api_key, api_version, correlation_id, message)
             )
 
+        answer: Respond = respond
+        if self._requests.limit:
+            answer = self._requests.begin(request, context, respond)
         try:
             if not self._faults.injected:
-                api.handler(request, context, respond)
+                api.handler(request, context, answer)
             else:
-                admitted = self._admit(request, context, respond)
+                admitted = self._admit(request, context, answer)
                 if admitted is not None:
                     api.handler(request, context, admitted)
         finally:
@@ -107,4 +113,4 @@ class RequestDispatcher:
         if faults is None:
             return respond
         context.faults = faults
-        return faults.admit(context, respond, self._call_later)
+        return faults.admit(request, context, respond, self._call_later)

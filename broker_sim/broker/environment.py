@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from broker_sim.controller import Controller
     from broker_sim.handlers import ApiTable
     from broker_sim.handlers.faults import FaultInjector
+    from broker_sim.handlers.request_log import RequestLog
     from broker_sim.runtime.links import Links
     from broker_sim.runtime.purgatories import PurgatoryFactory
 
@@ -33,5 +34,6 @@ class BrokerEnvironment:
     make_purgatory: PurgatoryFactory
     api_table: ApiTable
     faults: FaultInjector
+    requests: RequestLog
     on_change: Callable[[], object]
     """Called when a broker has taken in new metadata, and when it begins to accept connections."""

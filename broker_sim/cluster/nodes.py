@@ -20,6 +20,7 @@ from broker_sim.errors import (
 )
 from broker_sim.handlers import ApiTable
 from broker_sim.handlers.faults import FaultInjector
+from broker_sim.handlers.request_log import RequestLog
 from broker_sim.log import MemoryAccount
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.event_log import get_logger
@@ -86,6 +87,7 @@ class Nodes:
         self.cluster_id = cluster_id
         self.links = Links(scheduler, latency_ms)
         self.faults = FaultInjector()
+        self.requests = RequestLog()
         self.brokers: dict[int, Broker] = {}
         self.nodes = {
             broker_id: Node(
@@ -125,6 +127,7 @@ class Nodes:
             random=rng,
             make_purgatory=make_purgatory,
             faults=self.faults,
+            requests=self.requests,
             api_table=ApiTable(as_version),
             on_change=on_change,
         )

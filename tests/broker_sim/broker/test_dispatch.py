@@ -8,6 +8,7 @@ from broker_sim.cluster.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers import ApiSpec, ApiTable
 from broker_sim.handlers.faults import Fault, FaultInjector
+from broker_sim.handlers.request_log import RequestLog
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.errors import ProtocolError
@@ -28,7 +29,9 @@ class Setup:
         self.client = make_frame_client(self.dispatcher_with(ApiTable()).dispatch)
 
     def dispatcher_with(self, api_table):
-        return RequestDispatcher(self.broker, api_table, self.faults, self.actions, self.call_later)
+        return RequestDispatcher(
+            self.broker, api_table, self.faults, RequestLog(), self.actions, self.call_later
+        )
 
     def call_later(self, delay_ms, callback, *args):
         self.delayed.append((delay_ms, callback, args))
