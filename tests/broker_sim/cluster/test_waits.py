@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 
@@ -109,8 +110,10 @@ class TestUntil:
     def test_virtual_cluster_steps_until_then(self, cluster):
         cluster.wait_until(lambda: cluster.now_ms >= 1_500)
         assert cluster.now_ms == pytest.approx(1_500, abs=500)
-        with pytest.raises(ClusterTimeoutError):
+        with pytest.raises(ClusterTimeoutError, match=r"<lambda> \(test_waits.py, line \d+\)"):
             cluster.wait_until(lambda: False, timeout_s=0.5)
+        with pytest.raises(ClusterTimeoutError, match="built-in function any"):
+            cluster.wait_until(partial(any, ()), timeout_s=0.5)
 
     @pytest.mark.threads
     def test_predicate_of_a_thread_may_call_the_cluster(self):
