@@ -49,7 +49,8 @@ if TYPE_CHECKING:
         UnknownPartitionError,
         WrongStateError,
     )
-    from broker_sim.handlers.faults import Fault, InjectedFault, Loss
+    from broker_sim.handlers.faults import Fault, HookedRequest, InjectedFault, Loss
+    from broker_sim.handlers.request_log import RequestsStatus, RequestStatus
     from broker_sim.log import DiskOptions, SimulatedDisk
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.api_keys import ApiKey
@@ -79,6 +80,7 @@ __all__ = [
     "GroupOffsetStatus",
     "GroupStatus",
     "GroupsStatus",
+    "HookedRequest",
     "InjectedFault",
     "LinkStatus",
     "Loss",
@@ -92,6 +94,8 @@ __all__ = [
     "PurgatoriesStatus",
     "PurgatoryStatus",
     "ReplicaStatus",
+    "RequestStatus",
+    "RequestsStatus",
     "Scope",
     "SimulatedCluster",
     "SimulatedDisk",
@@ -153,7 +157,8 @@ _MODULES = {
         "UnknownPartitionError",
         "WrongStateError",
     ),
-    "broker_sim.handlers.faults": ("Fault", "InjectedFault", "Loss"),
+    "broker_sim.handlers.faults": ("Fault", "HookedRequest", "InjectedFault", "Loss"),
+    "broker_sim.handlers.request_log": ("RequestStatus", "RequestsStatus"),
     "broker_sim.log": ("DiskOptions", "SimulatedDisk"),
     "broker_sim.metadata.topic_partition": ("TopicPartition",),
     "broker_sim.protocol.api_keys": ("ApiKey",),

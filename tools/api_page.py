@@ -26,7 +26,7 @@ HEAD = """# The Python API
 """
 VERBS = "broker_sim.cluster.verbs"
 INTERNAL = ("bind_verb", "nodes", "observer")
-HANDLES = ("ClientHost", "InjectedFault", "PendingResponse", "Scope", "SimulatedCluster", "SimulatedDisk",
+HANDLES = ("ClientHost", "HookedRequest", "InjectedFault", "PendingResponse", "Scope", "SimulatedCluster", "SimulatedDisk",
            "TraceSink", "VirtualClient")  # fmt: skip
 """What a cluster gives; users do not make them."""
 ARGUMENTS = ("ControlServer", "SimulatedDisk")

@@ -140,7 +140,9 @@ class Broker:
         )
         self.alter_partition = AlterPartitionManager(process, self._send_isr_changes)
         self._applier = self._make_applier(environment)
-        self._dispatcher = RequestDispatcher(self, environment, self._actions, process.call_later)
+        self._dispatcher = RequestDispatcher(
+            self, environment.api_table, environment.faults, environment.requests, self._actions, process.call_later
+        )  # fmt: skip
         self.background_work = BackgroundWork(
             broker_id,
             process,

@@ -18,9 +18,10 @@ from broker_sim.protocol.headers import RequestHeader, decode_request_header, en
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.broker.environment import BrokerEnvironment
-    from broker_sim.handlers import BrokerServices, ClientConnection
+    from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
     from broker_sim.handlers.context import Respond
+    from broker_sim.handlers.faults import FaultInjector
+    from broker_sim.handlers.request_log import RequestLog
     from broker_sim.network import SendResponse
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.action_queue import ActionQueue
@@ -37,14 +38,16 @@ class RequestDispatcher:
     def __init__(
         self,
         broker: BrokerServices,
-        environment: BrokerEnvironment,
+        api_table: ApiTable,
+        faults: FaultInjector,
+        requests: RequestLog,
         actions: ActionQueue,
         call_later: Callable[..., object],
     ) -> None:
         self._broker = broker
-        self._api_table = environment.api_table
-        self._faults = environment.faults
-        self._requests = environment.requests
+        self._api_table = api_table
+        self._faults = faults
+        self._requests = requests
         self._actions = actions
         self._call_later = call_later
 
@@ -66,21 +69,21 @@ class RequestDispatcher:
         context = RequestContext(self._broker, connection, api_key, api_version, header.client_id)
         correlation_id = header.correlation_id
 
-        def send(message: Any) -> None:
+        def respond(message: Any) -> None:
             send_response(
                 None
                 if message is None
                 else encode_response(api_key, api_version, correlation_id, message)
             )
 
-        respond: Respond = send
-        if self._requests.is_kept:
-            respond = self._requests.take(self._broker.broker_id, request, context, send)
+        answer: Respond = respond
+        if self._requests.limit:
+            answer = self._requests.begin(request, context, respond)
         try:
             if not self._faults.injected:
-                api.handler(request, context, respond)
+                api.handler(request, context, answer)
             else:
-                admitted = self._admit(request, context, respond)
+                admitted = self._admit(request, context, answer)
                 if admitted is not None:
                     api.handler(request, context, admitted)
         finally:
@@ -110,4 +113,4 @@ class RequestDispatcher:
         if faults is None:
             return respond
         context.faults = faults
-        return faults.admit(context, respond, self._call_later)
+        return faults.admit(request, context, respond, self._call_later)

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.broker.broker import Broker
-    from broker_sim.broker.request_log import RequestLog
     from broker_sim.controller import Controller
     from broker_sim.handlers import ApiTable
     from broker_sim.handlers.faults import FaultInjector
+    from broker_sim.handlers.request_log import RequestLog
     from broker_sim.runtime.links import Links
     from broker_sim.runtime.purgatories import PurgatoryFactory
 

@@ -99,6 +99,12 @@ def _print_group(_: Any, group: Any) -> None:
     print_tables(group_tables(group))
 
 
+def _print_requests(_: Any, answer: Any) -> None:
+    from broker_sim.cli.tables import print_requests  # noqa: PLC0415 - brings rich along
+
+    print_requests(answer["requests"])
+
+
 _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {
     "status": _print_status,
     "purgatory": _print_purgatory,
@@ -106,6 +112,7 @@ _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {
     "partition": _print_partition,
     "wait_for_isr": _print_partition,
     "groups": _print_groups,
+    "requests": _print_requests,
     "group": _print_group,
     "wait_for_group": _print_group,
 }

@@ -16,6 +16,7 @@ __all__ = [
     "print_broker",
     "print_partition",
     "print_purgatory",
+    "print_requests",
     "print_status",
     "print_tables",
 ]
@@ -25,7 +26,7 @@ KILOBYTE = 1024
 TEN = 10
 STATE_STYLES = {"running": "green", "paused": "yellow", "dead": "red"}
 
-LONG = ("address", "api", "assignment", "client", "effect", "end offsets", "group", "host", "ISR", "keys",
+LONG = ("address", "api", "assignment", "client", "effect", "errors", "end offsets", "group", "host", "ISR", "keys",
         "member", "operation", "partitions", "topic", "transaction", "where")  # fmt: skip
 """Columns that are folded into several lines where the terminal is narrow; the others are not."""
 
@@ -82,6 +83,26 @@ def print_partition(topic: str, partition: dict[str, Any]) -> None:
     print_tables([_partitions([{"name": topic, "partitions": [partition]}])])
 
 
+def print_requests(requests: list[dict[str, Any]]) -> None:
+    """Print a line for each request, with the time since the first one."""
+    right = ("at", "broker", "version", "took")
+    table = new_table(
+        "requests", "at", "client", "broker", "api", "version", "took", "errors", right=right
+    )
+    for request in requests:
+        elapsed_ms = request["elapsed_ms"]
+        table.add_row(
+            f"{request['received_ms'] - requests[0]['received_ms']} ms",
+            request["client_id"] or "",
+            str(request["broker"]),
+            request["api"],
+            str(request["api_version"]),
+            "no answer" if elapsed_ms is None else f"{elapsed_ms} ms",
+            ", ".join(request["errors"]),
+        )
+    print_tables([table])
+
+
 def _brokers(brokers: list[dict[str, Any]]) -> Table:
     table = new_table("brokers", "id", "address", "state", "fenced", "clients cut off")
     for broker in brokers:
@@ -129,7 +150,9 @@ def _fault_place(fault: dict[str, Any]) -> str:
 
 
 def _fault_effect(fault: dict[str, Any]) -> str:
-    effects = [fault["error"]] if fault["error"] else []
+    effects = [f"hook {fault['hook']}"] if fault["hook"] else []
+    if fault["error"]:
+        effects.append(fault["error"])
     if fault["lose"]:
         effects.append(f"lose {fault['lose']}")
     if fault["delay_ms"]:

@@ -22,7 +22,7 @@ from broker_sim.cluster.arguments import (
     check_ports,
     check_trace,
 )
-from broker_sim.cluster.changes import Changes
+from broker_sim.cluster.changes import Changes, name_of
 from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
@@ -289,7 +289,7 @@ class AsyncCluster(Verbs, AsyncFace):
         It may look at anything of the cluster, and at nothing else. Raises ClusterTimeoutError after
         `timeout_s` seconds.
         """
-        await self._until_changed(lambda: bool(predicate()), lambda: f"{predicate}", timeout_s)
+        await self._until_changed(lambda: bool(predicate()), lambda: name_of(predicate), timeout_s)
 
     # -- addresses --------------------------------------------------------------------------------
 

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["Changes"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Changes", "name_of"]
+
+
+def name_of(predicate: Callable[[], object]) -> str:
+    """Return what a predicate is called and where it is written, for the text of an error."""
+    code = getattr(predicate, "__code__", None)
+    if code is None:
+        return repr(predicate)
+    place = f"{Path(code.co_filename).name}, line {code.co_firstlineno}"
+    return f"{code.co_qualname} ({place})"
 
 
 class Changes:

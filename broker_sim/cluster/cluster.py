@@ -10,6 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.changes import name_of
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.control.verb import BlockingFace
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
@@ -104,6 +105,12 @@ class Cluster(Verbs, BlockingFace):
             raise WrongStateError(
                 "the cluster does not run; use it as a context manager, or call open() first"
             )
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise WrongStateError(
+                "this is the cluster's own thread, which cannot wait for itself; a function that is "
+                "called there, such as a hook, may not call the cluster"
+            )
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -127,7 +134,7 @@ class Cluster(Verbs, BlockingFace):
                     return
                 left_s = (end_ms - clock.now_ms()) / 1_000
                 if left_s <= 0 or not self._await(self._changed_after(count, left_s)):
-                    raise ClusterTimeoutError(f"waited {timeout_s:g} s for {predicate}")
+                    raise ClusterTimeoutError(f"waited {timeout_s:g} s for {name_of(predicate)}")
         finally:
             self._await(self._watch(watched, begin=False))
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
-from broker_sim.broker.request_log import RequestLog
 from broker_sim.cluster.node import Node
 from broker_sim.cluster.node_configs import log_doubtful_configs, numbered
 from broker_sim.controller import Controller, initial_features
@@ -21,6 +20,7 @@ from broker_sim.errors import (
 )
 from broker_sim.handlers import ApiTable
 from broker_sim.handlers.faults import FaultInjector
+from broker_sim.handlers.request_log import RequestLog
 from broker_sim.log import MemoryAccount
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.event_log import get_logger
@@ -86,8 +86,8 @@ class Nodes:
         self._log = log.bind(scheduler.clock)
         self.cluster_id = cluster_id
         self.links = Links(scheduler, latency_ms)
-        self.requests = RequestLog(scheduler.clock)
         self.faults = FaultInjector()
+        self.requests = RequestLog()
         self.brokers: dict[int, Broker] = {}
         self.nodes = {
             broker_id: Node(

@@ -157,6 +157,8 @@ class FaultStatus:
     """How many more requests it will hit, None without a limit."""
     hits: int
     """How many requests it has hit."""
+    hook: str | None = None
+    """The function that decides, None for a fault that is told by the fields above."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""

@@ -20,6 +20,7 @@ from functools import wraps
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from broker_sim.cluster.changes import name_of
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual_client import VirtualClient
@@ -189,7 +190,7 @@ class VirtualCluster(Verbs, BlockingFace):
         with self._failures_name_the_seed():
             reached = self.loop.run_until(lambda: bool(predicate()), end_ns)
         if not reached:
-            raise ClusterTimeoutError(f"waited {timeout_s:g} s for {predicate}")
+            raise ClusterTimeoutError(f"waited {timeout_s:g} s for {name_of(predicate)}")
 
     def advance(self, duration_ms: int) -> None:
         """Advance the time by `duration_ms`, running everything that is due in it."""

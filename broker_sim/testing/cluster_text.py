@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.errors import ErrorCode
+from broker_sim.handlers.context import RequestContext
 from broker_sim.handlers.faults.targets import targets_of
-from broker_sim.protocol.message import Struct
+from broker_sim.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from broker_sim.broker.request_log import LoggedRequest
     from broker_sim.cluster.async_cluster import AsyncCluster
     from broker_sim.cluster.coordinator_status import GroupStatus
     from broker_sim.cluster.status import ClusterStatus, PartitionStatus, PurgatoryStatus
+    from broker_sim.handlers.request_log import RequestStatus
     from purgatory import ParkedOperation
 
 __all__ = ["cluster_text"]
@@ -43,9 +43,7 @@ def cluster_text(cluster: AsyncCluster) -> str:
         "groups": [_group(group) for group in status.groups],
         "parked": [line for one in cluster.purgatory() for line in _parked(one, status)],
     }
-    for client_id, logged in list(cluster.nodes.requests.by_client.items())[-SHOWN_CLIENTS:]:
-        lines = [_request(one) for one in list(logged)[-SHOWN_REQUESTS:]]
-        sections[f"last requests of {client_id or 'clients without a name'}"] = lines
+    sections |= _requests(cluster)
     return "\n".join(
         f"{title}:\n" + "\n".join(f"  {line}" for line in lines)
         for title, lines in sections.items()
@@ -160,35 +158,40 @@ def _produce(one: ParkedOperation, status: ClusterStatus) -> str:
     return f"{_names(one.keys)} waits for {whom}, {one.age_ms} of {one.delay_ms} ms are over"
 
 
-def _request(one: LoggedRequest) -> str:
-    context = one.context
-    if one.answered_ms is None:
-        outcome = "not answered yet"
-    else:
-        errors = sorted({_error_name(code) for code in _errors_in(one.answer)})
-        outcome = f"answered after {one.answered_ms - one.taken_ms} ms{': ' * bool(errors)}{', '.join(errors)}"
+def _requests(cluster: AsyncCluster) -> dict[str, list[str]]:
+    """Return a section for each of the clients that were heard of last."""
+    by_client: dict[str, list[RequestStatus]] = {}
+    for one in cluster.nodes.requests.find(None, None):
+        name = one.client_id or "clients without a name"
+        by_client[name] = [*by_client.pop(name, [])[1 - SHOWN_REQUESTS :], one]
+    return {
+        f"last requests of {name}": [_request(one, cluster) for one in requests]
+        for name, requests in list(by_client.items())[-SHOWN_CLIENTS:]
+    }
+
+
+def _request(one: RequestStatus, cluster: AsyncCluster) -> str:
+    clock = cluster.nodes.scheduler.clock
+    at_s = (one.received_ms - clock.wall_clock_ms() + clock.now_ms()) / 1000
+    errors = ", ".join(error.name for error in one.errors)
+    outcome = "not answered yet"
+    if one.elapsed_ms is not None:
+        outcome = f"answered after {one.elapsed_ms} ms{f': {errors}' if errors else ''}"
+    names = ", ".join(_cut(_targets(one, cluster), SHOWN_KEYS))
+    what = f" {names}" if names else ""
+    return f"{at_s:.3f} s {one.api}{what} to broker {one.broker}, {outcome}"
+
+
+def _targets(one: RequestStatus, cluster: AsyncCluster) -> list[str]:
+    """Return the partitions or topics that a request names; none if its broker is dead."""
+    broker = cluster.nodes.brokers.get(one.broker)
+    if broker is None:
+        return []
+    connection: Any = None  # nothing is asked of it
+    api = ApiKey(one.request.API_KEY)
+    context = RequestContext(broker, connection, api, one.api_version, one.client_id)
     targets = targets_of(one.request, context)
-    names = sorted({str(key) if key.partition >= 0 else key.topic for key in targets})
-    what = f" {', '.join(_cut(names, SHOWN_KEYS))}" if names else ""
-    return f"{one.taken_ms / 1000:.3f} s {context.api_key.api_name}{what} to broker {one.broker_id}, {outcome}"
-
-
-def _errors_in(value: Any) -> Iterator[int]:
-    """Yield all error codes of an answer that are not 0."""
-    if isinstance(value, Struct):
-        for name in value.__slots__:
-            field = getattr(value, name)
-            if name == "error_code" and field:
-                yield field
-            else:
-                yield from _errors_in(field)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _errors_in(one)
-
-
-def _error_name(code: int) -> str:
-    return ErrorCode(code).name if code in ErrorCode._value2member_map_ else str(code)
+    return sorted({str(key) if key.partition >= 0 else key.topic for key in targets})
 
 
 def _cut(lines: list[str], shown: int) -> list[str]:

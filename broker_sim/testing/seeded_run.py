@@ -44,7 +44,7 @@ class SeededRun(VirtualRun):
     def open_cluster(self) -> SimulatedCluster:
         """Return a cluster whose brokers accept clients; to be closed with `close_cluster`."""
         cluster = self._cluster = self.wait(_cluster(self.loop, self._options).open())
-        cluster.nodes.requests.is_kept = True
+        cluster.keep_requests()
         return cluster
 
     def close_cluster(self) -> None:

@@ -106,13 +106,14 @@ class BrokerVerbs(BaseVerbs):
     async def reset(self) -> None:
         """Bring the cluster back to how it was opened, without a restart.
 
-        Removes faults, mends links, resumes paused brokers and starts dead ones (their old session
+        Removes faults, forgets kept requests, mends links, resumes paused brokers and starts dead ones (their old session
         ends at once). When all accept clients again, it deletes all topics, SCRAM users and
         configurations that were set since, and makes the topics that the cluster was opened with, in
         one step: no client can create one in between. Returns when every broker knows them.
         """
         nodes = self.nodes
         nodes.faults.clear()
+        nodes.requests.forget()
         nodes.links.heal()
         for broker_id, node in nodes.nodes.items():
             if node.on_stopped is not None:

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import verb
+from broker_sim.errors import WrongStateError
 
 if TYPE_CHECKING:
-    from broker_sim.handlers.faults import Fault, InjectedFault
+    from collections.abc import Callable
+
+    from broker_sim.handlers.faults import Fault, HookedRequest, InjectedFault
+    from broker_sim.handlers.request_log import RequestsStatus
+    from broker_sim.protocol.api_keys import ApiKey
 
 __all__ = ["RequestVerbs"]
 
@@ -29,7 +34,48 @@ class RequestVerbs(BaseVerbs):
             self.nodes.node(fault.broker)
         return self.nodes.faults.inject(fault)
 
+    def hook(
+        self,
+        api: str | ApiKey,
+        function: Callable[[HookedRequest], object],
+        *,
+        broker: int | None = None,
+        count: int | None = None,
+    ) -> InjectedFault:
+        """Call `function(request)` for requests of an API from now on: it may answer, delay or lose them.
+
+        A request is handled as always unless the function says otherwise, by the methods of
+        `HookedRequest`. The function runs on the cluster's event loop: it must not wait, nor call a
+        `Cluster`. `count` is how many requests it is called for. Returns a handle as `inject` does.
+        """
+        from broker_sim.handlers.faults import Hook  # noqa: PLC0415 - see `Verbs`
+
+        return self.inject(Hook(api, function, broker=broker, count=count))
+
     @verb("DELETE", "/inject/{fault_id}")
     def heal(self, fault_id: int | None = None) -> None:
         """Remove one injected fault, or all of them. LookupError if there is none of that id."""
         self.nodes.faults.heal(fault_id)
+
+    @verb()
+    def keep_requests(self, count: int = 1_000) -> None:
+        """Keep the last `count` requests of clients and their answers from now on, for `requests`.
+
+        It forgets what was kept before; 0 ends it. Messages are kept whole, with their records.
+        """
+        if count < 0:
+            raise ValueError(f"'count' must be at least 0, not {count}")
+        self.nodes.requests.keep(count)
+
+    @verb("GET", "/requests")
+    def requests(self, api: str | None = None, client_id: str | None = None) -> RequestsStatus:
+        """Return the requests of clients that are kept, in the order in which they came.
+
+        `api` is Kafka's name, in any case. Raises WrongStateError unless `keep_requests` was called.
+        """
+        from broker_sim.handlers.faults import served_api  # noqa: PLC0415 - see `Verbs`
+
+        kept = self.nodes.requests
+        if not kept.limit:
+            raise WrongStateError("no requests are kept; call keep_requests() before they come")
+        return kept.find(None if api is None else served_api(api), client_id)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
-from broker_sim.protocol.api_keys import ApiKey, response_class
+from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.runtime.argument_names import names_checked
 
-if TYPE_CHECKING:
-    from broker_sim.handlers.api_table import ApiSpec
-
-__all__ = ["Fault", "Loss"]
+__all__ = ["Fault", "Loss", "served_api"]
 
 _API_TABLE = ApiTable()
 
@@ -66,9 +63,8 @@ class Fault:
         delay_ms: int = 0,
         count: int | None = None,
     ) -> None:
-        served = _served_api(api)
         values = {
-            "api": served.key,
+            "api": served_api(api),
             "broker": _number("broker", broker, at_least=0),
             "topic": _name("topic", topic),
             "partition": _number("partition", partition, at_least=0),
@@ -79,22 +75,18 @@ class Fault:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        self._check_effect(served)
+        self._check_effect()
         self._check_scope()
 
     def names(self, topic: str, partition: int) -> bool:
         """Whether the fault hits this partition, in a request that it hits."""
         return self.topic in (None, topic) and self.partition in (None, partition)
 
-    def _check_effect(self, served: ApiSpec) -> None:
+    def _check_effect(self) -> None:
         if not (self.error or self.lose or self.delay_ms):
             raise ValueError("a fault needs an error, a loss or a delay_ms")
         if self.lose and (self.error or self.delay_ms):
             raise ValueError("what is lost can have neither an error nor a delay_ms")
-        by_request = self.api not in PARTITIONS and self.api not in TOPICS
-        if self.error and by_request and not _has_error_code(served):
-            name = self.api.api_name
-            raise ValueError(f"{name} cannot be answered with one error; delay or lose it")
 
     def _check_scope(self) -> None:
         api = self.api
@@ -110,15 +102,15 @@ class Fault:
             )
 
 
-def _served_api(api: object) -> ApiSpec:
+def served_api(api: object) -> ApiKey:
+    """Return the API of that name. Raises ValueError for one that is not served."""
     name = api.name if isinstance(api, ApiKey) else str(api)
     wanted = name.replace("_", "").lower()
     for key in ApiKey:
         if key.name.replace("_", "").lower() == wanted:
-            served = _API_TABLE.get(key)
-            if served is None:
+            if _API_TABLE.get(key) is None:
                 raise ValueError(f"{key.api_name} is not served; Produce, for example, is")
-            return served
+            return key
     raise ValueError(f"there is no API {api!r}; there are, for example, Produce and ListOffsets")
 
 
@@ -154,16 +146,6 @@ def _loss(lose: object) -> Loss | None:
     except ValueError:
         known = " or ".join(loss.value for loss in Loss)
         raise ValueError(f"lose must be {known}, not {lose!r}") from None
-
-
-def _has_error_code(served: ApiSpec) -> bool:
-    """Whether the response has one error for the whole request, in every version served."""
-    return any(
-        field.name == "error_code"
-        and served.min_version in field.versions
-        and served.max_version in field.versions
-        for field in response_class(served.key).SPEC.root.fields
-    )
 
 
 def _names_of(*apis: ApiKey) -> str:

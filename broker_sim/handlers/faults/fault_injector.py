@@ -12,11 +12,14 @@ from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.handlers.faults.hook import Hook
 from broker_sim.handlers.faults.request_faults import RequestFaults
 from broker_sim.handlers.faults.targets import targets_of
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from broker_sim.handlers.context import RequestContext
     from broker_sim.handlers.faults.fault import Fault
 
@@ -61,6 +64,7 @@ class InjectedFault:
             "delay_ms": fault.delay_ms,
             "count": self.remaining,
             "hits": self.hits,
+            "hook": fault.name if isinstance(fault, Hook) else None,
         }
 
     def __repr__(self) -> str:
@@ -112,17 +116,47 @@ class FaultInjector:
     def _discard(self, injected: InjectedFault) -> None:
         self.injected = tuple(other for other in self.injected if other is not injected)
 
+    def _count(self, injected: InjectedFault) -> None:
+        injected.hits += 1
+        if injected.remaining == 0:
+            self._discard(injected)
+
     def hit(self, request: Any, context: RequestContext) -> RequestFaults | None:
         """Return the faults that hit the request, and count the hit; None if there are none."""
         api, broker_id = context.api_key, context.broker.broker_id
+        possible = [
+            injected
+            for injected in self.injected
+            if injected.fault.api is api and injected.fault.broker in (None, broker_id)
+        ]
+        for injected in possible:
+            if isinstance(injected.fault, Hook):
+                decided = self._ask(injected, injected.fault, request, context)
+                if decided is not None:
+                    return decided
+        possible = [one for one in possible if not isinstance(one.fault, Hook)]
+        return self._hit_by_name(possible, request, context) if possible else None
+
+    def _ask(
+        self, injected: InjectedFault, hook: Hook, request: Any, context: RequestContext
+    ) -> RequestFaults | None:
+        """Return what the hook decides; not under the lock, because it may end faults."""
         with self._lock:
-            possible = [
-                injected
-                for injected in self.injected
-                if injected.fault.api is api and injected.fault.broker in (None, broker_id)
-            ]
-            if not possible:
+            if injected not in self.injected:
                 return None
+            self._count(injected)
+        asked = hook.ask(request, context)
+        fault = asked.as_fault()
+        if fault is None and asked.response is None:
+            return None
+        return RequestFaults([] if fault is None else [fault], asked.response)
+
+    def _hit_by_name(
+        self, possible: Sequence[InjectedFault], request: Any, context: RequestContext
+    ) -> RequestFaults | None:
+        """Return the faults that name what the request names."""
+        with self._lock:
+            possible = [one for one in possible if one in self.injected]
             hits: list[InjectedFault] = []
             for target in targets_of(request, context) or [NOTHING]:
                 first = next((one for one in possible if one.fault.names(*target)), None)
@@ -131,8 +165,6 @@ class FaultInjector:
             # Where the connection breaks, the others change nothing.
             hits = [one for one in hits if one.fault.lose][:1] or hits
             for injected in hits:
-                injected.hits += 1
-                if injected.remaining == 0:
-                    self._discard(injected)
+                self._count(injected)
         hits.sort(key=lambda injected: injected.id)
         return RequestFaults([injected.fault for injected in hits]) if hits else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.faults.error_answers import error_answer
 from broker_sim.handlers.faults.fault import Loss
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
-from broker_sim.protocol.api_keys import response_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,12 +21,16 @@ INJECTED = "injected fault"
 
 
 class RequestFaults:
-    """At least one fault, in the order in which they were injected."""
+    """At least one fault, in the order in which they were injected, or an answer.
 
-    __slots__ = ("_faults",)
+    With `answer` the request is answered by that, after the longest delay of the faults.
+    """
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
+    __slots__ = ("_answer", "_faults")
+
+    def __init__(self, faults: Sequence[Fault], answer: Any = None) -> None:
         self._faults = faults
+        self._answer = answer
 
     def error_for(self, topic: str, partition: int = -1) -> ErrorCode:
         """Return the error that answers this partition, or this topic; NONE without one."""
@@ -36,26 +40,32 @@ class RequestFaults:
         return ErrorCode.NONE
 
     def admit(
-        self, context: RequestContext, respond: Respond, call_later: Callable[..., object]
+        self,
+        request: Any,
+        context: RequestContext,
+        respond: Respond,
+        call_later: Callable[..., object],
     ) -> Respond | None:
-        """Lose or delay the request as a whole, or answer it with one error where its API can.
+        """Lose or delay the request as a whole, or answer it where its handler would not.
 
         Returns what the handler responds with, or None for a request that does not come to it.
         """
-        first = self._faults[0]
-        if first.lose is Loss.REQUEST:
+        first = self._faults[0] if self._faults else None
+        loss = None if first is None else first.lose
+        if loss is Loss.REQUEST:
             context.connection.close(INJECTED)
             return None
-        if first.lose is Loss.RESPONSE:
+        if loss is Loss.RESPONSE:
             return lambda _: context.connection.close(INJECTED)
-        delay_ms = max(fault.delay_ms for fault in self._faults)
+        delay_ms = max((fault.delay_ms for fault in self._faults), default=0)
         if delay_ms:
             respond = _delayed(respond, delay_ms, call_later)
+        if self._answer is not None:
+            respond(self._answer)
+            return None
         api = context.api_key
-        if first.error and api not in PARTITIONS and api not in TOPICS:
-            response: Any = response_class(api)()
-            response.error_code = first.error
-            respond(response)
+        if first is not None and first.error and api not in PARTITIONS and api not in TOPICS:
+            respond(error_answer(api, request, context.api_version, first.error))
             return None
         return respond
 

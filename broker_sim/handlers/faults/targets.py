@@ -66,10 +66,19 @@ def _fetch(request: messages.FetchRequest, context: RequestContext) -> Iterator[
             yield TopicPartition(cached.topic, cached.key[1])
 
 
+def _describe_producers(
+    request: messages.DescribeProducersRequest, _: RequestContext
+) -> Iterator[TopicPartition]:
+    for topic in request.topics:
+        for number in topic.partition_indexes:
+            yield TopicPartition(topic.name, number)
+
+
 def _by_index(
     request: messages.ListOffsetsRequest
     | messages.DeleteRecordsRequest
-    | messages.OffsetDeleteRequest,
+    | messages.OffsetDeleteRequest
+    | messages.TxnOffsetCommitRequest,
     _: RequestContext,
 ) -> Iterator[TopicPartition]:
     for topic in request.topics:
@@ -137,6 +146,8 @@ PARTITIONS: Mapping[ApiKey, Callable[[Any, RequestContext], Iterator[TopicPartit
     ApiKey.OFFSET_FETCH: _offset_fetch,
     ApiKey.OFFSET_DELETE: _by_index,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
+    ApiKey.TXN_OFFSET_COMMIT: _by_index,
+    ApiKey.DESCRIBE_PRODUCERS: _describe_producers,
 }
 """The APIs whose responses have an error for each partition."""
 

@@ -1,7 +1,5 @@
 """From a frame to its handler and back: what `RequestDispatcher` does with every request."""
 
-from dataclasses import replace
-
 import pytest
 
 from broker_sim.broker.dispatch import RequestDispatcher
@@ -10,6 +8,7 @@ from broker_sim.cluster.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers import ApiSpec, ApiTable
 from broker_sim.handlers.faults import Fault, FaultInjector
+from broker_sim.handlers.request_log import RequestLog
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.errors import ProtocolError
@@ -24,15 +23,15 @@ class Setup:
         cluster = VirtualCluster(1)
         cluster.create_topic("t", 1, 1)
         self.broker = cluster.nodes.brokers[1]
-        self.environment = cluster.nodes._environment
         self.faults = FaultInjector()
         self.actions = ActionQueue()
         self.delayed = []
         self.client = make_frame_client(self.dispatcher_with(ApiTable()).dispatch)
 
     def dispatcher_with(self, api_table):
-        environment = replace(self.environment, api_table=api_table, faults=self.faults)
-        return RequestDispatcher(self.broker, environment, self.actions, self.call_later)
+        return RequestDispatcher(
+            self.broker, api_table, self.faults, RequestLog(), self.actions, self.call_later
+        )
 
     def call_later(self, delay_ms, callback, *args):
         self.delayed.append((delay_ms, callback, args))

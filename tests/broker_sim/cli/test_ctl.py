@@ -1,6 +1,8 @@
 """`broker-sim ctl` against a cluster in this process."""
 
 import json
+import re
+import socket
 import sys
 
 import pytest
@@ -10,6 +12,8 @@ from broker_sim.cli import main
 from broker_sim.cluster.status import LinkStatus
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.control.verb import verbs_of
+from broker_sim.protocol import messages
+from broker_sim.protocol.headers import RequestHeader, encode_request
 
 
 @pytest.fixture
@@ -125,6 +129,20 @@ def test_groups_and_waits_are_tables(ctl, cluster):
     late = ctl("wait-for-group", "shop", "--timeout-s", "0.01")
     assert late[0] == 1
     assert "waited 0.01 s for group shop (state Stable); it does not exist" in late[2]
+
+
+def test_kept_requests_are_a_table(ctl, cluster):
+    assert ctl("requests") == (
+        1, "", "broker-sim: no requests are kept; call keep_requests() before they come\n",
+    )  # fmt: skip
+    assert ctl("keep-requests", "--count", "5")[1] == "keep-requests: done\n"
+    with socket.create_connection(cluster.address(1)) as client:
+        header = RequestHeader(18, 0, 1, "shop")
+        client.sendall(b"".join(encode_request(header, messages.ApiVersionsRequest())))
+        assert client.recv(1)
+    printed = ctl("requests", "--api", "ApiVersions")[1]
+    assert re.search(r"0 ms +shop +1 +ApiVersions +0 +\d ms", printed)
+    assert "ApiVersions" not in ctl("requests", "--client-id", "other")[1]
 
 
 def test_purgatory_shows_what_is_parked(ctl, parked_fetch):

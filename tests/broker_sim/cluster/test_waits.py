@@ -2,10 +2,12 @@
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 
 from broker_sim import Cluster, ClusterTimeoutError, VirtualCluster
+from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.virtual import VirtualEventLoop
 
@@ -97,11 +99,21 @@ class TestUntil:
         loop.run_until_complete(main())
         loop.close()
 
+    def test_request_of_a_client_wakes_at_once(self):
+        with VirtualCluster(1, topics=["orders"]) as cluster:
+            client, begun_ms = cluster.client(), cluster.now_ms
+            client.send(1, produce_request(("orders", 0), acks=1), PRODUCE_VERSION)
+            inside = cluster.inside
+            cluster.wait_for(inside.wait_until(lambda: inside.high_watermark("orders") == 1))
+            assert cluster.now_ms == begun_ms
+
     def test_virtual_cluster_steps_until_then(self, cluster):
         cluster.wait_until(lambda: cluster.now_ms >= 1_500)
         assert cluster.now_ms == pytest.approx(1_500, abs=500)
-        with pytest.raises(ClusterTimeoutError):
+        with pytest.raises(ClusterTimeoutError, match=r"<lambda> \(test_waits.py, line \d+\)"):
             cluster.wait_until(lambda: False, timeout_s=0.5)
+        with pytest.raises(ClusterTimeoutError, match="built-in function any"):
+            cluster.wait_until(partial(any, ()), timeout_s=0.5)
 
     @pytest.mark.threads
     def test_predicate_of_a_thread_may_call_the_cluster(self):

@@ -1,6 +1,7 @@
 """What tests of applications do with a cluster: topics, records, scopes and resets, on every face."""
 
 import asyncio
+import socket
 import time
 
 import pytest
@@ -25,6 +26,7 @@ from broker_sim.controller.requests import (
     ConfigResourceType,
 )
 from broker_sim.protocol import messages
+from broker_sim.protocol.headers import RequestHeader, encode_request
 from broker_sim.runtime.virtual import VirtualEventLoop
 
 TOPICS = ["orders:2:3:min.insync.replicas=2", "other:1"]
@@ -308,6 +310,17 @@ def test_clients_cannot_connect_before_the_topics_are_there():
     assert all(topics == ["orders", "other"] for topics in found)
     loop.run_until_complete(cluster.close())
     loop.close()
+
+
+def test_hook_that_calls_the_cluster_is_told_so_and_does_not_hang(caplog):
+    with Cluster(1, topics=["orders"]) as cluster:
+        hook = cluster.hook("ApiVersions", lambda _: cluster.leader("orders"))
+        with socket.create_connection(cluster.address(1), timeout=60) as client:
+            header = RequestHeader(18, 0, 1, "shop")
+            client.sendall(b"".join(encode_request(header, messages.ApiVersionsRequest())))
+            assert client.recv(1) == b""
+        assert hook.hits == 1
+    assert "the cluster's own thread" in caplog.text
 
 
 class TestAddresses:

@@ -12,7 +12,7 @@ SLOW = {"replica.lag.time.max.ms": 60_000, "broker.session.timeout.ms": 60_000}
 @pytest.fixture
 def cluster():
     cluster = VirtualCluster(configs=SLOW)
-    cluster.nodes.requests.is_kept = True
+    cluster.keep_requests()
     cluster.create_topic("orders", 1, 3)
     return cluster
 
@@ -80,13 +80,3 @@ def test_only_the_last_requests_of_a_client_are_shown(cluster):
     told = lines(cluster)
     begin = next(n for n, line in enumerate(told) if line.startswith("last requests of"))
     assert len(told) - begin == 6
-    (kept,) = cluster.nodes.requests.by_client.values()
-    assert len(kept) == 50
-
-
-def test_nothing_is_kept_unless_asked_for():
-    cluster = VirtualCluster(1)
-    cluster.create_topic("orders", 1, 1)
-    send(cluster)
-    cluster.advance(10)
-    assert not cluster.nodes.requests.by_client

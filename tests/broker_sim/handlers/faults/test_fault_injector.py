@@ -140,6 +140,7 @@ def test_handle_shows_the_fault_as_json(hit, faults):
         "delay_ms": 5,
         "count": 2,
         "hits": 1,
+        "hook": None,
     }
 
 

@@ -18,7 +18,9 @@ class Gate:
         self.closed = []
         self.sent = []
         self.delayed = []
-        self.admitted = RequestFaults(faults).admit(self.context, self.sent.append, self.call_later)
+        self.admitted = RequestFaults(faults).admit(
+            None, self.context, self.sent.append, self.call_later
+        )
 
     def close(self, reason=""):
         self.closed.append(reason)

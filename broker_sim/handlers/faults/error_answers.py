@@ -1,0 +1,181 @@
+"""What answers a whole request with one error; mirrors `AbstractRequest.getErrorResponse`.
+
+An API whose response has an error for all of it gets that one. Others tell the error of each thing that
+the request names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey, response_class
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from broker_sim.errors import ErrorCode
+
+    Answer = Callable[[Any, int, ErrorCode], Any]
+
+__all__ = ["error_answer"]
+
+COORDINATORS_VERSION = 4
+TRANSACTIONS_VERSION = 4
+ELECTION_ERROR_VERSION = 1
+NO_NODE = -1
+
+
+class _Rows(NamedTuple):
+    """How the error of each thing that a request names is told."""
+
+    asked: str
+    """The field of the request that names them."""
+    told: str
+    """The field of the response that has a row for each of them."""
+    row: str
+    copied: Sequence[str]
+    """The row's fields that say which it is; the names themselves have none to be copied from."""
+
+    def fill(self, response: Any, request: Any, error_code: ErrorCode) -> list[Any]:
+        """Return the rows of the response."""
+        make = getattr(response, self.row)
+        return [
+            make(
+                error_code=error_code,
+                **{
+                    name: item if isinstance(item, str) else getattr(item, name)
+                    for name in self.copied
+                },
+            )
+            for item in getattr(request, self.asked)
+        ]
+
+
+def error_answer(api: ApiKey, request: Any, api_version: int, error_code: ErrorCode) -> Any:
+    """Return the response to the request in that version."""
+    answer = _ANSWERS.get(api)
+    if answer is not None:
+        return answer(request, api_version, error_code)
+    response: Any = response_class(api)()
+    rows = _ROWS.get(api)
+    if rows is None:
+        response.error_code = error_code
+    else:
+        setattr(response, rows.told, rows.fill(response, request, error_code))
+    return response
+
+
+def _find_coordinator(
+    request: messages.FindCoordinatorRequest, api_version: int, error_code: ErrorCode
+) -> messages.FindCoordinatorResponse:
+    response = messages.FindCoordinatorResponse
+    if api_version < COORDINATORS_VERSION:
+        return response(error_code=error_code, node_id=NO_NODE, port=NO_NODE)
+    return response(
+        coordinators=[
+            response.Coordinator(key, NO_NODE, "", NO_NODE, error_code)
+            for key in request.coordinator_keys
+        ]
+    )
+
+
+def _add_partitions_to_txn(
+    request: messages.AddPartitionsToTxnRequest, api_version: int, error_code: ErrorCode
+) -> messages.AddPartitionsToTxnResponse:
+    response = messages.AddPartitionsToTxnResponse
+    if api_version >= TRANSACTIONS_VERSION:
+        return response(error_code=error_code)
+    return response(
+        results_by_topic_v3_and_below=[
+            response.AddPartitionsToTxnTopicResult(
+                topic.name,
+                [
+                    response.AddPartitionsToTxnPartitionResult(number, error_code)
+                    for number in topic.partitions
+                ],
+            )
+            for topic in request.v3_and_below_topics
+        ]
+    )
+
+
+def _write_txn_markers(
+    request: messages.WriteTxnMarkersRequest, _: int, error_code: ErrorCode
+) -> messages.WriteTxnMarkersResponse:
+    response = messages.WriteTxnMarkersResponse
+    return response(
+        markers=[
+            response.WritableTxnMarkerResult(
+                marker.producer_id,
+                [
+                    response.WritableTxnMarkerTopicResult(
+                        topic.name,
+                        [
+                            response.WritableTxnMarkerPartitionResult(number, error_code)
+                            for number in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+def _elect_leaders(
+    request: messages.ElectLeadersRequest, api_version: int, error_code: ErrorCode
+) -> messages.ElectLeadersResponse:
+    response = messages.ElectLeadersResponse
+    return response(
+        error_code=error_code if api_version >= ELECTION_ERROR_VERSION else 0,
+        replica_election_results=[
+            response.ReplicaElectionResult(
+                topic.topic,
+                [response.PartitionResult(number, error_code) for number in topic.partitions],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )
+
+
+def _alter_user_scram_credentials(
+    request: messages.AlterUserScramCredentialsRequest, _: int, error_code: ErrorCode
+) -> messages.AlterUserScramCredentialsResponse:
+    response = messages.AlterUserScramCredentialsResponse
+    users = dict.fromkeys(
+        each.name for asked in (request.deletions, request.upsertions) for each in asked
+    )
+    return response(
+        results=[response.AlterUserScramCredentialsResult(user, error_code) for user in users]
+    )
+
+
+_RESOURCE = ("resource_type", "resource_name")
+_ROWS: Mapping[ApiKey, _Rows] = {
+    ApiKey.DESCRIBE_GROUPS: _Rows("groups", "groups", "DescribedGroup", ["group_id"]),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _Rows("group_ids", "groups", "DescribedGroup", ["group_id"]),
+    ApiKey.DELETE_GROUPS: _Rows("groups_names", "results", "DeletableGroupResult", ["group_id"]),
+    ApiKey.DESCRIBE_TRANSACTIONS: _Rows(
+        "transactional_ids", "transaction_states", "TransactionState", ["transactional_id"]
+    ),
+    ApiKey.DESCRIBE_CONFIGS: _Rows("resources", "results", "DescribeConfigsResult", _RESOURCE),
+    ApiKey.ALTER_CONFIGS: _Rows(
+        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE
+    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _Rows(
+        "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE
+    ),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _Rows(
+        "topics", "topics", "DescribeTopicPartitionsResponseTopic", ["name"]
+    ),
+}
+_ANSWERS: Mapping[ApiKey, Answer] = {
+    ApiKey.FIND_COORDINATOR: _find_coordinator,
+    ApiKey.ADD_PARTITIONS_TO_TXN: _add_partitions_to_txn,
+    ApiKey.WRITE_TXN_MARKERS: _write_txn_markers,
+    ApiKey.ELECT_LEADERS: _elect_leaders,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
+}
+"""Those whose rows are nested, or differ between versions."""

@@ -1,0 +1,148 @@
+"""The last requests of clients and their answers, for tests that ask for them; Kafka has no counterpart."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol.message import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker_sim.handlers.context import RequestContext, Respond
+    from broker_sim.protocol.api_keys import ApiKey
+
+__all__ = ["RequestLog", "RequestStatus", "RequestsStatus"]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStatus:
+    """One request of a client, and its answer if it was given by then."""
+
+    received_ms: int
+    """When it came, in ms since the epoch."""
+    broker: int
+    api: str
+    """Kafka's name, such as `Produce`."""
+    api_version: int
+    client_id: str | None
+    client_host: str
+    request: Any
+    """The message, with the fields of Kafka's definitions in snake_case."""
+    response: Any
+    """The message that was answered; None before, where the connection broke, and for acks=0."""
+    elapsed_ms: int | None
+    """How long the answer took, None without one."""
+
+    @property
+    def errors(self) -> tuple[ErrorCode, ...]:
+        """The different errors in the answer, wherever they stand."""
+        return tuple(sorted({ErrorCode(code) for code in _error_codes(self.response) if code}))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; messages as texts, in which long bytes are left out."""
+        return {
+            "received_ms": self.received_ms,
+            "broker": self.broker,
+            "api": self.api,
+            "api_version": self.api_version,
+            "client_id": self.client_id,
+            "client_host": self.client_host,
+            "request": repr(self.request),
+            "response": None if self.response is None else repr(self.response),
+            "elapsed_ms": self.elapsed_ms,
+            "errors": [error.name for error in self.errors],
+        }
+
+
+class RequestsStatus(tuple[RequestStatus, ...]):
+    """Requests in the order in which they came."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"requests": [request.to_json() for request in self]}
+
+
+class _Kept:
+    """A request that is kept, and what is known of its answer."""
+
+    __slots__ = ("context", "elapsed_ms", "received_ms", "request", "response")
+
+    def __init__(self, request: Any, context: RequestContext, received_ms: int) -> None:
+        self.request = request
+        self.context = context
+        self.received_ms = received_ms
+        self.response: Any = None
+        self.elapsed_ms: int | None = None
+
+    def status(self) -> RequestStatus:
+        """Return it as it is now."""
+        context = self.context
+        return RequestStatus(
+            self.received_ms,
+            context.broker.broker_id,
+            context.api_key.api_name,
+            context.api_version,
+            context.client_id,
+            context.connection.ip,
+            self.request,
+            self.response,
+            self.elapsed_ms,
+        )
+
+
+class RequestLog:
+    """Keeps nothing until `keep`. Thread rule: the cluster's event loop."""
+
+    def __init__(self) -> None:
+        self.limit = 0
+        """How many requests are kept; 0 for none."""
+        self._kept: deque[_Kept] = deque()
+
+    def keep(self, count: int) -> None:
+        """Forget what is kept, and keep the last `count` requests from now on."""
+        self.limit = count
+        self._kept = deque(maxlen=count)
+
+    def forget(self) -> None:
+        """Forget what is kept, and go on."""
+        self._kept.clear()
+
+    def begin(self, request: Any, context: RequestContext, respond: Respond) -> Respond:
+        """Keep a request that has come; returns what it is to be answered with."""
+        clock = context.broker.clock
+        begun_ms = clock.now_ms()
+        kept = _Kept(request, context, clock.wall_clock_ms())
+        self._kept.append(kept)
+
+        def answer(message: Any) -> None:
+            kept.response = message
+            kept.elapsed_ms = clock.now_ms() - begun_ms
+            respond(message)
+
+        return answer
+
+    def find(self, api: ApiKey | None, client_id: str | None) -> RequestsStatus:
+        """Return the requests of an API and a client that are kept, None for any."""
+        return RequestsStatus(
+            kept.status()
+            for kept in self._kept
+            if api in (None, kept.context.api_key) and client_id in (None, kept.context.client_id)
+        )
+
+
+def _error_codes(value: Any) -> Iterator[int]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _error_codes(item)
+    elif isinstance(value, Struct):
+        for name in value.__slots__:
+            if name.endswith("error_code"):
+                yield getattr(value, name)
+            else:
+                yield from _error_codes(getattr(value, name))

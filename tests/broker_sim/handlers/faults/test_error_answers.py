@@ -1,0 +1,102 @@
+"""One error for a whole request, for every API that is served and in every version."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers import ApiTable
+from broker_sim.handlers.faults import Fault
+from broker_sim.handlers.faults.error_answers import error_answer
+from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey, request_class, response_class
+from broker_sim.protocol.headers import decode_response, encode_response
+
+ERROR = ErrorCode.COORDINATOR_NOT_AVAILABLE
+TABLE = ApiTable()
+AT_THE_GATE = [
+    api for api in ApiKey if TABLE.get(api) and api not in PARTITIONS and api not in TOPICS
+]
+
+
+def txn(*, name="t", numbers=(3, 4)):
+    return messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name, list(numbers))
+
+
+REQUESTS = {
+    ApiKey.FIND_COORDINATOR: messages.FindCoordinatorRequest(key="g", coordinator_keys=["g"]),
+    ApiKey.DESCRIBE_GROUPS: messages.DescribeGroupsRequest(["g"]),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: messages.ConsumerGroupDescribeRequest(["g"]),
+    ApiKey.DELETE_GROUPS: messages.DeleteGroupsRequest(["g"]),
+    ApiKey.ADD_PARTITIONS_TO_TXN: messages.AddPartitionsToTxnRequest(
+        v3_and_below_topics=[txn()],
+        transactions=[
+            messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction("x", topics=[txn()])
+        ],
+    ),
+    ApiKey.WRITE_TXN_MARKERS: messages.WriteTxnMarkersRequest(
+        [
+            messages.WriteTxnMarkersRequest.WritableTxnMarker(
+                7, topics=[messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic("t", [3])]
+            )
+        ]
+    ),
+    ApiKey.DESCRIBE_TRANSACTIONS: messages.DescribeTransactionsRequest(["x"]),
+    ApiKey.DESCRIBE_CONFIGS: messages.DescribeConfigsRequest(
+        [messages.DescribeConfigsRequest.DescribeConfigsResource(2, "t")]
+    ),
+    ApiKey.ALTER_CONFIGS: messages.AlterConfigsRequest(
+        [messages.AlterConfigsRequest.AlterConfigsResource(2, "t")]
+    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: messages.IncrementalAlterConfigsRequest(
+        [messages.IncrementalAlterConfigsRequest.AlterConfigsResource(2, "t")]
+    ),
+    ApiKey.ELECT_LEADERS: messages.ElectLeadersRequest(
+        topic_partitions=[messages.ElectLeadersRequest.TopicPartitions("t", [3])]
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: messages.AlterUserScramCredentialsRequest(
+        [messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion("u", 1)]
+    ),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: messages.DescribeTopicPartitionsRequest(
+        [messages.DescribeTopicPartitionsRequest.TopicRequest("t")]
+    ),
+}
+
+
+def error_codes(value):
+    """Return all error codes in a message, wherever they are."""
+    if isinstance(value, list):
+        return [code for item in value for code in error_codes(item)]
+    names = getattr(type(value), "__slots__", ())
+    found = []
+    for name in names:
+        if name.endswith("error_code"):
+            found.append(getattr(value, name))
+        else:
+            found += error_codes(getattr(value, name))
+    return found
+
+
+@pytest.mark.parametrize("api", AT_THE_GATE, ids=lambda api: api.api_name)
+def test_client_reads_the_error_in_every_version(api):
+    assert Fault(api=api, error=ERROR).error is ERROR
+    served = TABLE.get(api)
+    request = REQUESTS.get(api) or request_class(api)()
+    for version in range(served.min_version, served.max_version + 1):
+        answer = error_answer(api, request, version, ERROR)
+        assert isinstance(answer, response_class(api))
+        frame = memoryview(b"".join(encode_response(api, version, 1, answer))[4:])
+        _, read = decode_response(api, version, frame)
+        codes = error_codes(read)
+        assert ERROR in codes, version
+        assert set(codes) <= {ERROR, 0}
+
+
+def test_old_find_coordinator_has_one_error_and_a_new_one_that_of_each_key():
+    request = messages.FindCoordinatorRequest(key="g", coordinator_keys=["g", "h"])
+    old = error_answer(ApiKey.FIND_COORDINATOR, request, 3, ERROR)
+    assert (old.error_code, old.coordinators) == (ERROR, [])
+    new = error_answer(ApiKey.FIND_COORDINATOR, request, 4, ERROR)
+    assert [(each.key, each.error_code) for each in new.coordinators] == [
+        ("g", ERROR),
+        ("h", ERROR),
+    ]
