@@ -109,7 +109,7 @@ class Broker:
             broker_id, config, process, address=address, rng=environment.random
         )
         self.controller = ControllerLink(
-            broker_id, environment.links, environment.controller, self._broker_epoch
+            process, broker_id, environment.links, environment.controller, self._broker_epoch
         )
         self.producer_ids = ProducerIds(
             broker_id, self.controller, self._broker_epoch, process.clock

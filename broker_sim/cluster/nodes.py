@@ -147,10 +147,12 @@ class Nodes:
             self.links.send(CONTROLLER_ID, broker_id, broker.apply_image, image)
 
     def _tick(self) -> None:
-        self.controller.tick()
-        if self._data is not None:
-            self._data.metadata.write_pending()
-        self._schedule_tick()
+        try:
+            self.controller.tick()
+            if self._data is not None:
+                self._data.metadata.write_pending()
+        finally:
+            self._schedule_tick()
 
     def _schedule_tick(self) -> None:
         delay_ms = max(1, self.controller.next_deadline_ms() - self.scheduler.clock.now_ms())
