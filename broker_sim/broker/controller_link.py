@@ -63,13 +63,13 @@ class ControllerLink:
                 return lambda: on_result(result)
             return lambda: on_refusal(refusal)
 
-        self._links.call(
-            self._broker_id,
-            CONTROLLER_ID,
-            lambda send_result: send_result(attempt()),
-            lambda answer: answer(),
-            lambda: None,
-        )
+        def serve(send_result: Callable[[Callable[[], None]], None]) -> None:
+            send_result(attempt())
+
+        def take(answer: Callable[[], None]) -> None:
+            answer()
+
+        self._links.call(self._broker_id, CONTROLLER_ID, serve, take, lambda: None)
 
     def send_isr_changes(
         self,

@@ -43,7 +43,8 @@ def handle_alter_user_scram_credentials(
 
     def refuse(error: ApiError) -> None:
         refused = Outcome(error.error_code, error.error_message)
-        users = [each.name for each in (*request.deletions, *request.upsertions)]
+        users = [each.name for each in request.deletions]
+        users += [each.name for each in request.upsertions]
         respond(_response(ScramResults((), (), dict.fromkeys(users, refused))))
 
     context.broker.controller.call(
