@@ -88,7 +88,7 @@ class Broker:
             ),
             config,
         )
-        self._logs = logs
+        self.logs = logs
         self._links = environment.links
         self._on_change = environment.on_change
         self._actions = ActionQueue(process.report_error)
@@ -227,7 +227,7 @@ class Broker:
         store = LocalPartitionStore(
             self.broker_id,
             self.config,
-            self._logs,
+            self.logs,
             self.metadata,
             clock=self.clock,
             submit_alter_partition=self.alter_partition.submit,
@@ -263,9 +263,9 @@ class Broker:
         self.lifecycle.start(
             self.controller,
             lambda: self.image.version,
-            self._logs.clean_shutdown_epoch,
+            self.logs.clean_shutdown_epoch,
             on_unfenced=self._accept,
-            offline_logs=self._logs.offline_logs,
+            offline_logs=self.logs.offline_logs,
         )
 
     def _take_offline(self, key: TopicPartition) -> None:
@@ -273,7 +273,7 @@ class Broker:
 
         A topic that was deleted meanwhile, and perhaps made again, is not concerned.
         """
-        if key not in self._logs.offline:
+        if key not in self.logs.offline:
             return
         self._applier.take_offline(key)
         self._actions.try_complete_actions()
@@ -292,7 +292,7 @@ class Broker:
         """
 
         def stop() -> None:
-            self._logs.shutdown(self.lifecycle.broker_epoch)
+            self.logs.shutdown(self.lifecycle.broker_epoch)
             self.die()
             on_stopped()
 
@@ -323,7 +323,7 @@ class Broker:
         if changes.broker_configs_changed:
             self.background_work.reconfigure(metadata.broker_config())
         if before.version < 0:
-            self._logs.delete_strays(metadata.is_hosted)
+            self.logs.delete_strays(metadata.is_hosted)
         self._applier.apply(changes, image)
         self.groups.on_image(changes, image)
         self.transactions.on_image(changes, image)
