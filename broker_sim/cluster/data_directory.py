@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.cluster.producers_in_logs import highest_producer_id
 from broker_sim.controller import MetadataStore, ProducerIdControlManager
 from broker_sim.log import LogDirectory, lock_directory
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from broker_sim.controller import StoredMetadata
+    from broker_sim.log import LogManager
     from broker_sim.metadata import MetadataImage
 
 __all__ = ["DataDirectory"]
@@ -37,6 +39,7 @@ class DataDirectory:
         self.metadata = MetadataStore(self.path / METADATA_FILE)
         self.restored: StoredMetadata | None = None
         """What an earlier cluster has left here, None in a new directory."""
+        self._producer_ids = ProducerIdControlManager(keep=self.metadata.write_next_producer_id)
         self._logs: dict[int, LogDirectory] = {}
         self._lock: int | None = None
 
@@ -50,6 +53,8 @@ class DataDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = lock_directory(self.path)
             self.restored = self.metadata.load()
+        if self.restored is not None:
+            self._producer_ids.skip(self.restored.next_producer_id - 1)
 
     def open_logs(self, broker_ids: Iterable[int], cluster_id: str) -> dict[int, LogDirectory]:
         """Open the log directory of each broker.
@@ -72,14 +77,17 @@ class DataDirectory:
 
     def producer_ids(self) -> ProducerIdControlManager:
         """Return what gives producer ids, each once in the life of the directory."""
-        return ProducerIdControlManager(
-            self._next_producer_id, self.metadata.write_next_producer_id
-        )
+        return self._producer_ids
+
+    def skip_known_producer_ids(self, logs: LogManager) -> None:
+        """Give no id again that a recovered log has, if the metadata may have lost its last changes."""
+        if self.restored is not None and not self.restored.is_whole:
+            self._producer_ids.skip(highest_producer_id(logs))
 
     def begin(self, image: MetadataImage) -> None:
         """Keep the metadata from now on, which begins with this image. Raises OSError."""
         with self._advice():
-            self.metadata.begin(image, self._next_producer_id)
+            self.metadata.begin(image, self._producer_ids.next_producer_id)
 
     @contextmanager
     def _advice(self) -> Iterator[None]:
@@ -91,10 +99,6 @@ class DataDirectory:
                 raise
             name = self.path if error.filename is None else error.filename
             raise OSError(error.errno, f"{error.strerror}; {WRITABLE_ADVICE}", str(name)) from error
-
-    @property
-    def _next_producer_id(self) -> int:
-        return 0 if self.restored is None else self.restored.next_producer_id
 
     def close(self) -> None:
         """Close all files and give the locks back; does nothing the second time."""

@@ -211,6 +211,8 @@ class Nodes:
         if self._tick_handle is None:
             self._schedule_tick()
         node.recover_logs(self.cluster_id)
+        if self._data is not None:
+            self._data.skip_known_producer_ids(node.logs)
         node.clients_cut_off = False
         node.process = Process(f"broker-{broker_id}", self.scheduler, node.clock)
         self.links.attach(broker_id, node.process)
