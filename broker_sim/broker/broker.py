@@ -7,6 +7,7 @@ own: clients `RequestDispatcher`, followers `ReplicaServer`, partitions `Metadat
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
     from broker_sim.replica import IsrDecision, IsrProposal, ProducePartitionStatus
     from broker_sim.runtime.process import Process
-    from purgatory import Clock
 
 __all__ = ["Broker"]
 
@@ -78,6 +78,7 @@ class Broker:
         self.broker_id = broker_id
         self.config = config
         self.process = process
+        self.clock = process.clock
         self.random = environment.random
         self.metadata = MetadataCache(
             broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id)
@@ -92,6 +93,7 @@ class Broker:
         self._links = environment.links
         self._on_change = environment.on_change
         self._actions = ActionQueue(process.report_error)
+        self.run_beside = partial(process.run_beside, self._actions.try_complete_actions)
         self._is_turn_due = False
         self.replica_manager = ReplicaManager(
             self.purgatories, self._actions, self.metadata.is_known, self._make_replica_selector()
@@ -236,11 +238,6 @@ class Broker:
         return MetadataApplier(
             self.broker_id, self.replica_manager, fetchers, store, self.metadata.topic_config
         )
-
-    @property
-    def clock(self) -> Clock:
-        """The clock that the broker lives by."""
-        return self.process.clock
 
     @property
     def image(self) -> MetadataImage:

@@ -106,6 +106,9 @@ class BrokerOne:
     def controller(self):
         return self
 
+    def run_beside(self, work, on_done):
+        on_done(work())
+
     def call(self, verb, on_result, on_refusal):
         try:
             result = verb(self.active)
