@@ -40,7 +40,7 @@ from broker_sim.protocol.record_batch import (
     restamp,
     verify_crc,
 )
-from broker_sim.protocol.records import iter_records
+from broker_sim.protocol.records import Record, iter_records, rebuild_batch
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -243,6 +243,9 @@ class LogValidator:
     def _recompress(self, batch: memoryview, header: BatchHeader) -> tuple[memoryview, BatchHeader]:
         assert self._target_codec is not None
         if header.codec is not self._target_codec:
+            if header.is_log_append_time:
+                # As in Kafka, which builds the batch anew: its records get the time that they seem to have.
+                batch, header = _with_times_of_records(batch, header, self._most_plain_bytes)
             batch = memoryview(
                 recompress(
                     batch, header, self._target_codec, self._target_level, self._most_plain_bytes
@@ -262,7 +265,7 @@ class LogValidator:
 
     def _check_bounds(self, header: BatchHeader) -> None:
         """Refuse more records than an uncompressed batch of the largest size could have."""
-        most = self._unbounded_bytes // _SMALLEST_RECORD_BYTES
+        most = max(self._max_message_bytes, _UNBOUNDED_BYTES) // _SMALLEST_RECORD_BYTES
         if header.records_count > most:
             raise ApiError(
                 ErrorCode.MESSAGE_TOO_LARGE,
@@ -271,12 +274,9 @@ class LogValidator:
             )
 
     @property
-    def _unbounded_bytes(self) -> int:
-        return max(self._max_message_bytes, _UNBOUNDED_BYTES)
-
-    @property
     def _most_plain_bytes(self) -> int:
-        return min(self._unbounded_bytes * MOST_UNPACKED, MAX_DECOMPRESSED_BYTES)
+        unbounded_bytes = max(self._max_message_bytes, _UNBOUNDED_BYTES)
+        return min(unbounded_bytes * MOST_UNPACKED, MAX_DECOMPRESSED_BYTES)
 
     def _check_client_header(self, header: BatchHeader) -> None:
         count = header.records_count
@@ -325,13 +325,9 @@ class LogValidator:
                 )
             elif header.is_log_append_time:
                 bad_timestamp = True
-                sizes = (
-                    f"key={len(record.key or b'')} bytes, value={len(record.value or b'')} bytes"
-                )
                 problem = (
-                    f"Invalid timestamp type in message DefaultRecord(offset={record.offset}, "
-                    f"timestamp={timestamp}, {sizes}). Producer should not set timestamp type to "
-                    "LogAppendTime."
+                    f"Invalid timestamp type in message {self._shown(record, header)}. Producer "
+                    "should not set timestamp type to LogAppendTime."
                 )
             else:
                 continue
@@ -341,6 +337,28 @@ class LogValidator:
         if errors:
             raise _record_validation_error(errors, bad_timestamp)
         return max_timestamp
+
+    def _shown(self, record: Record, header: BatchHeader) -> str:
+        """Return the record as Kafka shows it, which reads no keys and values of what stays compressed."""
+        is_packed = header.attributes & CODEC_MASK
+        is_partial = is_packed and self._target_codec in {None, header.codec}
+        name, none = ("PartialDefaultRecord", -1) if is_partial else ("DefaultRecord", 0)
+        key_size = none if record.key is None else len(record.key)
+        value_size = none if record.value is None else len(record.value)
+        return (
+            f"{name}(offset={record.offset}, timestamp={record.timestamp}, "
+            f"key={key_size} bytes, value={value_size} bytes)"
+        )
+
+
+def _with_times_of_records(
+    batch: memoryview, header: BatchHeader, limit_bytes: int
+) -> tuple[memoryview, BatchHeader]:
+    """Return the batch, uncompressed, with its maximum timestamp as that of each record."""
+    records = list(iter_records(batch, limit_bytes))
+    attributes = header.attributes & ~(LOG_APPEND_TIME_FLAG | CODEC_MASK)
+    plain = memoryview(rebuild_batch(header._replace(attributes=attributes), records))
+    return plain, parse_header(plain)
 
 
 def _record_validation_error(

@@ -10,7 +10,7 @@ from broker_sim.log.validator import LogValidator
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import encode_batch, parse_header
-from broker_sim.protocol.records import Record, build_batch
+from broker_sim.protocol.records import Record, build_batch, iter_records
 
 MOST_RECORDS = (1 << 20) // 7
 MOST_BAD_RECORDS = 1_000
@@ -58,6 +58,47 @@ def test_only_so_many_bad_records_are_named():
     with pytest.raises(RecordValidationError) as refused:
         validate(batch, cleanup_policy="compact")
     assert len(refused.value.record_errors) == MOST_BAD_RECORDS
+
+
+RECORDS = [Record(b"v0", b"k0", 1_000), Record(b"v1", None, 3_000), Record(None, b"k2", -1)]
+
+
+def with_append_time(codec=CompressionCodec.NONE):
+    return build_batch(RECORDS, codec=codec, log_append_time=True)
+
+
+class TestLogAppendTimeOfAProducer:
+    """Seen on Kafka 4.3.1."""
+
+    def times(self, **config):
+        valid = validate(with_append_time(), **config)
+        placed = valid.place(base_offset=0, leader_epoch=0)
+        assert not parse_header(placed).is_log_append_time
+        assert parse_header(placed).max_timestamp == 3_000
+        return [record.timestamp for record in iter_records(placed)]
+
+    def test_records_of_a_batch_that_is_recompressed_get_the_time_that_they_seem_to_have(self):
+        assert self.times(compression_type="gzip") == [3_000, 3_000, 3_000]
+
+    def test_records_of_a_batch_that_stays_keep_their_own_times(self):
+        assert self.times() == [1_000, 3_000, -1]
+        assert self.times(compression_type="uncompressed") == [1_000, 3_000, -1]
+
+    @pytest.mark.parametrize(
+        ("codec", "target", "shown"),
+        [
+            ("NONE", "producer", "DefaultRecord(offset=1, timestamp=3000, key=0 bytes"),
+            ("NONE", "gzip", "DefaultRecord(offset=1, timestamp=3000, key=0 bytes"),
+            ("GZIP", "uncompressed", "DefaultRecord(offset=1, timestamp=3000, key=0 bytes"),
+            ("GZIP", "producer", "PartialDefaultRecord(offset=1, timestamp=3000, key=-1 bytes"),
+            ("GZIP", "gzip", "PartialDefaultRecord(offset=1, timestamp=3000, key=-1 bytes"),
+        ],
+    )
+    def test_record_is_named_as_kafka_does(self, codec, target, shown):
+        batch = with_append_time(CompressionCodec[codec])
+        with pytest.raises(RecordValidationError) as refused:
+            validate(batch, message_timestamp_type="LogAppendTime", compression_type=target)
+        assert f"in message {shown}, value=2 bytes)." in refused.value.record_errors[1].message
 
 
 class TestTakesLong:
