@@ -7,6 +7,7 @@ own: clients `RequestDispatcher`, followers `ReplicaServer`, partitions `Metadat
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
     from broker_sim.replica import IsrDecision, IsrProposal, ProducePartitionStatus
     from broker_sim.runtime.process import Process
-    from purgatory import Clock
 
 __all__ = ["Broker"]
 
@@ -78,6 +78,7 @@ class Broker:
         self.broker_id = broker_id
         self.config = config
         self.process = process
+        self.clock = process.clock
         self.random = environment.random
         self.metadata = MetadataCache(
             broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id)
@@ -88,10 +89,11 @@ class Broker:
             ),
             config,
         )
-        self._logs = logs
+        self.logs = logs
         self._links = environment.links
         self._on_change = environment.on_change
         self._actions = ActionQueue(process.report_error)
+        self.run_beside = partial(process.run_beside, self._actions.try_complete_actions)
         self._is_turn_due = False
         self.replica_manager = ReplicaManager(
             self.purgatories, self._actions, self.metadata.is_known, self._make_replica_selector()
@@ -109,7 +111,7 @@ class Broker:
             broker_id, config, process, address=address, rng=environment.random
         )
         self.controller = ControllerLink(
-            broker_id, environment.links, environment.controller, self._broker_epoch
+            process, broker_id, environment.links, environment.controller, self._broker_epoch
         )
         self.producer_ids = ProducerIds(
             broker_id, self.controller, self._broker_epoch, process.clock
@@ -227,7 +229,7 @@ class Broker:
         store = LocalPartitionStore(
             self.broker_id,
             self.config,
-            self._logs,
+            self.logs,
             self.metadata,
             clock=self.clock,
             submit_alter_partition=self.alter_partition.submit,
@@ -236,11 +238,6 @@ class Broker:
         return MetadataApplier(
             self.broker_id, self.replica_manager, fetchers, store, self.metadata.topic_config
         )
-
-    @property
-    def clock(self) -> Clock:
-        """The clock that the broker lives by."""
-        return self.process.clock
 
     @property
     def image(self) -> MetadataImage:
@@ -263,9 +260,9 @@ class Broker:
         self.lifecycle.start(
             self.controller,
             lambda: self.image.version,
-            self._logs.clean_shutdown_epoch,
+            self.logs.clean_shutdown_epoch,
             on_unfenced=self._accept,
-            offline_logs=self._logs.offline_logs,
+            offline_logs=self.logs.offline_logs,
         )
 
     def _take_offline(self, key: TopicPartition) -> None:
@@ -273,7 +270,7 @@ class Broker:
 
         A topic that was deleted meanwhile, and perhaps made again, is not concerned.
         """
-        if key not in self._logs.offline:
+        if key not in self.logs.offline:
             return
         self._applier.take_offline(key)
         self._actions.try_complete_actions()
@@ -291,7 +288,7 @@ class Broker:
         """
 
         def stop() -> None:
-            self._logs.shutdown(self.lifecycle.broker_epoch)
+            self.logs.shutdown(self.lifecycle.broker_epoch)
             self.die()
             on_stopped()
 
@@ -322,7 +319,7 @@ class Broker:
         if changes.broker_configs_changed:
             self.background_work.reconfigure(metadata.broker_config())
         if before.version < 0:
-            self._logs.delete_strays(metadata.is_hosted)
+            self.logs.delete_strays(metadata.is_hosted)
         self._applier.apply(changes, image)
         self.groups.on_image(changes, image)
         self.transactions.on_image(changes, image)

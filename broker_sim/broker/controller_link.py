@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from broker_sim.controller import Controller
     from broker_sim.replica import IsrProposal
     from broker_sim.runtime.links import Links
+    from broker_sim.runtime.process import Process
 
 __all__ = ["ControllerLink"]
 
@@ -26,27 +27,49 @@ class ControllerLink:
 
     def __init__(
         self,
+        process: Process,
         broker_id: int,
         links: Links,
         controller: Controller,
         broker_epoch: Callable[[], int],
     ) -> None:
+        self._process = process
         self._broker_id = broker_id
         self._links = links
         self._controller = controller
         self._broker_epoch = broker_epoch
 
     def call(
-        self, verb: Callable[[Controller], Result], on_result: Callable[[Result], None]
+        self,
+        verb: Callable[[Controller], Result],
+        on_result: Callable[[Result], None],
+        on_refusal: Callable[[ApiError], None],
     ) -> None:
-        """Run `verb(controller)` at the controller and `on_result(result)` at this broker."""
-        self._links.call(
-            self._broker_id,
-            CONTROLLER_ID,
-            lambda send_result: send_result(verb(self._controller)),
-            on_result,
-            lambda: None,
-        )
+        """Run `verb(controller)` at the controller, and one of the others at this broker.
+
+        A verb that raises has changed no metadata: the controller commits at its end.
+        """
+
+        def attempt() -> Callable[[], None]:
+            try:
+                result = verb(self._controller)
+            except ApiError as error:
+                refusal = error
+            except Exception as error:  # noqa: BLE001 - whatever the reason is, the broker waits
+                message = f"the controller failed to serve {self._process.name}"
+                self._process.report_error(message, error)
+                refusal = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            else:
+                return lambda: on_result(result)
+            return lambda: on_refusal(refusal)
+
+        def serve(send_result: Callable[[Callable[[], None]], None]) -> None:
+            send_result(attempt())
+
+        def take(answer: Callable[[], None]) -> None:
+            answer()
+
+        self._links.call(self._broker_id, CONTROLLER_ID, serve, take, lambda: None)
 
     def send_isr_changes(
         self,
@@ -57,12 +80,9 @@ class ControllerLink:
         broker_epoch = self._broker_epoch()
         alterations = [self._alteration(proposal, broker_epoch) for proposal in proposals]
 
-        def verb(controller: Controller) -> tuple[ErrorCode, Sequence[IsrDecision]]:
-            try:
-                results = controller.alter_partition(self._broker_id, broker_epoch, alterations)
-            except ApiError as error:
-                return error.error_code, ()
-            decisions = [
+        def verb(controller: Controller) -> list[IsrDecision]:
+            results = controller.alter_partition(self._broker_id, broker_epoch, alterations)
+            return [
                 IsrDecision(result.error_code)
                 if result.state is None
                 else IsrDecision(
@@ -73,9 +93,12 @@ class ControllerLink:
                 )
                 for result in results
             ]
-            return ErrorCode.NONE, decisions
 
-        self.call(verb, lambda answer: on_answer(*answer))
+        self.call(
+            verb,
+            lambda decisions: on_answer(ErrorCode.NONE, decisions),
+            lambda error: on_answer(error.error_code, ()),
+        )
 
     def _alteration(self, proposal: IsrProposal, broker_epoch: int) -> PartitionAlteration:
         partition, pending = proposal

@@ -22,7 +22,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.controller import Controller
     from broker_sim.controller.requests import HeartbeatReply
+    from broker_sim.errors import ApiError
     from broker_sim.handlers import ControllerChannel
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import Handle, Process
@@ -177,56 +177,54 @@ class BrokerLifecycle:
     def _register(self) -> None:
         host, port = self._address
 
-        def register(active: Controller) -> int | ErrorCode:
-            try:
-                return active.register_broker(
-                    self._broker_id,
-                    host=host,
-                    port=port,
-                    rack=self._config.broker_rack,
-                    incarnation_id=self._incarnation_id,
-                    previous_broker_epoch=self._previous_broker_epoch,
-                )
-            except ApiError as error:
-                return error.error_code
+        def register(active: Controller) -> int:
+            return active.register_broker(
+                self._broker_id,
+                host=host,
+                port=port,
+                rack=self._config.broker_rack,
+                incarnation_id=self._incarnation_id,
+                previous_broker_epoch=self._previous_broker_epoch,
+            )
 
-        self._controller.call(register, self._on_registration_reply)
+        self._controller.call(register, self._on_registered, self._on_registration_refused)
 
-    def _on_registration_reply(self, broker_epoch: int | ErrorCode) -> None:
+    def _on_registered(self, broker_epoch: int) -> None:
         self._request_in_flight = False
-        if isinstance(broker_epoch, ErrorCode):
-            # The session of the broker's last life has not ended yet.
-            self._log.info("registration_refused", error=broker_epoch.name)
-            self._communicate_later(self._config.broker_heartbeat_interval_ms)
-            return
         self.broker_epoch = broker_epoch
         self._communicate()
+
+    def _on_registration_refused(self, error: ApiError) -> None:
+        """Try again later: most often the session of the broker's last life has not ended yet."""
+        self._request_in_flight = False
+        self._log.info("registration_refused", error=error.error_code.name)
+        self._communicate_later(self._config.broker_heartbeat_interval_ms)
 
     def _send_heartbeat(self) -> None:
         epoch, version = self.broker_epoch, self._image_version()
         wants_shutdown = self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN
         offline_logs = self._offline_logs()
 
-        def beat(active: Controller) -> HeartbeatReply | ErrorCode:
-            try:
-                return active.broker_heartbeat(
-                    self._broker_id,
-                    epoch,
-                    wants_shutdown=wants_shutdown,
-                    current_metadata_version=version,
-                    offline_logs=offline_logs,
-                )
-            except ApiError as error:
-                return error.error_code
+        def beat(active: Controller) -> HeartbeatReply:
+            return active.broker_heartbeat(
+                self._broker_id,
+                epoch,
+                wants_shutdown=wants_shutdown,
+                current_metadata_version=version,
+                offline_logs=offline_logs,
+            )
 
-        self._controller.call(beat, self._on_heartbeat_reply)
+        self._controller.call(beat, self._on_heartbeat_reply, self._on_heartbeat_refused)
 
-    def _on_heartbeat_reply(self, reply: HeartbeatReply | ErrorCode) -> None:
+    def _on_heartbeat_refused(self, error: ApiError) -> None:
+        self._request_in_flight = False
+        self._log.info("heartbeat_refused", error=error.error_code.name)
+        self._communicate_later(self._config.broker_heartbeat_interval_ms)
+
+    def _on_heartbeat_reply(self, reply: HeartbeatReply) -> None:
         self._request_in_flight = False
         delay_ms = self._config.broker_heartbeat_interval_ms
-        if isinstance(reply, ErrorCode):
-            self._log.info("heartbeat_refused", error=reply.name)
-        elif self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
+        if self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
             if reply.should_shutdown:
                 self._shut_down()
                 return

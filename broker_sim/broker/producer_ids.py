@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.errors import ApiError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.controller import Controller, ProducerIdsBlock
+    from broker_sim.controller import ProducerIdsBlock
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.controller_channel import ControllerChannel
     from purgatory import Clock
 
@@ -64,17 +63,17 @@ class ProducerIds:
             return
         self._is_requested = True
 
-        def allocate(controller: Controller) -> ProducerIdsBlock | None:
-            try:
-                return controller.allocate_producer_ids(self._broker_id, self._broker_epoch())
-            except ApiError:
-                return None
+        self._controller.call(
+            lambda active: active.allocate_producer_ids(self._broker_id, self._broker_epoch()),
+            self._take_block,
+            self._take_refusal,
+        )
 
-        self._controller.call(allocate, self._take_block)
-
-    def _take_block(self, block: ProducerIdsBlock | None) -> None:
-        """Keep the block; None is a refusal, as to a broker that is not registered (again) yet."""
+    def _take_block(self, block: ProducerIdsBlock) -> None:
         self._is_requested = False
         self._next_block = block
-        if block is None:
-            self._retry_ms = self._clock.now_ms() + RETRY_BACKOFF_MS
+
+    def _take_refusal(self, _error: ApiError) -> None:
+        """Ask again later; a broker that is not registered (again) yet is refused."""
+        self._is_requested = False
+        self._retry_ms = self._clock.now_ms() + RETRY_BACKOFF_MS

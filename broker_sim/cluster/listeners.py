@@ -55,7 +55,8 @@ class Listeners:
             self._openings[broker_id] = asyncio.get_running_loop().create_task(self._open(broker))
 
     async def _open(self, broker: Broker) -> None:
-        await self._servers[broker.broker_id].start(broker.process, broker, broker.config)
+        server = self._servers[broker.broker_id]
+        await server.start(broker.process, broker, broker.config, broker.logs.memory)
         self._on_accepting()
 
     def is_accepting(self, broker_id: int) -> bool:

@@ -65,7 +65,10 @@ def metrics_text(nodes: Nodes) -> str:
 
 def _memory_families(nodes: Nodes) -> Iterator[Metric]:
     figures = {
-        "used": ("What the logs of all brokers keep in memory.", nodes.memory.used_bytes),
+        "used": (
+            "What the logs of all brokers, and large requests, keep in memory.",
+            nodes.memory.used_bytes,
+        ),
         "limit": ("Where clients' records are refused.", nodes.memory.limit_bytes),
     }
     for name, (text, value) in figures.items():

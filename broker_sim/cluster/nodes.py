@@ -147,10 +147,12 @@ class Nodes:
             self.links.send(CONTROLLER_ID, broker_id, broker.apply_image, image)
 
     def _tick(self) -> None:
-        self.controller.tick()
-        if self._data is not None:
-            self._data.metadata.write_pending()
-        self._schedule_tick()
+        try:
+            self.controller.tick()
+            if self._data is not None:
+                self._data.metadata.write_pending()
+        finally:
+            self._schedule_tick()
 
     def _schedule_tick(self) -> None:
         delay_ms = max(1, self.controller.next_deadline_ms() - self.scheduler.clock.now_ms())
@@ -209,6 +211,8 @@ class Nodes:
         if self._tick_handle is None:
             self._schedule_tick()
         node.recover_logs(self.cluster_id)
+        if self._data is not None:
+            self._data.skip_known_producer_ids(node.logs)
         node.clients_cut_off = False
         node.process = Process(f"broker-{broker_id}", self.scheduler, node.clock)
         node.process.on_turn = self._on_turn

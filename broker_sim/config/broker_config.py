@@ -93,14 +93,17 @@ class BrokerConfig(
     def with_overrides(self, values: Mapping[str, GivenValue]) -> Self:
         """Return a copy with `values` set statically. Raises ConfigError as `from_mapping`."""
         texts = to_texts(values)
+        unknown = texts.keys() - BROKER_CONFIGS.keys()
+        for name in sorted(unknown - other_configs().keys() if unknown else ()):
+            raise ConfigError(unknown_name(every_broker_config(), name, "broker"))
         changed = self.with_dynamic(texts)
         return replace(changed, originals={**self.originals, **texts})
 
     def with_dynamic(self, values: Mapping[str, str]) -> Self:
         """Return a copy with `values` in effect that are not among `originals`.
 
-        Such are the dynamic configurations of the broker and of the cluster. Raises ConfigError as
-        `from_mapping`.
+        Such are the dynamic configurations of the broker and of the cluster; unknown ones are for plugins,
+        and left out. Raises ConfigError for a value that is not allowed.
         """
         if not values:
             return self
@@ -109,11 +112,10 @@ class BrokerConfig(
         parsed: dict[str, Any] = {**parse_all(BROKER_CONFIGS, known, "broker")}
         if others:
             # Only now, because most clusters never need their definitions.
-            everything = {**BROKER_CONFIGS, **other_configs()}
+            definitions = other_configs()
+            others = {name: text for name, text in others.items() if name in definitions}
             for name, text in others.items():
-                if name not in everything:
-                    raise ConfigError(unknown_name(everything, name, "broker"))
-                everything[name].parse(text)
+                definitions[name].parse(text)
             parsed["others"] = {**self.others, **others}
         if "node_id" in parsed or "broker_id" in parsed:
             node_id = parsed.setdefault("node_id", parsed.get("broker_id"))

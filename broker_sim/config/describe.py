@@ -60,7 +60,7 @@ class ConfigEntry:
     type: ConfigType
     read_only: bool
     synonyms: tuple[ConfigSynonym, ...]
-    documentation: str
+    documentation: str | None
     is_sensitive: bool = False
 
     @property
@@ -88,7 +88,7 @@ class BrokerConfigs:
         def entry(definition: ConfigDef) -> ConfigEntry:
             name = definition.name
             value = to_text(getattr(effective, definition.attribute))
-            synonyms = self._synonyms(TOPIC_CONFIG_SYNONYMS[name])
+            synonyms = self.synonyms(TOPIC_CONFIG_SYNONYMS[name])
             if name in topic_configs:
                 own = ConfigSynonym(name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG)
                 synonyms = (own, *synonyms)
@@ -102,21 +102,23 @@ class BrokerConfigs:
 
         def entry(definition: ConfigDef) -> ConfigEntry:
             value = effective.text_of(definition)
-            return _broker_entry(definition, value, self._synonyms(definition.name))
+            return _broker_entry(definition, value, self.synonyms(definition.name))
 
-        return _entries(every_broker_config(), names, entry)
+        known = _entries(every_broker_config(), names, entry)
+        return known + _of_plugins(self, names)
 
     def describe_cluster(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the cluster's dynamic configurations, all or those of `names`."""
 
         def entry(definition: ConfigDef) -> ConfigEntry:
             source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-            synonyms = tuple(s for s in self._synonyms(definition.name) if s.source is source)
+            synonyms = tuple(s for s in self.synonyms(definition.name) if s.source is source)
             return _broker_entry(definition, self.cluster[definition.name], synonyms)
 
-        return _entries(every_broker_config(), names, entry, only=self.cluster)
+        known = _entries(every_broker_config(), names, entry, only=self.cluster)
+        return known + _of_plugins(replace(self, broker={}), names)
 
-    def _synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
+    def synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
         """Return the places where the broker configuration is set, the one in effect first."""
         places = (
             (self.broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
@@ -161,6 +163,27 @@ def _entries(
         and (names is None or name in names)
         and (only is None or name in only)
     ]
+
+
+def _of_plugins(configs: BrokerConfigs, names: Collection[str] | None) -> list[ConfigEntry]:
+    """Return what is set of unknown names. As in Kafka a value might be a secret, and is not told."""
+    unknown = {*configs.cluster, *configs.broker} - every_broker_config().keys()
+    entries = []
+    for name in sorted(unknown if names is None else unknown.intersection(names)):
+        synonyms = tuple(replace(synonym, value=None) for synonym in configs.synonyms(name))
+        entries.append(
+            ConfigEntry(
+                name,
+                value=None,
+                source=synonyms[0].source,
+                type=ConfigType.UNKNOWN,
+                read_only=True,
+                synonyms=synonyms,
+                documentation=None,
+                is_sensitive=True,
+            )
+        )
+    return entries
 
 
 def _broker_entry(

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from broker_sim.control.bodies import BadRequestError, Body, parse_body
 from broker_sim.control.guard import RefusedRequestError
@@ -31,6 +33,7 @@ from broker_sim.errors import (
 )
 from broker_sim.handlers.faults import Fault
 from broker_sim.runtime.acceptor import accept_connections
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     import socket
@@ -47,6 +50,8 @@ __all__ = ["Serving", "serve"]
 
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type that Prometheus expects."""
+MOST_REASON = 200
+"""So much is logged of what is wrong with a malformed request."""
 STATUS_OF_ERROR: dict[type[Exception], int] = {
     ValueError: 400,
     ApiError: 400,
@@ -56,6 +61,8 @@ STATUS_OF_ERROR: dict[type[Exception], int] = {
     ClusterTimeoutError: 504,
     OSError: 409,
 }
+
+log = get_logger(__name__)
 
 
 class Serving:
@@ -73,7 +80,9 @@ class Serving:
 
 async def serve(cluster: ControlledCluster, listening: socket.socket, guard: Guard) -> Serving:
     """Serve the cluster on a listening socket."""
-    runner = web.AppRunner(_build_app(cluster, guard), access_log=None)
+    runner = web.AppRunner(
+        _build_app(cluster, guard), access_log=None, logger=_logger_of_the_server()
+    )
     try:
         await runner.setup()
         assert runner.server is not None
@@ -84,6 +93,22 @@ async def serve(cluster: ControlledCluster, listening: socket.socket, guard: Gua
         await runner.cleanup()
         raise
     return Serving(runner, accepting)
+
+
+def _logger_of_the_server() -> logging.Logger:
+    """Return aiohttp's logger for one server, with one line for what is no HTTP instead of a traceback."""
+    logger = logging.getLogger(f"{__name__}.http")
+    logger.addFilter(_shorten_malformed)
+    return logger
+
+
+def _shorten_malformed(record: logging.LogRecord) -> bool:
+    """Log what is no HTTP as an event; returns whether aiohttp's own record is to be logged."""
+    error = record.exc_info and record.exc_info[1]
+    if not isinstance(error, HttpProcessingError):
+        return True
+    log.warning("malformed_request", reason=" ".join(error.message.split())[:MOST_REASON])
+    return False
 
 
 def _build_app(cluster: ControlledCluster, guard: Guard) -> web.Application:
@@ -105,6 +130,7 @@ def _guarded_by(guard: Guard) -> Middleware:
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         local = request.transport and request.transport.get_extra_info("sockname")
+        guard.check_names(name.decode("latin-1") for name, _ in request.raw_headers)
         guard.admit(
             request.method,
             request.headers,
@@ -185,7 +211,6 @@ def _is_required(verb: Verb[..., Any], name: str) -> bool:
 
 
 def _number(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRequestError(f"{name} is a number, not {text!r}") from None
+    if not re.fullmatch(r"[0-9]{1,10}", text):
+        raise BadRequestError(f"{name} is a number, not {text!r}")
+    return int(text)

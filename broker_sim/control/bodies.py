@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+import math
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,8 @@ _KINDS: dict[str, type] = {
     "str | bytes": str,
 }
 """What stands in JSON for an annotation."""
+_MOST_DIGITS: Final = 20
+"""No number of 64 bits is longer, with its sign."""
 
 
 class BadRequestError(ValueError):
@@ -29,12 +32,32 @@ class BadRequestError(ValueError):
 def parse_body(content: bytes) -> Body:
     """Return the body's fields; an empty body has none. Raises BadRequestError."""
     try:
-        fields = json.loads(content or b"{}")
+        fields = json.loads(
+            content or b"{}", parse_int=_int, parse_float=_float, parse_constant=_refuse_number
+        )
+    except RecursionError as error:
+        raise BadRequestError("the body is not JSON that is understood: too deep") from error
     except ValueError as error:
         raise BadRequestError(f"the body is not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise BadRequestError("the body must be a JSON object")
     return Body(fields)
+
+
+def _int(text: str) -> int:
+    if len(text) > _MOST_DIGITS or not -(1 << 63) <= int(text) < 1 << 63:
+        _refuse_number(text)
+    return int(text)
+
+
+def _float(text: str) -> float:
+    if not math.isfinite(float(text)):
+        _refuse_number(text)
+    return float(text)
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"numbers have at most 64 bits, unlike {text[:_MOST_DIGITS]}")
 
 
 class Body:

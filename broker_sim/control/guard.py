@@ -13,6 +13,7 @@ be JSON. A token shuts everybody else out too. Kafka has no counterpart.
 from __future__ import annotations
 
 import hmac
+from collections import Counter
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -24,6 +25,10 @@ __all__ = ["Guard", "RefusedRequestError"]
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
 READING_METHODS: Final = ("GET", "HEAD")
+DECIDING_HEADERS: Final = ("authorization", "content-type", "host", "origin")
+NO_HOST: Final = frozenset("@/?#\\ \t")
+"""No host and port has one of these characters."""
+BAD_REQUEST: Final = 400
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
 UNSUPPORTED_MEDIA_TYPE: Final = 415
@@ -48,6 +53,16 @@ class Guard:
         self._names = {name.lower() for name in (*LOOPBACK_NAMES, host, *names)}
         self._is_bound_to_all = _is_any_address(host)
         self._token = token
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Raise RefusedRequestError if a header that decides is there more than once.
+
+        `names` are those of all headers. Of two of the same name everybody could believe another one.
+        """
+        counts = Counter(name.lower() for name in names)
+        for name in DECIDING_HEADERS:
+            if counts[name] > 1:
+                raise RefusedRequestError(BAD_REQUEST, f"the header {name} is there twice")
 
     def admit(
         self,
@@ -116,6 +131,8 @@ def _check_content_type(content_type: str | None, *, has_body: bool) -> None:
 
 def _host_of(host_header: str) -> str:
     """Return the host in lower case without its port; "" for what is none."""
+    if NO_HOST.intersection(host_header):
+        return ""
     try:
         return urlsplit(f"//{host_header}").hostname or ""
     except ValueError:

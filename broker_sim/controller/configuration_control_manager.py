@@ -198,7 +198,10 @@ class ConfigurationControlManager:
             return
         assert value is not None
         if op is not AlterOp.SET:
-            definition = _LISTS[resource.type]().get(name)
+            definitions = _LISTS[resource.type]()
+            if resource.type is ConfigResourceType.BROKER and name not in definitions:
+                raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+            definition = definitions.get(name)
             if definition is None or definition.type is not ConfigType.LIST:
                 raise ApiError(
                     ErrorCode.INVALID_CONFIG,

@@ -394,6 +394,7 @@ class Controller:
 
     def _commit(self, delta: MetadataDelta) -> None:
         if not delta.is_empty:
-            before, self.image = self.image, delta.apply()
-            log_changes(before, self.image, self._clock)
-            self._publish(self.image)
+            image = delta.apply()
+            log_changes(self.image, image, self._clock)
+            self.image = image
+            self._publish(image)

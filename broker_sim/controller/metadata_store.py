@@ -4,8 +4,12 @@ One line of JSON for every new image, with what has changed since the line befor
 
     0b1c2d3e {"version": 7, "topics": {"t": {"id": "...", "configs": {}, "partitions": {"0": [...]}}}}
 
-Before it stands the CRC-32C of the JSON. The first line has all there is. A line that a kill has cut is the last one, and is dropped: nobody had
-heard of its image. The file is written anew when it is opened, and when it has grown large.
+Before it stands the CRC-32C of the JSON. The first line is a full snapshot; the last one of a controller that was
+closed says so. The file is written anew when it is opened, and when it has grown large.
+
+A kill may cut the last line, of which nobody had heard; a power loss may take lines that brokers have acted on,
+because they are not synced. The file is cut at its last good line, and this is logged. A damaged line before good
+ones is no such loss, and is refused.
 
 When a line cannot be written (a full disk), the file is cut back to its last whole line. The line that is
 written next has what this one had: each has the difference to the image that the file has.
@@ -51,6 +55,8 @@ class StoredMetadata(NamedTuple):
 
     image: MetadataImage
     next_producer_id: int
+    is_whole: bool
+    """Whether the controller was closed and nothing is lost; else brokers may know of later changes."""
 
 
 class MetadataStore:
@@ -77,12 +83,13 @@ class MetadataStore:
         """
         if not self._path.exists():
             return None
-        image, next_producer_id = MetadataImage(version=-1, cluster_id=""), 0
-        *whole, _cut = self._path.read_bytes().split(b"\n")
-        if not whole:
+        image, next_producer_id, is_whole = MetadataImage(version=-1, cluster_id=""), 0, False
+        content = self._path.read_bytes()
+        lines = _good_lines(content)
+        if not lines:
             raise ConfigError(f"{self._path} has no whole line; {_ADVICE}")
         position = 0
-        for number, line in enumerate(whole, 1):
+        for number, line in enumerate(lines, 1):
             try:
                 change = _read_line(line)
                 image = _changed(image, change)
@@ -92,8 +99,16 @@ class MetadataStore:
                     f"{_ADVICE}"
                 ) from error
             next_producer_id = change.get("next_producer_id", next_producer_id)
+            is_whole = change.get("closed", False)
             position += len(line) + 1
-        return StoredMetadata(image, next_producer_id)
+        if position < len(content):
+            log.warning(
+                "metadata_cut",
+                file=str(self._path),
+                at_byte=position,
+                lost_bytes=len(content) - position,
+            )
+        return StoredMetadata(image, next_producer_id, is_whole)
 
     def begin(self, image: MetadataImage, next_producer_id: int) -> None:
         """Write the file anew, in one step even for a kill. Raises OSError; the old file is used on then."""
@@ -189,6 +204,9 @@ class MetadataStore:
         """Write what is pending and close the file; does nothing the second time."""
         if self._descriptor >= 0:
             self.write_pending()
+            if not self._is_failing:
+                with suppress(OSError):
+                    self._append(_line({"version": self._image.version, "closed": True}))
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -201,6 +219,19 @@ def _write_all(descriptor: int, content: bytes) -> None:
 def _line(change: Mapping[str, Any]) -> bytes:
     text = json.dumps(change, separators=(",", ":")).encode()
     return b"%08x %s\n" % (crc32c(text), text)
+
+
+def _good_lines(content: bytes) -> list[bytes]:
+    """Return the lines up to the last one that is as it was written."""
+    *lines, _cut = content.split(b"\n")
+    while lines:
+        try:
+            _read_line(lines[-1])
+        except ValueError:
+            lines.pop()
+        else:
+            break
+    return lines
 
 
 def _read_line(line: bytes) -> dict[str, Any]:

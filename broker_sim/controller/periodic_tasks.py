@@ -57,5 +57,6 @@ class PeriodicTasks:
         for task in self._tasks:
             if task.next_run_ms <= now_ms:
                 task.has_waited = task.is_held_up(now_ms)
-                more = not task.has_waited and task.work(delta)
-                task.next_run_ms = now_ms + (_AGAIN_AFTER_MS if more else task.period_ms)
+                task.next_run_ms = now_ms + task.period_ms  # also if the work fails
+                if not task.has_waited and task.work(delta):
+                    task.next_run_ms = now_ms + _AGAIN_AFTER_MS

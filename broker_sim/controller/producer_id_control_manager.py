@@ -25,6 +25,10 @@ class ProducerIdControlManager:
         self.next_producer_id = next_producer_id
         self._keep = keep
 
+    def skip(self, producer_id: int) -> None:
+        """Give this id and all below it no more: somebody has them."""
+        self.next_producer_id = max(self.next_producer_id, producer_id + 1)
+
     def next_block(self) -> ProducerIdsBlock:
         """Return the next block. Raises ApiError UNKNOWN_SERVER_ERROR when there is none left."""
         block = ProducerIdsBlock(self.next_producer_id, PRODUCER_IDS_BLOCK_SIZE)

@@ -76,10 +76,13 @@ class ReplicationControlManager:
     def put_partition(
         self, delta: MetadataDelta, topic: str, number: int, state: PartitionState
     ) -> None:
-        """Write the partition after a check of what must always hold."""
+        """Write the partition after a check of what must always hold.
+
+        The ELR may have replicas that a reassignment removed, as in Kafka; they can no longer lead.
+        """
         assert state.isr or self._elr_enabled, f"{topic}-{number}: empty ISR"
         assert len(set(state.isr)) == len(state.isr), f"{topic}-{number}: {state}"
-        assert set(state.isr + state.elr) <= set(state.replicas), f"{topic}-{number}: {state}"
+        assert set(state.isr) <= set(state.replicas), f"{topic}-{number}: {state}"
         assert not set(state.isr) & set(state.elr), f"{topic}-{number}: {state}"
         assert not state.has_leader or state.leader in state.isr, f"{topic}-{number}: {state}"
         delta.set_partition(topic, number, state)

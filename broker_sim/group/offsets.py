@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker_sim.group.java_order import TimelineMap, integer_hash, string_hash
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -144,11 +146,20 @@ class OffsetStore:
     def committed_of(
         self, group_id: str, high_watermark: int
     ) -> Iterator[tuple[str, int, CommittedOffset]]:
-        """Iterate over the group's offsets whose records are below the high watermark."""
+        """Iterate over the group's offsets whose records are below the high watermark.
+
+        Topics and their partitions come in the order of Kafka's hash tables.
+        """
+        by_topic: TimelineMap[str, TimelineMap[int, CommittedOffset]] = TimelineMap(string_hash)
         for (topic, partition), versions in self._groups.get(group_id, {}).items():
             value = _value_below(versions, high_watermark)
             if value is not None:
-                yield topic, partition, value
+                if topic not in by_topic:
+                    by_topic.put(topic, TimelineMap(integer_hash))
+                by_topic[topic].put(partition, value)
+        for topic in by_topic.in_order():
+            for partition in by_topic[topic].in_order():
+                yield topic, partition, by_topic[topic][partition]
 
     def group_ids(self) -> list[str]:
         """Return the groups that have offsets in either view."""

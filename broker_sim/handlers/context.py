@@ -107,6 +107,9 @@ class BrokerServices(Protocol):
     def replica_manager(self) -> ReplicaManager:
         """The partitions on this broker."""
 
+    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
+        """Run `work()`, which must not raise, beside the loop if it is a real one, then `on_done(result)`."""
+
     @property
     def transactional_appends(self) -> TransactionalAppends:
         """Appends that the coordinator of a transaction is asked about before."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.controller import Controller
+    from broker_sim.errors import ApiError
 
 __all__ = ["ControllerChannel"]
 
@@ -21,6 +22,13 @@ class ControllerChannel(Protocol):
     """The link to the active controller."""
 
     def call(
-        self, verb: Callable[[Controller], Result], on_result: Callable[[Result], None]
+        self,
+        verb: Callable[[Controller], Result],
+        on_result: Callable[[Result], None],
+        on_refusal: Callable[[ApiError], None],
     ) -> None:
-        """Run `verb(controller)` there, and `on_result(result)` here when the result has arrived."""
+        """Run `verb(controller)` there, and `on_result(result)` here when the result has arrived.
+
+        `on_refusal(error)` runs here instead when the verb raised ApiError, or anything unexpected:
+        then with UNKNOWN_SERVER_ERROR.
+        """

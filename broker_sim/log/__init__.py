@@ -13,6 +13,7 @@ from broker_sim.log.append_info import (
 from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from broker_sim.log.log_manager import LogManager
 from broker_sim.log.memory import MemoryAccount
+from broker_sim.log.offset_lookup import WantedRecord, find_record
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
@@ -26,11 +27,13 @@ from broker_sim.log.storage import (
     suppress_storage_error,
 )
 from broker_sim.log.transaction_index import AbortedTxn
+from broker_sim.log.validator import Appendable, ValidatedRecords, batch_of
 from broker_sim.log.verification_state import VerificationGuard
 
 __all__ = [
     "AbortedTxn",
     "AppendOrigin",
+    "Appendable",
     "BatchMetadata",
     "DiskOptions",
     "EpochEntry",
@@ -51,7 +54,11 @@ __all__ = [
     "SimulatedDisk",
     "TimestampAndOffset",
     "UnexpectedAppendOffsetError",
+    "ValidatedRecords",
     "VerificationGuard",
+    "WantedRecord",
+    "batch_of",
+    "find_record",
     "lock_directory",
     "suppress_storage_error",
 ]

@@ -52,7 +52,7 @@ class LogManager:
     ) -> None:
         """Open the logs of the directory, if there is one; call `recover` before they are used."""
         self._clock = clock
-        self._memory = memory or MemoryAccount()
+        self.memory = memory or MemoryAccount()
         self.producers = producers or ProducerStateManagerConfig()
         self._logs: dict[TopicPartition, tuple[bytes, PartitionLog]] = {}
         self.changed: set[LogOffsets] = set()
@@ -190,7 +190,7 @@ class LogManager:
             raise _offline(topic_partition)
         self.delete(topic_partition)
         if self.directory is None:
-            memory = self._memory.open_replica(topic_partition, topic_id)
+            memory = self.memory.open_replica(topic_partition, topic_id)
             log = self._open(topic_partition, config, MemoryStorage(), memory)
             self._logs[topic_partition] = (topic_id, log)
             return log

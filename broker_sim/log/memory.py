@@ -10,6 +10,9 @@ So a partition takes as much memory as its largest replica, and the cluster the 
 Above half of the limit, memory is *tight*: what Kafka would delete at its next retention check or
 checkpoint is deleted at once. At the limit clients' appends fail with KAFKA_STORAGE_ERROR, as they do on
 a broker whose disk is full, but the broker lives on and the next append may succeed.
+
+Requests that are large take memory too until they are answered. An eighth of the limit is theirs, so that
+what does not fit into full logs can still be refused; beyond it they take of what the logs leave.
 """
 
 from __future__ import annotations
@@ -32,13 +35,15 @@ log = get_logger(__name__)
 NO_LIMIT: Final = 1 << 62
 BATCH_OVERHEAD_BYTES: Final = 120
 """What a batch takes beside its bytes: the object, and its entries in the lists of three replicas."""
+SHARE_OF_REQUESTS: Final = 8
+"""This part of the limit is kept for requests."""
 RECLAIM_PERIOD_MS: Final = 1_000
 RETURN_BYTES: Final = 16 * 1024 * 1024
 """After so many freed bytes the owner is told, so that it can return them to the machine."""
 
 
 class MemoryAccount:
-    """The memory of one cluster's logs. Thread rule: only the scheduler's thread."""
+    """The memory of one cluster's logs and large requests. Thread rule: only the scheduler's thread."""
 
     def __init__(
         self,
@@ -51,6 +56,8 @@ class MemoryAccount:
         """`reclaim()` deletes what may be deleted; `on_freed()` hears of every 16 MB that are freed."""
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
+        """What the logs take, and requests beyond their share."""
+        self._request_bytes = 0
         self._clock = clock
         self._reclaim = reclaim
         self._on_freed = on_freed
@@ -88,6 +95,18 @@ class MemoryAccount:
         if self._is_full and self.used_bytes * 10 < self.limit_bytes * 9:
             self._is_full = False
             log.bind(self._clock).info("memory_limit_left", used_bytes=self.used_bytes)
+
+    def grow_requests(self, more_bytes: int) -> bool:
+        """Count bytes of requests, negative ones were freed; returns False if there is no room for them."""
+        before = self._request_bytes
+        after = before + more_bytes
+        share = self.limit_bytes // SHARE_OF_REQUESTS
+        beyond_share = max(0, after - share) - max(0, before - share)
+        if beyond_share > 0 and self.used_bytes + beyond_share > self.limit_bytes:
+            return False
+        self._request_bytes = after
+        self.grow(beyond_share)
+        return True
 
     def make_room(self, needed_bytes: int) -> None:
         """Delete what may be deleted; raise KAFKA_STORAGE_ERROR if that is not enough."""

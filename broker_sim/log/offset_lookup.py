@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.log.append_info import TimestampAndOffset
+from broker_sim.protocol.compression import MAX_DECOMPRESSED_BYTES
 from broker_sim.protocol.record_batch import NO_TIMESTAMP, BatchHeader
 from broker_sim.protocol.records import iter_records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker_sim.log.leader_epoch_cache import LeaderEpochCache
     from broker_sim.log.local_log import LocalLog
+
+    Search = Callable[[BatchHeader, bytes | memoryview, "WantedRecord"], tuple[int, int] | None]
 
 __all__ = [
     "EARLIEST_LOCAL_TIMESTAMP",
@@ -18,7 +23,10 @@ __all__ = [
     "LATEST_TIERED_TIMESTAMP",
     "LATEST_TIMESTAMP",
     "MAX_TIMESTAMP",
+    "WantedRecord",
     "fetch_offset_by_timestamp",
+    "find_record",
+    "search_at_once",
 ]
 
 LATEST_TIMESTAMP: Final = -1
@@ -28,14 +36,47 @@ EARLIEST_LOCAL_TIMESTAMP: Final = -4
 LATEST_TIERED_TIMESTAMP: Final = -5
 
 
+class WantedRecord(NamedTuple):
+    """The first record of a batch at this offset or after it, with this timestamp or a later one."""
+
+    timestamp: int
+    first_offset: int
+    is_exact: bool = False
+    """Whether a later timestamp does not count."""
+
+
+def find_record(
+    batch: bytes | memoryview, wanted: WantedRecord, limit_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> tuple[int, int] | None:
+    """Return timestamp and offset of the wanted record, or None. Raises `ApiError` as `iter_records`."""
+    timestamp, first_offset, is_exact = wanted
+    for record in iter_records(batch, limit_bytes):
+        if record.offset >= first_offset and (
+            record.timestamp == timestamp if is_exact else record.timestamp >= timestamp
+        ):
+            return record.timestamp, record.offset
+    return None
+
+
+def search_at_once(
+    _header: BatchHeader, batch: bytes | memoryview, wanted: WantedRecord
+) -> tuple[int, int] | None:
+    """Return what `find_record` does, however long it takes."""
+    return find_record(batch, wanted)
+
+
 def fetch_offset_by_timestamp(
-    local_log: LocalLog, epochs: LeaderEpochCache, log_start_offset: int, timestamp: int
+    local_log: LocalLog,
+    epochs: LeaderEpochCache,
+    log_start_offset: int,
+    timestamp: int,
+    search: Search,
 ) -> TimestampAndOffset | None:
     """Return the first record at or after a time (ms), or what a special time stands for.
 
     -1 the log's end, -2 and -4 its start, -3 the record with the largest timestamp, -5 nothing (there
-    are no tiers). None if no record is that new. Only the batch that may hold the record is
-    decompressed; raises `ApiError` as `iter_records`.
+    are no tiers). None if no record is that new. `search(header, batch, wanted)` finds the record of a batch,
+    which is asked of those only that may hold it; raises `ApiError` as it does.
     """
     if timestamp in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
         earliest = epochs.earliest_entry
@@ -50,30 +91,28 @@ def fetch_offset_by_timestamp(
     if timestamp == LATEST_TIERED_TIMESTAMP:
         return TimestampAndOffset(NO_TIMESTAMP, -1, -1)
     if timestamp == MAX_TIMESTAMP:
-        return _newest_record(local_log)
+        return _newest_record(local_log, search)
     for header, batch in local_log.first_of_timestamp(timestamp, log_start_offset):
-        for record in iter_records(batch):
-            if record.timestamp >= timestamp and record.offset >= log_start_offset:
-                return _found(header, record.timestamp, record.offset)
+        found = search(header, batch, WantedRecord(timestamp, log_start_offset))
+        if found is not None:
+            return _found(header, *found)
     return None
 
 
-def _newest_record(local_log: LocalLog) -> TimestampAndOffset | None:
+def _newest_record(local_log: LocalLog, search: Search) -> TimestampAndOffset | None:
     """Return the first record with the largest timestamp of the log."""
     newest = max(local_log.segments, key=lambda segment: segment.max_timestamp)
     timestamp = newest.max_timestamp
     if timestamp == NO_TIMESTAMP:
         return None
-    found = next(newest.batches_since(timestamp, newest.base_offset), None)
-    if found is None:  # it was deleted and released, and what made it the newest was truncated
+    place = next(newest.batches_since(timestamp, newest.base_offset), None)
+    if place is None:  # it was deleted and released, and what made it the newest was truncated
         return None
-    header, batch = found
+    header, batch = place
     if header.is_log_append_time:
         return _found(header, timestamp, header.base_offset)
-    for record in iter_records(batch):
-        if record.timestamp == timestamp:
-            return _found(header, timestamp, record.offset)
-    return None
+    found = search(header, batch, WantedRecord(timestamp, header.base_offset, is_exact=True))
+    return None if found is None else _found(header, *found)
 
 
 def _found(header: BatchHeader, timestamp: int, offset: int) -> TimestampAndOffset:

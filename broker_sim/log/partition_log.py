@@ -14,6 +14,7 @@ Deliberate differences: all runs on one loop, so there is no lock; tiered storag
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.config.definition import MAX_LONG
@@ -30,20 +31,23 @@ from broker_sim.log.local_log import LocalLog
 from broker_sim.log.log_loader import recover
 from broker_sim.log.log_offsets import LogOffsets
 from broker_sim.log.memory import ReplicaMemory, unlimited_memory
-from broker_sim.log.offset_lookup import fetch_offset_by_timestamp
+from broker_sim.log.offset_lookup import fetch_offset_by_timestamp, search_at_once
 from broker_sim.log.producer_state_config import ProducerStateManagerConfig
 from broker_sim.log.producer_state_manager import ProducerStateManager
+from broker_sim.log.replicated_batches import read_replicated_batches
 from broker_sim.log.retention import delete_old_segments
 from broker_sim.log.storage import TIME_ENTRY_BYTES, LogStorage, MemoryStorage
-from broker_sim.log.validator import LogValidator, read_replicated_batches
+from broker_sim.log.validator import LogValidator
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID, BatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from broker_sim.config import TopicConfig
+    from broker_sim.log.offset_lookup import Search
     from broker_sim.log.segment import LogSegment
     from broker_sim.log.transaction_index import AbortedTxn
+    from broker_sim.log.validator import Appendable, ValidatedRecords
     from broker_sim.log.verification_state import VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
@@ -117,9 +121,15 @@ class PartitionLog(LogOffsets):
 
     # -- appending ------------------------------------------------------------------------------
 
+    def slow_validation(self, records: memoryview) -> Callable[[], ValidatedRecords] | None:
+        """Return what validates a client's records, if that takes long; any thread may call it."""
+        if not self._validator.takes_long(records):
+            return None
+        return partial(self._validator.validate_beside, records, self.clock.wall_clock_ms())
+
     def append_as_leader(
         self,
-        records: bytes | memoryview,
+        records: Appendable,
         leader_epoch: int,
         origin: str = _CLIENT,
         transaction_version: int = 0,
@@ -276,10 +286,12 @@ class PartitionLog(LogOffsets):
         end_offset = self._local_log.fetch_upper_bound_offset(start_offset, size_bytes)
         return producer_state.collect_aborted_transactions(start_offset, end_offset)
 
-    def fetch_offset_by_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+    def fetch_offset_by_timestamp(
+        self, timestamp: int, search: Search = search_at_once
+    ) -> TimestampAndOffset | None:
         """Return the first record at or after a time (ms); see `offset_lookup`."""
         return fetch_offset_by_timestamp(
-            self._local_log, self.leader_epoch_cache, self.log_start_offset, timestamp
+            self._local_log, self.leader_epoch_cache, self.log_start_offset, timestamp, search
         )
 
     # -- truncation and deletion ----------------------------------------------------------------

@@ -6,8 +6,12 @@ timestamps, and for a batch whose largest timestamp is too far in the future (th
 records).
 
 Deliberate differences: in all other cases the header's record count and max timestamp are trusted,
-where Kafka compares them with the records; and what a coordinator has just built in this process is
-trusted to have keys and the right CRC.
+where Kafka compares them with the records; what a coordinator has just built in this process is
+trusted to have keys and the right CRC; and what is read of a batch has bounds, which Kafka's has not: the
+records that an uncompressed batch of `max.message.bytes` (at least 1 MB) could have, 64 times its bytes, and
+the first 1000 bad records.
+
+A validation that may take long is done in another thread before the append, see `LogValidator.takes_long`.
 """
 
 from __future__ import annotations
@@ -17,13 +21,12 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import (
     AppendOrigin,
-    OffsetsOutOfOrderError,
     RecordError,
     RecordValidationError,
-    UnexpectedAppendOffsetError,
 )
-from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.protocol.compression import MAX_DECOMPRESSED_BYTES, CompressionCodec
 from broker_sim.protocol.record_batch import (
+    BATCH_OVERHEAD_BYTES,
     CODEC_MASK,
     CONTROL_FLAG,
     LOG_APPEND_TIME_FLAG,
@@ -35,23 +38,36 @@ from broker_sim.protocol.record_batch import (
     rebase,
     recompress,
     restamp,
-    split_batches,
     verify_crc,
 )
-from broker_sim.protocol.records import iter_records, read_end_txn_marker
+from broker_sim.protocol.records import Record, iter_records, rebuild_batch
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from broker_sim.config import TopicConfig
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["LogValidator", "ValidBatch", "read_replicated_batches"]
+__all__ = ["Appendable", "LogValidator", "ValidBatch", "ValidatedRecords", "batch_of"]
+
+log = get_logger(__name__)
 
 _CLIENT: Final = AppendOrigin.CLIENT
 _BUILT_HERE: Final = AppendOrigin.BUILT_HERE
 _MAX_LONG: Final = 2**63 - 1
 _SHOWN_ERRORS = 3
+_MOST_ERRORS = 1_000
+_SMALLEST_RECORD_BYTES = 7
+_UNBOUNDED_BYTES = 1 << 20
+"""A batch of this size may be unpacked as if `max.message.bytes` were not smaller."""
+MOST_UNPACKED = 64
+"""Records may unpack to so many times `max.message.bytes`."""
+_QUICK_RECORDS = 1_000
+_QUICK_PACKED_BYTES = 512
+_QUICK_PLAIN_BYTES = 64 * 1024
+_ATTRIBUTES_LOW_BYTE = 22
+_RECORDS_COUNT_OFFSET = 57
 _LOG_APPEND_TIME = "LogAppendTime"
 _TARGET_CODECS: Final[Mapping[str, CompressionCodec | None]] = {
     "producer": None,
@@ -93,13 +109,36 @@ class ValidBatch:
         )
 
 
+class ValidatedRecords:
+    """Records of a client with what one validator says of them, found before they are appended."""
+
+    __slots__ = ("batch", "result", "validator")
+
+    def __init__(
+        self, batch: memoryview, validator: LogValidator, result: ValidBatch | ApiError
+    ) -> None:
+        self.batch = batch
+        self.validator = validator
+        self.result = result
+
+
+Appendable = bytes | memoryview | ValidatedRecords
+"""What a leader appends: the bytes of one batch, perhaps with the result of their validation."""
+
+
+def batch_of(records: Appendable) -> bytes | memoryview:
+    """Return the bytes of the records."""
+    return records.batch if isinstance(records, ValidatedRecords) else records
+
+
 class LogValidator:
-    """The checks that one topic's configuration asks for."""
+    """The checks that one topic's configuration asks for. Any thread may use it."""
 
     __slots__ = (
         "_compacted",
         "_limits_old_timestamps",
         "_log_append_time",
+        "_looks_into",
         "_max_message_bytes",
         "_target_codec",
         "_target_level",
@@ -122,13 +161,53 @@ class LogValidator:
             "zstd": config.compression_zstd_level,
         }.get(config.compression_type)
         self._limits_old_timestamps = config.message_timestamp_before_max_ms != _MAX_LONG
+        self._looks_into = (
+            self._compacted or self._limits_old_timestamps or self._target_codec is not None
+        )
 
-    def validate(self, records: bytes | memoryview, now_ms: int, origin: str) -> ValidBatch:
+    def takes_long(self, records: memoryview) -> bool:
+        """Return whether a validation may read or unpack so much that others would have to wait."""
+        if len(records) < BATCH_OVERHEAD_BYTES:
+            return False
+        attributes = records[_ATTRIBUTES_LOW_BYTE]
+        if not self._looks_into and not attributes & LOG_APPEND_TIME_FLAG:
+            return False
+        quick_bytes = _QUICK_PACKED_BYTES if attributes & CODEC_MASK else _QUICK_PLAIN_BYTES
+        count = int.from_bytes(records[_RECORDS_COUNT_OFFSET:BATCH_OVERHEAD_BYTES], "big")
+        return count > _QUICK_RECORDS or len(records) > quick_bytes
+
+    def validate_beside(self, records: memoryview, now_ms: int) -> ValidatedRecords:
+        """Return a client's records with what `validate` says of them."""
+        result: ValidBatch | ApiError
+        try:
+            result = self.validate(records, now_ms, _CLIENT)
+        except ApiError as error:
+            result = error
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client waits
+            partition = str(self._topic_partition)
+            log.error("records_not_validated", partition=partition, error=repr(error))  # noqa: TRY400
+            result = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return ValidatedRecords(records, self, result)
+
+    def _take_validated(self, records: ValidatedRecords, now_ms: int) -> ValidBatch:
+        result = records.result
+        if records.validator is not self:  # the topic was configured anew meanwhile
+            return self.validate(records.batch, now_ms, _CLIENT)
+        if isinstance(result, ApiError):
+            raise result
+        if self._log_append_time:
+            result.max_timestamp = now_ms
+        return result
+
+    def validate(self, records: Appendable, now_ms: int, origin: str) -> ValidBatch:
         """Return the batch if the leader may append it.
 
         Raises `ApiError`: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
         UNSUPPORTED_COMPRESSION_TYPE, in the order in which Kafka checks.
         """
+        if type(records) is ValidatedRecords:
+            return self._take_validated(records, now_ms)
+        assert not isinstance(records, ValidatedRecords)
         batch = _read_single_batch(records)
         header = parse_header(batch)
         if origin == _CLIENT and header.base_offset != 0:
@@ -153,6 +232,7 @@ class LogValidator:
             or header.attributes & LOG_APPEND_TIME_FLAG
             or max_timestamp - now_ms > self._timestamp_after_max_ms
         ):
+            self._check_bounds(header)
             max_timestamp = self._check_records(batch, header, now_ms)
         if self._target_codec is not None and not header.attributes & CONTROL_FLAG:
             batch, header = self._recompress(batch, header)
@@ -163,7 +243,14 @@ class LogValidator:
     def _recompress(self, batch: memoryview, header: BatchHeader) -> tuple[memoryview, BatchHeader]:
         assert self._target_codec is not None
         if header.codec is not self._target_codec:
-            batch = memoryview(recompress(batch, header, self._target_codec, self._target_level))
+            if header.is_log_append_time:
+                # As in Kafka, which builds the batch anew: its records get the time that they seem to have.
+                batch, header = _with_times_of_records(batch, header, self._most_plain_bytes)
+            batch = memoryview(
+                recompress(
+                    batch, header, self._target_codec, self._target_level, self._most_plain_bytes
+                )
+            )
             header = parse_header(batch)
             if len(batch) > self._max_message_bytes:
                 raise self._too_large(len(batch))
@@ -175,6 +262,21 @@ class LogValidator:
             f"The record batch size in the append to {self._topic_partition} is {size} bytes "
             f"which exceeds the maximum configured value of {self._max_message_bytes}.",
         )
+
+    def _check_bounds(self, header: BatchHeader) -> None:
+        """Refuse more records than an uncompressed batch of the largest size could have."""
+        most = max(self._max_message_bytes, _UNBOUNDED_BYTES) // _SMALLEST_RECORD_BYTES
+        if header.records_count > most:
+            raise ApiError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The record batch in the append to {self._topic_partition} has "
+                f"{header.records_count} records, of which at most {most} are read",
+            )
+
+    @property
+    def _most_plain_bytes(self) -> int:
+        unbounded_bytes = max(self._max_message_bytes, _UNBOUNDED_BYTES)
+        return min(unbounded_bytes * MOST_UNPACKED, MAX_DECOMPRESSED_BYTES)
 
     def _check_client_header(self, header: BatchHeader) -> None:
         count = header.records_count
@@ -205,7 +307,7 @@ class LogValidator:
         max_timestamp = NO_TIMESTAMP
         errors: list[RecordError] = []
         bad_timestamp = False
-        for index, record in enumerate(iter_records(batch)):
+        for index, record in enumerate(iter_records(batch, self._most_plain_bytes)):
             timestamp = record.timestamp
             max_timestamp = max(max_timestamp, timestamp)
             if self._compacted and record.key is None:
@@ -223,20 +325,40 @@ class LogValidator:
                 )
             elif header.is_log_append_time:
                 bad_timestamp = True
-                sizes = (
-                    f"key={len(record.key or b'')} bytes, value={len(record.value or b'')} bytes"
-                )
                 problem = (
-                    f"Invalid timestamp type in message DefaultRecord(offset={record.offset}, "
-                    f"timestamp={timestamp}, {sizes}). Producer should not set timestamp type to "
-                    "LogAppendTime."
+                    f"Invalid timestamp type in message {self._shown(record, header)}. Producer "
+                    "should not set timestamp type to LogAppendTime."
                 )
             else:
                 continue
             errors.append(RecordError(index, problem))
+            if len(errors) == _MOST_ERRORS:
+                break
         if errors:
             raise _record_validation_error(errors, bad_timestamp)
         return max_timestamp
+
+    def _shown(self, record: Record, header: BatchHeader) -> str:
+        """Return the record as Kafka shows it, which reads no keys and values of what stays compressed."""
+        is_packed = header.attributes & CODEC_MASK
+        is_partial = is_packed and self._target_codec in {None, header.codec}
+        name, none = ("PartialDefaultRecord", -1) if is_partial else ("DefaultRecord", 0)
+        key_size = none if record.key is None else len(record.key)
+        value_size = none if record.value is None else len(record.value)
+        return (
+            f"{name}(offset={record.offset}, timestamp={record.timestamp}, "
+            f"key={key_size} bytes, value={value_size} bytes)"
+        )
+
+
+def _with_times_of_records(
+    batch: memoryview, header: BatchHeader, limit_bytes: int
+) -> tuple[memoryview, BatchHeader]:
+    """Return the batch, uncompressed, with its maximum timestamp as that of each record."""
+    records = list(iter_records(batch, limit_bytes))
+    attributes = header.attributes & ~(LOG_APPEND_TIME_FLAG | CODEC_MASK)
+    plain = memoryview(rebuild_batch(header._replace(attributes=attributes), records))
+    return plain, parse_header(plain)
 
 
 def _record_validation_error(
@@ -275,58 +397,3 @@ def _read_single_batch(records: bytes | memoryview) -> memoryview:
     if batch_size_at(records, size) is not None:
         raise ApiError(ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch")
     return view[:size]
-
-
-def read_replicated_batches(
-    buffers: bytes | memoryview | Iterable[bytes | memoryview],
-    topic_partition: TopicPartition,
-    log_end_offset: int,
-    leader_epoch: int | None,
-) -> list[tuple[BatchHeader, bytes]]:
-    """Return the batches that a follower may append; see `PartitionLog.append_as_follower`.
-
-    Raises `ApiError`: CORRUPT_MESSAGE, INVALID_RECORD for another format or a malformed transaction
-    marker, `UnexpectedAppendOffsetError` for a batch that begins before the log's end,
-    `OffsetsOutOfOrderError`.
-    """
-    batches: list[tuple[BatchHeader, bytes]] = []
-    for buffer in (buffers,) if isinstance(buffers, bytes | memoryview) else buffers:
-        if not _read_replicated_buffer(buffer, topic_partition, leader_epoch, batches):
-            break
-    if batches and batches[0][0].base_offset < log_end_offset:
-        first_offset, last_offset = batches[0][0].base_offset, batches[-1][0].last_offset
-        raise UnexpectedAppendOffsetError(
-            f"Unexpected offset in append to {topic_partition}. First offset {first_offset} is "
-            f"less than the next offset {log_end_offset}. Last offset in append: {last_offset}.",
-            first_offset,
-            last_offset,
-        )
-    return batches
-
-
-def _read_replicated_buffer(
-    buffer: bytes | memoryview,
-    topic_partition: TopicPartition,
-    leader_epoch: int | None,
-    batches: list[tuple[BatchHeader, bytes]],
-) -> bool:
-    """Add the batches of one buffer; return False at a batch of a newer epoch, which ends the append."""
-    last_offset = batches[-1][0].last_offset if batches else -1
-    for view in split_batches(buffer):
-        header = parse_header(view)
-        if leader_epoch is not None and header.partition_leader_epoch > leader_epoch:
-            return False
-        verify_crc(view, header)
-        if header.last_offset <= last_offset:
-            raise OffsetsOutOfOrderError(
-                f"Out of order offsets found in append to {topic_partition}: "
-                f"{header.last_offset} after {last_offset}"
-            )
-        last_offset = header.last_offset
-        if header.is_control and header.records_count and header.producer_id != NO_PRODUCER_ID:
-            read_end_txn_marker(view, header)  # raises for a marker that could not be applied later
-        if isinstance(buffer, bytes) and len(view) == len(buffer):
-            batches.append((header, buffer))
-        else:
-            batches.append((header, bytes(view)))
-    return True

@@ -14,8 +14,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from broker_sim.log import MemoryAccount
 from broker_sim.network.client_link import ClientLink
 from broker_sim.network.file_sender import FileSender
+from broker_sim.network.frame_memory import COUNTED_BYTES, FrameMemory
 from broker_sim.network.framing import Framer
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.runtime.event_log import get_logger
@@ -66,12 +68,17 @@ class Connection(asyncio.BufferedProtocol):
         max_request_bytes: int,
         on_made: Callable[[Connection], None],
         on_lost: Callable[[Connection], None],
+        memory: MemoryAccount | None = None,
     ) -> None:
+        """Count in `memory` what large requests take, if it is given."""
         self._process = process
         self._sink = sink
         self._on_made = on_made
         self._on_lost = on_lost
         self._framer = Framer(max_request_bytes)
+        self._memory = FrameMemory(memory or MemoryAccount())
+        self._served_bytes = 0
+        """The size of the request in flight."""
         self._link = ClientLink()
         self._is_muted = False
         """Whether a request is in flight."""
@@ -120,6 +127,13 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Forget the client; requests that it sent before it left are still served, as by Kafka."""
         self._link.detach()
+        self._framer.end()
+        if self._is_closed:
+            self._framer.forget()
+        if self._process.state is ProcessState.DEAD:
+            self._served_bytes = 0  # nobody will answer
+        if self._memory.is_counting:
+            self._count_memory()
         self._on_lost(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
@@ -195,23 +209,38 @@ class Connection(asyncio.BufferedProtocol):
                 if frame is None:
                     break
                 self._is_muted = True
+                self._served_bytes = len(frame)
                 self._sink.handle_frame(frame, self, self._send_response)
         except ProtocolError as error:
+            self._served_bytes = 0
             self.close(str(error))
         except Exception as error:  # noqa: BLE001 - one request must not end the others
+            self._served_bytes = 0
             self.close(f"a request failed: {error!r}")
             self._process.report_error(f"a request of {self.peer} failed", error)
         finally:
             self._is_serving = False
+        if framer.held_bytes + self._served_bytes >= COUNTED_BYTES or self._memory.is_counting:
+            self._count_memory()
         # Read on only while it helps: behind a request in flight a little, then no more.
         wanted = framer.buffered_bytes < READ_AHEAD_BYTES or not (self._is_muted or link.is_full)
         if wanted != link.is_reading:
             link.set_reading(wanted=wanted)
 
+    def _count_memory(self) -> None:
+        """Count what the requests take now; close the connection if there is no room for it."""
+        if not self._memory.count(self._framer.held_bytes + self._served_bytes):
+            self._framer.forget()
+            self.close("its request needs more memory than the limit of the cluster leaves")
+            self._memory.count(self._served_bytes)
+
     def _send_response(self, chunks: Sequence[Chunk] | None) -> None:
         assert self._is_muted, "a request is answered once"
         self._is_muted = False
+        self._served_bytes = 0
         self.is_active = True
+        if self._memory.is_counting and not self._is_serving:
+            self._count_memory()
         if chunks is not None:
             self._link.write(chunks)
         if not self._is_serving and self._framer.buffered_bytes:

@@ -41,6 +41,7 @@ class Framer:
 
     __slots__ = (
         "_data",
+        "_is_ended",
         "_max_frame_bytes",
         "_place",
         "_placed_bytes",
@@ -64,8 +65,29 @@ class Framer:
         self._place: bytearray | None = None
         """The large frame that is being read, with its length."""
         self._placed_bytes = 0
+        self._is_ended = False
         self.buffered_bytes = 0
         """How many bytes wait to be cut into frames, without those in a large frame's place."""
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes have come that are in no frame yet."""
+        return self.buffered_bytes + self._placed_bytes
+
+    def end(self) -> None:
+        """No more bytes will come: keep whole frames only."""
+        self._is_ended = True
+        self._place = self._scratch = None
+        self._placed_bytes = 0
+        if self.buffered_bytes < self._wanted_bytes:
+            self.forget()
+
+    def forget(self) -> None:
+        """Drop everything; nothing is taken in or cut out any more."""
+        self._place = self._scratch = None
+        self._placed_bytes = self.buffered_bytes = 0
+        self._data = NOTHING
+        self._tail = bytearray()
 
     def receive_data(self, data: bytes | bytearray) -> None:
         """Take in bytes: parts of frames, or several frames at once."""
@@ -100,6 +122,7 @@ class Framer:
         self._placed_bytes += nbytes
         if self._placed_bytes == len(place):
             self._place = None
+            self._placed_bytes = 0
             self.receive_data(place)
 
     def next_frame(self) -> memoryview | None:
@@ -109,6 +132,8 @@ class Framer:
         knows where the next frame begins.
         """
         if self.buffered_bytes < self._wanted_bytes:
+            if self._is_ended:
+                self.forget()
             return None
         if self._tail:
             self._join(self._wanted_bytes)
@@ -118,6 +143,8 @@ class Framer:
         whole_bytes = LENGTH_BYTES + size
         if self.buffered_bytes < whole_bytes:
             self._wanted_bytes = whole_bytes
+            if self._is_ended:
+                self.forget()
             return None
         if self._tail:
             self._join(whole_bytes)

@@ -12,6 +12,7 @@ from broker_sim.runtime.sockets import bind
 
 if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
+    from broker_sim.log import MemoryAccount
     from broker_sim.runtime.acceptor import Accepting
     from broker_sim.runtime.process import Process
 
@@ -33,9 +34,16 @@ class SocketServer:
         self._connections: OpenConnections | None = None
         self._holds_clients = False
 
-    async def start(self, process: Process, sink: RequestSink, config: BrokerConfig) -> None:
+    async def start(
+        self,
+        process: Process,
+        sink: RequestSink,
+        config: BrokerConfig,
+        memory: MemoryAccount | None = None,
+    ) -> None:
         """Accept clients and hand their requests to `sink` in the broker's process.
 
+        What large requests take is counted in `memory`, if it is given.
         As many as `socket.listen.backlog.size` may wait to be accepted, and, on Linux, one more.
         """
         connections = OpenConnections(
@@ -56,6 +64,7 @@ class SocketServer:
                 config.socket_request_max_bytes,
                 connections.add,
                 connections.discard,
+                memory,
             ),
             config.socket_listen_backlog_size,
         )

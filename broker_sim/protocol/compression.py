@@ -4,8 +4,9 @@ gzip needs the standard library only; snappy, lz4 and zstd need the optional pac
 (extra `compression`). The broker stores compressed batches as they are. It decompresses only for a
 look-up by timestamp, a compacted topic, or a topic with another codec.
 
-Deliberate difference: a batch that decompresses to more than `MAX_DECOMPRESSED_BYTES` is refused,
-so that a malicious batch cannot exhaust the memory.
+Deliberate difference: a batch that decompresses to more than a limit, at most `MAX_DECOMPRESSED_BYTES`, is
+refused, so that a malicious batch cannot exhaust the memory. Decompression goes on only for as long as
+somebody wants the next piece, so that a batch is given up at its first bad record.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from broker_sim.errors import ApiError, ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MAX_DECOMPRESSED_BYTES", "CompressionCodec", "compress", "decompress"]
+__all__ = [
+    "MAX_DECOMPRESSED_BYTES",
+    "CompressionCodec",
+    "compress",
+    "decompress",
+    "decompress_in_pieces",
+]
 
 MAX_DECOMPRESSED_BYTES = 256 * 1024 * 1024
 
@@ -44,22 +51,34 @@ class CompressionCodec(IntEnum):
     ZSTD = 4
 
 
-def decompress(codec: CompressionCodec, data: bytes | memoryview) -> bytes:
+def decompress(
+    codec: CompressionCodec, data: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> bytes:
     """Return the plain bytes of `data`.
 
-    Raises `ApiError`: INVALID_RECORD for bytes that the codec cannot read or that unpack to more
-    than `MAX_DECOMPRESSED_BYTES`, UNSUPPORTED_COMPRESSION_TYPE without the codec's package.
+    Raises `ApiError`: INVALID_RECORD for bytes that the codec cannot read, MESSAGE_TOO_LARGE for those that
+    unpack to more than the limit, UNSUPPORTED_COMPRESSION_TYPE without the codec's package.
     """
+    return b"".join(decompress_in_pieces(codec, data, limit_bytes))
+
+
+def decompress_in_pieces(
+    codec: CompressionCodec, data: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> Iterator[bytes]:
+    """Yield the plain bytes of `data` in pieces of growing size; raises as `decompress`, when it gets there."""
     if codec is CompressionCodec.NONE:
-        return bytes(data)
+        yield bytes(data)
+        return
     if codec is CompressionCodec.GZIP:
-        return _gunzip(data)
+        yield from _gunzip(data, limit_bytes)
+        return
     cramjam = _cramjam(codec)
     try:
         if codec is CompressionCodec.SNAPPY:
-            return b"".join(_unsnappy(cramjam, memoryview(data)))
-        frame = cramjam.lz4 if codec is CompressionCodec.LZ4 else cramjam.zstd
-        return _unpack_frame(cramjam, frame, data)
+            yield from _unsnappy(cramjam, memoryview(data), limit_bytes)
+        else:
+            frame = cramjam.lz4 if codec is CompressionCodec.LZ4 else cramjam.zstd
+            yield from _unpack_frame(codec, cramjam, frame, data, limit_bytes)
     except (cramjam.DecompressionError, struct.error) as error:
         raise _unreadable(codec, str(error)) from error
 
@@ -102,54 +121,78 @@ def _unreadable(codec: CompressionCodec, why: str) -> ApiError:
     )
 
 
-def _gunzip(data: bytes | memoryview) -> bytes:
+def _too_large(codec: CompressionCodec, limit_bytes: int) -> ApiError:
+    return ApiError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"Records compressed with {codec.name.lower()} have more than {limit_bytes} bytes",
+    )
+
+
+def _gunzip(data: bytes | memoryview, limit_bytes: int) -> Iterator[bytes]:
     gzip = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
-    try:
-        plain = gzip.decompress(data, MAX_DECOMPRESSED_BYTES)
-    except zlib.error as error:
-        raise _unreadable(CompressionCodec.GZIP, str(error)) from error
-    if not gzip.eof:
-        raise _unreadable(CompressionCodec.GZIP, "cut short, or too large")
-    return plain
-
-
-def _unpack_frame(cramjam: Any, frame: Any, data: bytes | memoryview) -> bytes:
-    """Decompress an lz4 or zstd frame into a buffer that doubles, as the plain size is unknown."""
-    size = max(_FIRST_GUESS_BYTES, 8 * len(data))
-    while True:
-        plain = bytearray(min(size, MAX_DECOMPRESSED_BYTES))
+    size, left = _FIRST_GUESS_BYTES, limit_bytes
+    packed: bytes | memoryview = data
+    while not gzip.eof:
         try:
-            used = frame.decompress_into(data, plain)
+            plain = gzip.decompress(packed, size)
+        except zlib.error as error:
+            raise _unreadable(CompressionCodec.GZIP, str(error)) from error
+        packed = gzip.unconsumed_tail
+        left -= len(plain)
+        if left < 0:
+            raise _too_large(CompressionCodec.GZIP, limit_bytes)
+        if not plain and not gzip.eof:
+            raise _unreadable(CompressionCodec.GZIP, "cut short")
+        yield plain
+        size *= 2
+
+
+def _unpack_frame(
+    codec: CompressionCodec, cramjam: Any, frame: Any, data: bytes | memoryview, limit_bytes: int
+) -> Iterator[bytes]:
+    """Decompress an lz4 or zstd frame into a buffer that doubles, as the plain size is unknown.
+
+    A buffer that was too small is full of plain bytes.
+    """
+    size, known_bytes = min(_FIRST_GUESS_BYTES, limit_bytes), 0
+    while True:
+        plain = bytearray(size)
+        try:
+            used_bytes = frame.decompress_into(data, plain)
         except cramjam.DecompressionError as error:
-            if _OUTPUT_TOO_SMALL not in str(error) or size >= MAX_DECOMPRESSED_BYTES:
+            if _OUTPUT_TOO_SMALL not in str(error):
                 raise
-            size *= 2
-        else:
-            return bytes(memoryview(plain)[:used])
+            if size == limit_bytes:
+                raise _too_large(codec, limit_bytes) from error
+            used_bytes = None
+        yield bytes(memoryview(plain)[known_bytes:used_bytes])
+        if used_bytes is not None:
+            return
+        known_bytes, size = size, min(4 * size, limit_bytes)
 
 
-def _unsnappy(cramjam: Any, data: memoryview) -> Iterator[bytes]:
+def _unsnappy(cramjam: Any, data: memoryview, limit_bytes: int) -> Iterator[bytes]:
     """Decompress snappy: Java clients send the frames of xerial, other clients one raw block."""
+    left = limit_bytes
+
+    def unpack(block: memoryview) -> bytes:
+        if cramjam.snappy.decompress_raw_len(block) > left:
+            raise _too_large(CompressionCodec.SNAPPY, limit_bytes)
+        return bytes(cramjam.snappy.decompress_raw(block))
+
     if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
-        yield _unsnappy_block(cramjam, data, MAX_DECOMPRESSED_BYTES)
+        yield unpack(data)
         return
-    left = MAX_DECOMPRESSED_BYTES
     position = len(_XERIAL_HEADER)
     while position < len(data):
         (size,) = _INT32.unpack_from(data, position)
         position += _INT32.size
         if not 0 < size <= len(data) - position:
             raise _unreadable(CompressionCodec.SNAPPY, f"a block of {size} bytes does not fit")
-        plain = _unsnappy_block(cramjam, data[position : position + size], left)
+        plain = unpack(data[position : position + size])
         left -= len(plain)
         position += size
         yield plain
-
-
-def _unsnappy_block(cramjam: Any, block: memoryview, limit_bytes: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(block) > limit_bytes:
-        raise _unreadable(CompressionCodec.SNAPPY, "too large")
-    return bytes(cramjam.snappy.decompress_raw(block))
 
 
 def _xerial_frame(cramjam: Any, data: memoryview) -> Iterator[bytes]:

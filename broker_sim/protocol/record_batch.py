@@ -28,7 +28,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from crc32c import crc32c
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.protocol.compression import CompressionCodec, compress, decompress
+from broker_sim.protocol.compression import (
+    MAX_DECOMPRESSED_BYTES,
+    CompressionCodec,
+    compress,
+    decompress,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -300,10 +305,14 @@ def restamp(
 
 
 def recompress(
-    batch: memoryview, header: BatchHeader, codec: CompressionCodec, level: int | None = None
+    batch: memoryview,
+    header: BatchHeader,
+    codec: CompressionCodec,
+    level: int | None = None,
+    limit_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> bytes:
     """Return the batch with its records compressed by another codec; raises as `decompress`."""
-    plain = decompress(header.codec, batch[BATCH_OVERHEAD_BYTES:])
+    plain = decompress(header.codec, batch[BATCH_OVERHEAD_BYTES:], limit_bytes)
     attributes = header.attributes & ~CODEC_MASK | codec
     return encode_batch(header._replace(attributes=attributes), compress(codec, plain, level))
 

@@ -11,7 +11,12 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.protocol.compression import CompressionCodec, compress, decompress
+from broker_sim.protocol.compression import (
+    MAX_DECOMPRESSED_BYTES,
+    CompressionCodec,
+    compress,
+    decompress_in_pieces,
+)
 from broker_sim.protocol.record_batch import (
     BATCH_OVERHEAD_BYTES,
     CODEC_MASK,
@@ -46,6 +51,7 @@ __all__ = [
 CACHED_VARINTS = 4_096
 CACHED_MARKERS = 1_024
 MOST_MARKER_BYTES = 128
+MOST_VARINT_BYTES = 10
 _CONTROL_KEY = Struct(">hh")
 _END_TXN_VALUE = Struct(">hi")
 _NO_KEY = b"\1"
@@ -205,8 +211,9 @@ def read_end_txn_marker(
 @lru_cache(CACHED_MARKERS)
 def _unpack_marker(data: bytes, records_count: int) -> EndTxnMarker:
     """Read a marker's record; each partition of a transaction has the same one, with each replica."""
-    header = _NO_HEADER._replace(records_count=records_count)
-    return _marker_of(next(_records_in(data, header), Record(None)))
+    if records_count < 1:
+        return _marker_of(Record(None))
+    return _marker_of(_record_at(data, 0, _NO_HEADER)[0])
 
 
 def _marker_of(record: Record) -> EndTxnMarker:
@@ -220,30 +227,50 @@ def _marker_of(record: Record) -> EndTxnMarker:
     return EndTxnMarker(control_type == _COMMIT, coordinator_epoch)
 
 
-def iter_records(batch: bytes | memoryview) -> Iterator[Record]:
+def iter_records(
+    batch: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> Iterator[Record]:
     """Yield the records of one whole batch, decompressed, with absolute offsets and timestamps.
 
-    Raises `ApiError` INVALID_RECORD for records that contradict the header, and as `decompress`.
+    No more is decompressed than is needed for the records that are taken. Raises `ApiError`
+    INVALID_RECORD for records that contradict the header, and as `decompress`.
     """
     header = parse_header(batch)
-    data = decompress(header.codec, memoryview(batch)[BATCH_OVERHEAD_BYTES : header.size_bytes])
-    yield from _records_in(data, header)
-
-
-def _records_in(data: bytes, header: BatchHeader) -> Iterator[Record]:
-    position = 0
+    packed = memoryview(batch)[BATCH_OVERHEAD_BYTES : header.size_bytes]
+    pieces = decompress_in_pieces(header.codec, packed, limit_bytes)
+    data, position = next(pieces, b""), 0
+    has_more = header.codec is not CompressionCodec.NONE
     for _ in range(header.records_count):
-        size, position = _read_varint(data, position)
-        end = position + size
-        if size < 0 or end > len(data):
-            raise _invalid("a record's size goes beyond the batch")
-        record = _decode_record(data, position, end, header)
-        if header.is_log_append_time:
-            record = record._replace(timestamp=header.max_timestamp)
+        while has_more and not _has_whole_record(data, position):
+            piece = next(pieces, None)
+            if piece is None:
+                has_more = False
+            else:
+                data, position = data[position:] + piece, 0
+        record, position = _record_at(data, position, header)
         yield record
-        position = end
-    if position != len(data):
+    if position != len(data) or any(pieces):
         raise _invalid("records after the last one")
+
+
+def _has_whole_record(data: bytes, position: int) -> bool:
+    """Return whether the next record is all there, or so bad that more bytes make it no better."""
+    if position + MOST_VARINT_BYTES > len(data):
+        return False
+    size, position = _read_varint(data, position)
+    return position + size <= len(data)
+
+
+def _record_at(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+    """Return the record at the position, and where the next one begins."""
+    size, position = _read_varint(data, position)
+    end = position + size
+    if size < 0 or end > len(data):
+        raise _invalid("a record's size goes beyond the batch")
+    record = _decode_record(data, position, end, header)
+    if header.is_log_append_time:
+        record = record._replace(timestamp=header.max_timestamp)
+    return record, end
 
 
 def _invalid(what: str) -> ApiError:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.config import TopicConfig
-    from broker_sim.log import LogAppendInfo, PartitionLog, VerificationGuard
+    from broker_sim.log import Appendable, LogAppendInfo, PartitionLog, VerificationGuard
     from broker_sim.metadata import PartitionState
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.isr_state import IsrState, PendingIsr
@@ -249,7 +249,7 @@ class Partition:
 
     def append_records_to_leader(
         self,
-        records: bytes | memoryview,
+        records: Appendable,
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction_version: int = 0,

@@ -29,7 +29,7 @@ from broker_sim.replica.replica_selector import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
 
-    from broker_sim.log import VerificationGuard
+    from broker_sim.log import Appendable, VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.follower_session import FollowerSession
     from broker_sim.replica.purgatories import Purgatories
@@ -107,7 +107,7 @@ class ReplicaManager:
 
     def append_records(
         self,
-        entries: Mapping[TopicPartition, bytes | memoryview],
+        entries: Mapping[TopicPartition, Appendable],
         response_callback: ProduceCallback,
         *,
         timeout_ms: int,
@@ -218,7 +218,7 @@ class ReplicaManager:
     def _append_to_local_log(
         self,
         topic_partition: TopicPartition,
-        records: bytes | memoryview,
+        records: Appendable,
         required_acks: int,
         origin: AppendOrigin,
         transaction_version: int,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.log import batch_of
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID, TRANSACTIONAL_FLAG, parse_header
 from broker_sim.replica.delayed_produce import ProducePartitionStatus
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.config import BrokerConfig
-    from broker_sim.log import ProducerStateManagerConfig, VerificationGuard
+    from broker_sim.log import Appendable, ProducerStateManagerConfig, VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.replica_manager import ProduceCallback, ReplicaManager
     from broker_sim.replica.transaction_verifier import (
@@ -80,7 +81,7 @@ class TransactionalAppends:
 
     def append(
         self,
-        entries: Mapping[TopicPartition, bytes | memoryview],
+        entries: Mapping[TopicPartition, Appendable],
         transactional_id: str,
         operation: TransactionSupportedOperation,
         response_callback: ProduceCallback,
@@ -97,7 +98,7 @@ class TransactionalAppends:
         sequences: dict[TopicPartition, int] = {}
         producers: set[tuple[int, int]] = set()
         for topic_partition, records in entries.items():
-            header = parse_header(records)
+            header = parse_header(batch_of(records))
             if header.attributes & TRANSACTIONAL_FLAG and header.producer_id > NO_PRODUCER_ID:
                 sequences[topic_partition] = header.base_sequence
                 producers.add((header.producer_id, header.producer_epoch))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class Scheduler(Protocol):
 
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
         """Run `callback(*args)` in `delay_ms` milliseconds."""
+
+    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
+        """Run `work()`, which must not raise, beside the scheduler's thread, then `on_done(result)` on it."""
 
     def report_error(self, message: str, error: Exception) -> None:
         """Report an unexpected error: it is logged in real time and raised in virtual time."""
@@ -112,6 +116,20 @@ class Process:
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
         """Run `callback(*args)` in `delay_ms` milliseconds, or when the process is resumed."""
         return self._scheduler.call_later(delay_ms, self.deliver, callback, *args)
+
+    def run_beside(
+        self,
+        then: Callable[[], object],
+        work: Callable[[], Any],
+        on_done: Callable[[Any], object],
+    ) -> None:
+        """Run `work()`, which must not raise, beside the process, then `on_done(result)` and `then()` in it."""
+
+        def done(result: object) -> None:
+            on_done(result)
+            then()
+
+        self._scheduler.run_beside(work, partial(self.deliver, done))
 
     def pause(self) -> None:
         """Keep all callbacks from now on (SIGSTOP)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.runtime.beside import BesideLoop
 from purgatory import SystemClock
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class LoopScheduler:
         self._clock = SystemClock() if clock is None else clock
         # uvloop counts from a reading rounded down to whole milliseconds, asyncio from an exact one.
         self._rounding_ms = 0 if isinstance(loop, asyncio.BaseEventLoop) else 1
+        self._beside = BesideLoop(loop)
         self.call_soon = loop.call_soon
         self.call_soon_threadsafe = loop.call_soon_threadsafe
 
@@ -43,6 +45,13 @@ class LoopScheduler:
         if delay_ms > 0:
             delay_ms += self._rounding_ms
         return self.loop.call_later(delay_ms / 1000, callback, *args)
+
+    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
+        """Run `work()` in a thread, then `on_done(result)` here; in virtual time both at once."""
+        if self.is_virtual:
+            on_done(work())
+        else:
+            self._beside.run(work, on_done)
 
     def report_error(self, message: str, error: Exception) -> None:
         """Pass the error to the loop: a real one logs it, a virtual one ends the run with it."""

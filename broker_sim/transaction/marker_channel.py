@@ -218,6 +218,7 @@ class TransactionMarkerChannelManager:
         producer_id = transaction.metadata.producer_id
         done: list[TopicPartition] = []
         again: list[TopicPartition] = []
+        is_given_up = False
         for partition in marker.partitions:
             error_code = errors.get((producer_id, partition), ErrorCode.NETWORK_EXCEPTION)
             if error_code in _DONE:
@@ -229,12 +230,14 @@ class TransactionMarkerChannelManager:
                     partition=str(partition),
                     error=error_code.name,
                 )
-                self._give_up(transaction)
-                return
+                is_given_up = True
             else:
                 again.append(partition)
+        # Also of a transaction that is given up: descriptions of it show what is left.
         transaction.metadata.remove_partitions(done)
-        if again:
+        if is_given_up:
+            self._give_up(transaction)
+        elif again:
             self._environment.call_later(RETRY_BACKOFF_MS, self._send_again, marker, tuple(again))
         else:
             self._maybe_complete(transaction)

@@ -349,15 +349,15 @@ class ConsumerGroup:
         return older_epoch_check(member, epoch)
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Check the member's epoch; who names no member may fetch."""
+        """Check the member's epoch; who names neither member nor epoch may fetch."""
         if member_id is None and member_epoch < 0:
             return
-        member = self.members.get(member_id or "")
+        if member_id is None:  # Kafka 4.3 looks null up in a hash table, which fails
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        member = self.members.get(member_id)
         if member is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
+            unknown = f"Member {member_id} is not a member of group {self.group_id}."
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, unknown)
         if member_epoch != member.member_epoch:
             raise stale_epoch(member)
 

@@ -51,6 +51,7 @@ def handle_describe_quorum(
     context.broker.controller.call(
         lambda controller: controller.describe_quorum(),
         lambda status: respond(_described(status, context.api_version)),
+        lambda error: respond(Response(error_code=error.error_code)),
     )
 
 

@@ -52,5 +52,9 @@ def handle_list_partition_reassignments(
         respond(Response(error_message=None, topics=list(topics.values())))
 
     context.broker.controller.call(
-        lambda controller: controller.list_partition_reassignments(wanted), answer
+        lambda controller: controller.list_partition_reassignments(wanted),
+        answer,
+        lambda error: respond(
+            Response(error_code=error.error_code, error_message=error.error_message)
+        ),
     )

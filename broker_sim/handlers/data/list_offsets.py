@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.support.injected_error import raise_injected_error
+from broker_sim.handlers.support.slow_searches import SlowSearchError, SlowSearches
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 
@@ -67,6 +68,16 @@ def handle_list_offsets(
     respond: Callable[[messages.ListOffsetsResponse], None],
 ) -> None:
     """Look up one offset for each partition."""
+    _answer(request, context, SlowSearches(), respond)
+
+
+def _answer(
+    request: messages.ListOffsetsRequest,
+    context: RequestContext,
+    searches: SlowSearches,
+    respond: Callable[[messages.ListOffsetsResponse], None],
+) -> None:
+    """Respond, at once or after the searches that take long."""
     response = messages.ListOffsetsResponse
     asked = [
         (TopicPartition(topic.name, partition.partition_index), partition)
@@ -80,7 +91,9 @@ def handle_list_offsets(
         try:
             raise_injected_error(context, key.topic, key.partition)
             _check(request, partition, context.api_version, counts[key])
-            found = _look_up(context.broker, request, key, partition)
+            found = _look_up(context.broker, request, key, partition, searches)
+        except SlowSearchError:
+            continue
         except ApiError as error:
             answer.error_code = error.error_code
         else:
@@ -88,6 +101,11 @@ def handle_list_offsets(
             if context.api_version >= LEADER_EPOCH_VERSION:
                 answer.leader_epoch = found.leader_epoch
         answers.setdefault(key.topic, {})[key.partition] = answer
+    if searches.are_waiting:
+        context.broker.run_beside(
+            searches.run, lambda _: _answer(request, context, searches, respond)
+        )
+        return
     topics = [
         response.ListOffsetsTopicResponse(name, list(partitions.values()))
         for name, partitions in answers.items()
@@ -115,8 +133,9 @@ def _look_up(
     request: messages.ListOffsetsRequest,
     key: TopicPartition,
     asked: messages.ListOffsetsRequest.ListOffsetsPartition,
+    searches: SlowSearches,
 ) -> _Found:
-    """Return the offset that the log has for the timestamp. Raises ApiError."""
+    """Return the offset that the log has for the timestamp. Raises ApiError and SlowSearchError."""
     partition = broker.replica_manager.get_partition(key)
     log = partition.local_log(
         asked.current_leader_epoch, require_leader=request.replica_id != DEBUG_REPLICA_ID
@@ -136,7 +155,7 @@ def _look_up(
         return _Found(offset=log.log_start_offset, leader_epoch=-1 if epoch is None else epoch)
     if asked.timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
         return _Found()
-    found = log.fetch_offset_by_timestamp(asked.timestamp)
+    found = log.fetch_offset_by_timestamp(asked.timestamp, searches.search)
     if found is None or found.offset >= last_fetchable:
         _check_high_watermark(partition, is_client)
         return _Found()

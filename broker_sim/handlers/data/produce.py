@@ -25,9 +25,10 @@ from broker_sim.protocol.record_batch import TRANSACTIONAL_FLAG, validate_produc
 from broker_sim.replica import TransactionSupportedOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from broker_sim.handlers.context import RequestContext
+    from broker_sim.log import Appendable, ValidatedRecords
     from broker_sim.metadata import MetadataImage
     from broker_sim.replica import ProducePartitionStatus
 
@@ -60,9 +61,8 @@ def handle_produce(
     respond: Callable[[messages.ProduceResponse | None], None],
 ) -> None:
     """Append to the partitions that are known and lead here; answer for all of them."""
-    is_transactional = _has_transactional_records(request)
     entries: dict[TopicPartition, memoryview] = {}
-    if is_transactional and request.transactional_id is None:
+    if request.transactional_id is None and _has_transactional_records(request):
         refused = _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     else:
         entries, refused = _sort_out(request, context)
@@ -78,22 +78,58 @@ def handle_produce(
         else:
             respond(None)
 
-    if not entries:
-        on_appended({})
-    elif is_transactional and request.transactional_id is not None:
+    def append(appendable: Mapping[TopicPartition, Appendable]) -> None:
+        nonlocal refused
         try:
-            context.broker.transactional_appends.append(
-                entries,
-                request.transactional_id,
-                TransactionSupportedOperation.of_produce(context.api_version),
-                on_appended,
-                timeout_ms=request.timeout_ms,
-                required_acks=request.acks,
-                client_id=context.client_id,
-            )
+            _append(request, context, appendable, on_appended)
         except ApiError as error:
             refused = _refuse_all(request, error.error_code)
             on_appended({})
+
+    slow = _slow_validations(entries, context)
+    if slow:
+        context.broker.run_beside(
+            lambda: {key: validate() for key, validate in slow.items()},
+            lambda validated: append({**entries, **validated}),
+        )
+    else:
+        append(entries)
+
+
+def _slow_validations(
+    entries: Mapping[TopicPartition, memoryview], context: RequestContext
+) -> dict[TopicPartition, Callable[[], ValidatedRecords]]:
+    """Return what validates the records that would take long."""
+    partitions = context.broker.replica_manager.partitions
+    slow = {}
+    for key, records in entries.items():
+        partition = partitions.get(key)
+        validate = None if partition is None else partition.log.slow_validation(records)
+        if validate is not None:
+            slow[key] = validate
+    return slow
+
+
+def _append(
+    request: messages.ProduceRequest,
+    context: RequestContext,
+    entries: Mapping[TopicPartition, Appendable],
+    on_appended: Callable[[dict[TopicPartition, ProducePartitionStatus]], None],
+) -> None:
+    """Append; raises ApiError where all partitions are refused."""
+    transactional_id = request.transactional_id
+    if not entries:
+        on_appended({})
+    elif transactional_id is not None and _has_transactional_records(request):
+        context.broker.transactional_appends.append(
+            entries,
+            transactional_id,
+            TransactionSupportedOperation.of_produce(context.api_version),
+            on_appended,
+            timeout_ms=request.timeout_ms,
+            required_acks=request.acks,
+            client_id=context.client_id,
+        )
     else:
         context.broker.replica_manager.append_records(
             entries,

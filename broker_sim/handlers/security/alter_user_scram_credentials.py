@@ -17,6 +17,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_alter_user_scram_credentials"]
@@ -39,9 +40,17 @@ def handle_alter_user_scram_credentials(
         )
         for each in request.upsertions
     ]
+
+    def refuse(error: ApiError) -> None:
+        refused = Outcome(error.error_code, error.error_message)
+        users = [each.name for each in request.deletions]
+        users += [each.name for each in request.upsertions]
+        respond(_response(ScramResults((), (), dict.fromkeys(users, refused))))
+
     context.broker.controller.call(
         lambda controller: controller.alter_user_scram_credentials(deletions, upsertions),
         lambda results: respond(_response(results)),
+        refuse,
     )
 
 

@@ -76,8 +76,11 @@ def alter_configs_of(
         outcomes.update({(target.type, target.name): outcome for target, outcome in applied})
         on_results([result(resource, outcomes[_key(resource)]) for resource in resources])
 
+    def refuse(error: ApiError) -> None:
+        answer([(target, Outcome(error.error_code, error.error_message)) for target, _ in changes])
+
     if changes:
-        broker.controller.call(lambda controller: verb(controller, changes), answer)
+        broker.controller.call(lambda controller: verb(controller, changes), answer, refuse)
     else:
         answer(())
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.controller import Outcome
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,18 +32,12 @@ def forward(
 ) -> None:
     """Run `verb(controller)` at the controller and `on_result` here with what it returned.
 
-    `on_refusal` runs instead when the request as a whole fails: by its timeout, or by an ApiError.
+    `on_refusal` runs instead when the request as a whole fails: by its timeout, or at the controller.
     """
     if timeout_ms <= 0:
         on_refusal(Outcome(ErrorCode.REQUEST_TIMED_OUT))
         return
 
-    def attempt(controller: Controller) -> Callable[[], None]:
-        try:
-            result = verb(controller)
-        except ApiError as error:
-            refusal = Outcome(error.error_code, str(error))
-            return lambda: on_refusal(refusal)
-        return lambda: on_result(result)
-
-    broker.controller.call(attempt, lambda answer: answer())
+    broker.controller.call(
+        verb, on_result, lambda error: on_refusal(Outcome(error.error_code, str(error)))
+    )

@@ -121,7 +121,9 @@ def _by_id(context: RequestContext, image: MetadataImage, topic_id: bytes) -> To
 def _auto_create(broker: BrokerServices, names: list[str]) -> None:
     wanted = [creatable_topic(name, broker.config) for name in names]
     broker.controller.call(
-        lambda controller: controller.create_topics(wanted, validate_only=False), lambda _: None
+        lambda controller: controller.create_topics(wanted, validate_only=False),
+        lambda _: None,
+        lambda _: None,
     )
 
 

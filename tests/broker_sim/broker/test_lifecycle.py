@@ -61,7 +61,11 @@ class OneBroker:
         self.image_version = -1
         self.stopped_at_ms = None
         link = ControllerLink(
-            BROKER, self.links, self.controller, lambda: self.lifecycle.broker_epoch
+            self.process,
+            BROKER,
+            self.links,
+            self.controller,
+            lambda: self.lifecycle.broker_epoch,
         )
         self.unfenced_ms = []
         self.start = lambda: self.lifecycle.start(
@@ -165,6 +169,21 @@ def running(rig):
     rig.advance(0)
     assert rig.lifecycle.state is LifecycleState.RUNNING
     return rig
+
+
+class TestDefectOfTheController:
+    @pytest.mark.parametrize("request_name", ["register_broker", "broker_heartbeat"])
+    def test_broker_asks_again(self, rig, monkeypatch, request_name):
+        reported = []
+        monkeypatch.setattr(rig.scheduler, "report_error", lambda *report: reported.append(report))
+        with monkeypatch.context() as defect:
+            defect.setattr(rig.controller, request_name, lambda *_, **__: 1 // 0)
+            rig.start()
+            rig.advance(INTERVAL_MS - 1)
+        assert rig.lifecycle.state is LifecycleState.STARTING
+        assert len(reported) == 1
+        rig.advance(1)
+        assert rig.lifecycle.state is LifecycleState.RUNNING
 
 
 class TestStart:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker_sim import Cluster, ConfigError
+from broker_sim.cluster.data_directory import DataDirectory
+from broker_sim.metadata import MetadataImage
 
 SHORT_SESSION = {"broker.session.timeout.ms": 500, "broker.heartbeat.interval.ms": 100}
 """A broker that starts again serves when its old session has ended."""
@@ -126,3 +128,46 @@ def test_broker_does_not_start_on_the_directory_of_another_one(tmp_path):
         cluster.start(2)
         cluster.wait_until_in_sync()
         assert len(cluster.records("t")) == 1
+
+
+@pytest.mark.parametrize("name", ["meta.properties", "__cluster_metadata-0"])
+def test_log_directory_of_a_kafka_broker_is_refused_and_stays_as_it_is(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(ConfigError, match=f"log directory of a Kafka broker, it has {name}"):
+        DataDirectory(tmp_path).open()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_directory_of_brokers_without_their_metadata_names_the_missing_file(tmp_path):
+    directory = DataDirectory(tmp_path)
+    directory.open()
+    directory.open_logs([1], "cluster")
+    directory.close()
+    with pytest.raises(
+        ConfigError, match=r"controller\.metadata is missing, but there is broker-1"
+    ):
+        DataDirectory(tmp_path).open()
+
+
+@pytest.mark.parametrize("step", ["open", "open_logs", "begin"])
+def test_full_disk_at_the_start_is_told_with_the_place_and_what_to_do(tmp_path, monkeypatch, step):
+    directory = DataDirectory(tmp_path / "data")
+    steps = {
+        "open": directory.open,
+        "open_logs": lambda: directory.open_logs([1], "cluster"),
+        "begin": lambda: directory.begin(MetadataImage(0, "cluster")),
+    }
+    for name, do in steps.items():
+        if name == step:
+            break
+        do()
+
+    def refuse(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", refuse)
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(OSError, match="No space left on device; free some space there") as told:
+        steps[step]()
+    assert told.value.filename == str(tmp_path / "data")
+    directory.close()

@@ -25,7 +25,21 @@ def test_known_hosts_may_be_called_on_any_port(host):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.test", "127.0.0.1.evil.test:8090", "", "[::1", "10.0.0.6", "localhost@evil.test"]
+    "host",
+    [
+        "evil.test",
+        "127.0.0.1.evil.test:8090",
+        "",
+        "[::1",
+        "10.0.0.6",
+        "localhost@evil.test",
+        "evil.test@127.0.0.1",
+        "127.0.0.1/evil.test",
+        "127.0.0.1?evil.test",
+        "127.0.0.1#evil.test",
+        "127.0.0.1\\@evil.test",
+        "127.0.0.1 evil.test",
+    ],
 )
 def test_foreign_host_is_refused_for_reading_too(host):
     guard = Guard("10.0.0.5", ["sim.test"])
@@ -85,3 +99,12 @@ def test_token_is_wanted_for_reading_too(authorization, status):
     guard = Guard("127.0.0.1", token="secret")
     for method in ("GET", "POST"):
         assert refusal(guard, method, {**JSON, "Authorization": authorization}) == status
+
+
+@pytest.mark.parametrize("twice", ["Host", "ORIGIN", "Authorization", "content-type"])
+def test_header_that_decides_is_there_once(twice):
+    guard = Guard("127.0.0.1")
+    guard.check_names(["Accept", "accept", twice])
+    with pytest.raises(RefusedRequestError, match="twice") as refused:
+        guard.check_names([twice, "Accept", twice.lower()])
+    assert refused.value.status == 400

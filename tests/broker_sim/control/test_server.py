@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import socket
 import sys
 from http.client import HTTPConnection
 
@@ -185,6 +186,38 @@ def test_metrics_without_prometheus_client_say_what_to_install(ask, monkeypatch)
         501,
         {"error": "metrics need prometheus-client: pip install 'broker-sim[metrics]'"},
     )
+
+
+@pytest.mark.parametrize("broker", ["%EF%BC%92", "%D9%A2", "+2", "%202", "2_0", "two", "-2"])
+def test_broker_is_named_in_plain_digits(ask, broker):
+    status, body = ask("POST", f"/brokers/{broker}/resume")
+    assert status == 400
+    assert "broker_id is a number, not" in body["error"]
+
+
+def test_origin_that_is_there_twice_is_refused(control_url):
+    connection = HTTPConnection(control_url.removeprefix("http://"), timeout=TIMEOUT_S)
+    try:
+        connection.putrequest("POST", "/brokers/2/pause")
+        for origin in (control_url, "http://evil.test"):
+            connection.putheader("Origin", origin)
+        connection.endheaders()
+        assert connection.getresponse().status == 400
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "request_bytes", [b"GET / HTTP/9.9\r\n\r\n", b"GET /\0 HTTP/1.1\r\n\r\n", b"\x16\3\1\2\0\1\0"]
+)
+def test_what_is_no_http_is_one_line_in_the_log(control_url, caplog, request_bytes):
+    host, port = control_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as connection:
+        connection.sendall(request_bytes)
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(100)
+    assert "Traceback" not in caplog.text
+    assert caplog.text.count("\n") <= 1
 
 
 def test_requests_on_one_connection_are_answered_in_order(control_url):

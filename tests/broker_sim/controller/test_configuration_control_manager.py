@@ -85,6 +85,12 @@ def test_append_and_subtract_start_at_the_default_of_a_list(cluster):
             "Can't APPEND to key retention.ms because its type is not LIST.",
         ),
         (
+            BROKER_1,
+            [ConfigAlteration("no.such.key", AlterOp.APPEND, "1")],
+            ErrorCode.INVALID_CONFIG,
+            "Unknown config name: no.such.key",
+        ),
+        (
             T,
             [put("segment.bytes", "1")],
             ErrorCode.INVALID_CONFIG,

@@ -161,11 +161,13 @@ def test_damaged_line_is_refused(machine):
         MetadataStore(machine.path).load()
 
 
-def test_flipped_bit_is_refused_with_its_place(machine):
+def test_flipped_bit_is_refused_with_its_place_unless_it_is_at_the_end(machine):
     machine.change_everything()
     machine.store.close()
     content = machine.path.read_bytes()
+    *_, last_line = content.splitlines()
     before = MetadataStore(machine.path).load()
+    assert before.is_whole
     for seed in range(100):
         rng = random.Random(seed)
         position = rng.randrange(len(content))
@@ -175,11 +177,38 @@ def test_flipped_bit_is_refused_with_its_place(machine):
         print(f"seed {seed}: byte {position}")
         line = content[:position].count(b"\n") + 1
         start = content.rfind(b"\n", 0, position) + 1
-        if position == len(content) - 1:  # as if its last line had never been written whole
-            assert MetadataStore(machine.path).load().image.version < before.image.version
+        if start == len(content) - len(last_line) - 1:  # as if it had never been written
+            stored = MetadataStore(machine.path).load()
+            assert stored == before._replace(is_whole=False)
         else:
             with pytest.raises(ConfigError, match=f"is damaged in line {line}, at byte {start}:"):
                 MetadataStore(machine.path).load()
+
+
+def test_lost_end_is_cut_and_told(machine, caplog):
+    machine.change_everything()
+    machine.store.close()
+    content = machine.path.read_bytes()
+    known = MetadataStore(machine.path).load()
+    assert "metadata_cut" not in caplog.text
+    *_, last, closed = content.splitlines(keepends=True)
+    good_bytes = len(content) - len(last) - len(closed)
+    for end in (last[:-5], bytes(len(last)) + b"\n" + bytes(10)):
+        caplog.clear()
+        machine.path.write_bytes(content[:good_bytes] + end)
+        stored = MetadataStore(machine.path).load()
+        assert not stored.is_whole
+        assert stored != known
+        assert f"at_byte={good_bytes} lost_bytes={len(end)}" in caplog.text
+
+
+def test_metadata_of_a_controller_that_was_killed_is_not_whole(machine):
+    machine.change_everything()
+    assert not MetadataStore(machine.path).load().is_whole
+    machine.store.close()
+    assert MetadataStore(machine.path).load().is_whole
+    machine.start()
+    assert not MetadataStore(machine.path).load().is_whole
 
 
 def test_file_cut_anywhere_has_an_older_image(machine):

@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.controller import Outcome, Reassignment
 from broker_sim.errors import ErrorCode
+from broker_sim.metadata import NO_LEADER
 
 
 @pytest.fixture
@@ -35,6 +36,23 @@ def test_replicas_move_once_the_new_ones_are_in_sync(cluster):
     state = cluster.partition("t")
     assert (state.replicas, state.isr, state.leader) == ((3, 4), (3, 4), 3)
     assert not state.is_reassigning
+
+
+def test_replicas_may_become_fewer_than_the_minimum_isr(cluster):
+    # Seen on Kafka 4.3.1: the minimum counts the replicas before, so that those removed join the ELR.
+    cluster.create("t", (1, 2, 3), configs={"min.insync.replicas": "2"})
+    assert move(cluster, 3).ok
+    state = cluster.partition("t")
+    assert (state.replicas, state.isr, state.leader, state.leader_epoch) == ((3,), (3,), 3, 1)
+    assert state.elr == (1, 2)
+
+
+def test_replica_that_was_removed_cannot_lead_although_it_is_in_the_elr(cluster):
+    cluster.create("t", (1, 2, 3), configs={"min.insync.replicas": "2"})
+    move(cluster, 3)
+    cluster.kill(3)
+    state = cluster.partition("t")
+    assert (state.replicas, state.isr, state.leader) == ((3,), (), NO_LEADER)
 
 
 def test_ongoing_reassignments_are_listed(cluster):

@@ -33,6 +33,21 @@ def test_older_offset_is_seen_until_the_newer_one_is_committed():
     assert [committed(store, high_watermark) for high_watermark in (1, 2, 3)] == [10, 20, 30]
 
 
+def test_all_offsets_are_in_the_order_of_kafkas_hash_tables():
+    # Seen on Kafka 4.3.1, whose offsets of a group are in a TimelineHashMap.
+    store = OffsetStore()
+    for at, partition in enumerate((3, 1, 4, 0, 2)):
+        put(store, 5, at, high_watermark=0, key=("g", "t", partition))
+    assert [partition for _, partition, _ in store.committed_of("g", 5)] == [2, 0, 4, 1, 3]
+    topics = ("zzc79bb3", "aac79bb3", "mmc79bb3", "bbc79bb3")
+    for topic in topics:
+        for partition in (2, 0, 1):
+            put(store, 5, at=0, high_watermark=0, key=("many", topic, partition))
+    found = [(topic, partition) for topic, partition, _ in store.committed_of("many", 1)]
+    expected = ("mmc79bb3", "bbc79bb3", "aac79bb3", "zzc79bb3")
+    assert found == [(topic, partition) for topic in expected for partition in (0, 2, 1)]
+
+
 def test_removed_offset_is_seen_until_the_removal_is_committed():
     store = OffsetStore()
     put(store, 5, at=0, high_watermark=1)

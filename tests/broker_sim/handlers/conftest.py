@@ -13,7 +13,7 @@ from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
 from broker_sim.config import BrokerConfig
 from broker_sim.controller import Controller, CreatableTopic, IsrMember, PartitionAlteration
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.fetch_session import FetchManager
 from broker_sim.handlers import RequestContext
 from broker_sim.handlers.faults import FaultInjector
@@ -106,8 +106,16 @@ class BrokerOne:
     def controller(self):
         return self
 
-    def call(self, verb, on_result):
-        on_result(verb(self.active))
+    def run_beside(self, work, on_done):
+        on_done(work())
+
+    def call(self, verb, on_result, on_refusal):
+        try:
+            result = verb(self.active)
+        except ApiError as error:
+            on_refusal(error)
+        else:
+            on_result(result)
 
     # -- requests ---------------------------------------------------------------------------------
 

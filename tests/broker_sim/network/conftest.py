@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from broker_sim.log import MemoryAccount
 from broker_sim.network import Connection
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.runtime.process import Process
@@ -85,17 +86,25 @@ class ReportingScheduler(VirtualScheduler):
 class Wire:
     """A client's side of one connection, and all that is behind it."""
 
-    def __init__(self, parks=lambda _: False, max_request_bytes=MAX_REQUEST_BYTES):
+    def __init__(
+        self, parks=lambda _: False, max_request_bytes=MAX_REQUEST_BYTES, memory_limit=1 << 40
+    ):
         self.scheduler = ReportingScheduler()
         self.process = Process("broker", self.scheduler)
         self.broker = Broker(parks)
         self.open = set()
+        self.memory = MemoryAccount(memory_limit)
         self.max_request_bytes = max_request_bytes
         self.connection, self.transport = self.connect()
 
     def connect(self):
         connection = Connection(
-            self.process, self.broker, self.max_request_bytes, self.open.add, self.open.discard
+            self.process,
+            self.broker,
+            self.max_request_bytes,
+            self.open.add,
+            self.open.discard,
+            self.memory,
         )
         transport = MemoryTransport()
         connection.connection_made(transport)

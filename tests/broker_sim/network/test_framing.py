@@ -228,3 +228,29 @@ def test_received_bytes_are_released_with_their_last_frame():
     assert released() is not None
     frames.clear()
     assert released() is None
+
+
+# -- the end of a connection ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("put", [receive_data, read_into_buffers])
+@pytest.mark.parametrize("size", [100, 100_000, 3_000_000])
+def test_what_came_of_an_unfinished_frame_goes_with_the_connection(put, size):
+    framer = Framer(UNLIMITED)
+    put(framer, framed(b"whole") + framed(bytes(size))[:-1])
+    assert framer.next_frame() == b"whole"
+    assert framer.next_frame() is None
+    assert framer.held_bytes > size
+    framer.end()
+    assert framer.held_bytes == 0
+    assert framer.next_frame() is None
+
+
+@pytest.mark.parametrize("size", [100, 100_000, 3_000_000])
+def test_whole_frames_of_a_connection_that_has_ended_can_still_be_taken(size):
+    framer = Framer(UNLIMITED)
+    framer.receive_data(framed(b"one") + framed(b"two") + framed(bytes(size))[:-1])
+    framer.end()
+    assert [bytes(framer.next_frame()), bytes(framer.next_frame())] == [b"one", b"two"]
+    assert framer.next_frame() is None
+    assert framer.held_bytes == 0

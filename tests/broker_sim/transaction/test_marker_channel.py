@@ -199,6 +199,14 @@ def test_fenced_coordinator_gives_up(bench, error):
     assert bench.state is S.PREPARE_COMMIT
 
 
+def test_partitions_whose_markers_are_written_are_done_though_another_one_is_fenced(bench):
+    committing(bench, T1, U0)  # of one leader
+    (call,) = bench.calls
+    call.answer(t=ErrorCode.INVALID_PRODUCER_EPOCH)
+    bench.advance()
+    assert list(bench.metadata().partitions) == [T1]
+
+
 def test_completion_that_is_not_replicated_is_written_again(bench):
     committing(bench, T0)
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS

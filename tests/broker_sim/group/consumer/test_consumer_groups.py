@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 
 SESSION_MS = 45_000
 
@@ -405,8 +405,6 @@ def test_times_that_begin_in_a_group_that_is_unloaded_write_nothing(bench):
 
 def commit_error(bench, member, epoch, topic=None, partition=0, version=9):
     """Return the error of a commit of one partition."""
-    from broker_sim.errors import ApiError
-
     try:
         check = bench.group.validate_offset_commit(member, None, epoch, False, version)
         if check is not None:
@@ -427,6 +425,30 @@ def test_commit_needs_the_members_epoch(bench):
     assert commit_error(bench, "m2", 2) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+@pytest.mark.parametrize(
+    ("member", "epoch", "code"),
+    [
+        (None, -1, None),
+        (None, 0, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (None, 2, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ("", 2, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("m2", -1, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("m1", 2, None),
+        ("m1", 3, ErrorCode.STALE_MEMBER_EPOCH),
+    ],
+)
+def test_fetch_of_offsets_names_a_member_with_its_epoch_or_neither(bench, member, epoch, code):
+    # Seen on Kafka 4.3.1.
+    bench.set_topic("a", 2)
+    bench.consumer("m1", "a").join()
+    if code is None:
+        bench.group.validate_offset_fetch(member, epoch)
+        return
+    with pytest.raises(ApiError) as refused:
+        bench.group.validate_offset_fetch(member, epoch)
+    assert refused.value.error_code is code
+
+
 def test_older_epoch_may_commit_what_it_has_owned_since(bench):
     topic = bench.set_topic("a", 2)
     member = bench.consumer("m1", "a")
@@ -439,8 +461,6 @@ def test_older_epoch_may_commit_what_it_has_owned_since(bench):
 
 
 def test_group_with_members_is_not_deleted(bench):
-    from broker_sim.errors import ApiError
-
     bench.set_topic("a", 2)
     member = bench.consumer("m1", "a")
     member.join()

@@ -211,3 +211,26 @@ def test_groups_subscriptions_and_loggers_are_described(broker):
     ]
     assert configs_of(loggers)["root"].config_source == 6
     assert configs_of(loggers)["root"].value in {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
+
+
+def test_unknown_configuration_of_a_broker_is_kept_for_plugins_and_its_value_is_not_told(broker):
+    # Seen on Kafka 4.3.1.
+    for name in ("1", ""):
+        change = [ConfigAlteration("no.such.key", AlterOp.SET, "secret")]
+        resource = ConfigResource(BROKER, name)
+        ((_, outcome),) = broker.active.incremental_alter_configs([(resource, change)])
+        assert outcome.ok
+    for name, sources in (("1", [BROKER_SOURCE, CLUSTER]), ("", [CLUSTER])):
+        for keys in (None, ["no.such.key"]):
+            (result,) = describe(broker, Resource(BROKER, name, keys), documentation=True)
+            config = configs_of(result)["no.such.key"]
+            assert (config.value, config.config_source, config.documentation) == (
+                None,
+                sources[0],
+                None,
+            )
+            assert (config.read_only, config.is_sensitive, config.config_type) == (True, True, 0)
+            assert synonyms_of(config) == [("no.such.key", None, source) for source in sources]
+    (result,) = describe(broker, Resource(BROKER, "1", ["no.such"]))
+    assert configs_of(result) == {}
+    assert "no.such.key" not in broker.config.with_dynamic({"no.such.key": "1"}).others

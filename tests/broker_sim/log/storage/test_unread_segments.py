@@ -11,7 +11,7 @@ from broker_sim.errors import ApiError
 from broker_sim.log.storage import files as files_module
 from broker_sim.log.storage import sealed_batches
 from broker_sim.log.storage.batch_walk import LARGE_BLOCK_BYTES
-from broker_sim.log.validator import split_batches
+from broker_sim.protocol.record_batch import split_batches
 
 from .test_damaged_files import damage
 from .test_reopened_log import Machine, batch, marker, state_of, transactional

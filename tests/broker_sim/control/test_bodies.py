@@ -1,0 +1,26 @@
+"""What is understood as the body of a request, and what is said of the rest."""
+
+import pytest
+
+from broker_sim.control.bodies import BadRequestError, parse_body
+
+LARGEST = 2**63 - 1
+
+
+@pytest.mark.parametrize("content", [b"[" * 200_000, b'{"a":' * 100_000])
+def test_body_that_is_too_deep_is_refused(content):
+    with pytest.raises(BadRequestError, match="too deep"):
+        parse_body(content)
+
+
+@pytest.mark.parametrize("number", [LARGEST, -LARGEST - 1])
+def test_numbers_of_64_bits_are_taken(number):
+    assert parse_body(b'{"a": %d}' % number).take("a", int) == number
+
+
+@pytest.mark.parametrize(
+    "number", [b"1" + b"0" * 30, b"-9223372036854775809", b"1e999", b"-1e999", b"NaN", b"Infinity"]
+)
+def test_other_numbers_are_refused(number):
+    with pytest.raises(BadRequestError, match="numbers have at most 64 bits"):
+        parse_body(b'{"a": %s}' % number)

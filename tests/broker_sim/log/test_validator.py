@@ -1,0 +1,128 @@
+"""What is read of a batch before it is appended has bounds."""
+
+import pytest
+
+from broker_sim.config import TopicConfig
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.log import validator as module
+from broker_sim.log.append_info import AppendOrigin, RecordValidationError
+from broker_sim.log.validator import LogValidator
+from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.protocol.record_batch import encode_batch, parse_header
+from broker_sim.protocol.records import Record, build_batch, iter_records
+
+MOST_RECORDS = (1 << 20) // 7
+MOST_BAD_RECORDS = 1_000
+MB = 1 << 20
+
+
+def validate(batch, **config):
+    validator = LogValidator(TopicPartition("t", 0), TopicConfig(**config))
+    return validator.validate(memoryview(batch), 1_000, AppendOrigin.CLIENT)
+
+
+def with_count(count):
+    """A batch whose header promises so many records."""
+    batch = build_batch([Record(b"v", b"k", 5)])
+    header = parse_header(batch)._replace(records_count=count, last_offset_delta=count - 1)
+    return encode_batch(header, batch[61:])
+
+
+@pytest.mark.parametrize(
+    ("count", "code"),
+    [(MOST_RECORDS, ErrorCode.INVALID_RECORD), (MOST_RECORDS + 1, ErrorCode.MESSAGE_TOO_LARGE)],
+)
+def test_batch_of_too_many_records_is_refused_before_they_are_read(count, code):
+    with pytest.raises(ApiError) as refused:
+        validate(with_count(count), cleanup_policy="compact", max_message_bytes=1_000)
+    assert refused.value.error_code is code
+
+
+def test_records_that_are_not_read_may_be_as_many_as_the_header_says():
+    assert validate(with_count(MOST_RECORDS + 1)).header.records_count == MOST_RECORDS + 1
+
+
+@pytest.mark.parametrize("config", [{"cleanup_policy": "compact"}, {"compression_type": "lz4"}])
+def test_batch_that_unpacks_to_too_much_is_refused(config, monkeypatch):
+    batch = build_batch([Record(bytes(3 * MB), b"k", 5)], codec=CompressionCodec.GZIP)
+    assert validate(batch, **config).header.records_count == 1
+    monkeypatch.setattr(module, "MOST_UNPACKED", 2)  # 64 MB would take their time
+    with pytest.raises(ApiError) as refused:
+        validate(batch, **config)
+    assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_only_so_many_bad_records_are_named():
+    batch = build_batch([Record(b"v", None, 5)] * (MOST_BAD_RECORDS + 5))
+    with pytest.raises(RecordValidationError) as refused:
+        validate(batch, cleanup_policy="compact")
+    assert len(refused.value.record_errors) == MOST_BAD_RECORDS
+
+
+RECORDS = [Record(b"v0", b"k0", 1_000), Record(b"v1", None, 3_000), Record(None, b"k2", -1)]
+
+
+def with_append_time(codec=CompressionCodec.NONE):
+    return build_batch(RECORDS, codec=codec, log_append_time=True)
+
+
+class TestLogAppendTimeOfAProducer:
+    """Seen on Kafka 4.3.1."""
+
+    def times(self, **config):
+        valid = validate(with_append_time(), **config)
+        placed = valid.place(base_offset=0, leader_epoch=0)
+        assert not parse_header(placed).is_log_append_time
+        assert parse_header(placed).max_timestamp == 3_000
+        return [record.timestamp for record in iter_records(placed)]
+
+    def test_records_of_a_batch_that_is_recompressed_get_the_time_that_they_seem_to_have(self):
+        assert self.times(compression_type="gzip") == [3_000, 3_000, 3_000]
+
+    def test_records_of_a_batch_that_stays_keep_their_own_times(self):
+        assert self.times() == [1_000, 3_000, -1]
+        assert self.times(compression_type="uncompressed") == [1_000, 3_000, -1]
+
+    @pytest.mark.parametrize(
+        ("codec", "target", "shown"),
+        [
+            ("NONE", "producer", "DefaultRecord(offset=1, timestamp=3000, key=0 bytes"),
+            ("NONE", "gzip", "DefaultRecord(offset=1, timestamp=3000, key=0 bytes"),
+            ("GZIP", "uncompressed", "DefaultRecord(offset=1, timestamp=3000, key=0 bytes"),
+            ("GZIP", "producer", "PartialDefaultRecord(offset=1, timestamp=3000, key=-1 bytes"),
+            ("GZIP", "gzip", "PartialDefaultRecord(offset=1, timestamp=3000, key=-1 bytes"),
+        ],
+    )
+    def test_record_is_named_as_kafka_does(self, codec, target, shown):
+        batch = with_append_time(CompressionCodec[codec])
+        with pytest.raises(RecordValidationError) as refused:
+            validate(batch, message_timestamp_type="LogAppendTime", compression_type=target)
+        assert f"in message {shown}, value=2 bytes)." in refused.value.record_errors[1].message
+
+
+class TestTakesLong:
+    SMALL = build_batch([Record(b"v", b"k", 5)])
+    MANY = build_batch([Record(b"v", b"k", 5)] * 1_001)
+    PACKED = build_batch([Record(bytes(range(256)) * 3, b"k", 5)] * 40, codec=CompressionCodec.GZIP)
+    UNPACKED = build_batch([Record(bytes(70_000), b"k", 5)])
+
+    @pytest.mark.parametrize(
+        ("config", "long"),
+        [
+            ({}, []),
+            ({"cleanup_policy": "compact"}, ["MANY", "PACKED", "UNPACKED"]),
+            ({"compression_type": "zstd"}, ["MANY", "PACKED", "UNPACKED"]),
+            ({"message_timestamp_before_max_ms": 5}, ["MANY", "PACKED", "UNPACKED"]),
+        ],
+    )
+    def test_what_is_large_does_where_it_is_looked_into(self, config, long):
+        validator = LogValidator(TopicPartition("t", 0), TopicConfig(**config))
+        names = ("SMALL", "MANY", "PACKED", "UNPACKED")
+        assert [
+            name for name in names if validator.takes_long(memoryview(getattr(self, name)))
+        ] == long
+
+    def test_what_is_no_batch_does_not(self):
+        validator = LogValidator(TopicPartition("t", 0), TopicConfig(cleanup_policy="compact"))
+        assert not validator.takes_long(memoryview(self.MANY)[:60])
