@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ CLOSING_S: Final = 60
 NOT_COPIED: Final = shutil.ignore_patterns(".hypothesis", ".pytest_cache", "out")
 
 _RUNNING: Final[set[subprocess.Popen[bytes]]] = set()
+_ENDED: Final = threading.Event()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,15 @@ def run_tests(
             _RUNNING.add(process)
             exit_code = _wait(process, limit_s)
             _RUNNING.discard(process)
+        if _ENDED.is_set():
+            raise RunError("ended by the user")
         found = [json.loads(line) for line in events.read_text().splitlines()]
-        return _first_failure(exit_code, found, output)
+        return first_failure(exit_code, found, output)
 
 
 def end_all() -> None:
-    """End the runs of all threads."""
+    """End the runs of all threads for good."""
+    _ENDED.set()
     for process in list(_RUNNING):
         process.terminate()
 
@@ -116,9 +120,10 @@ def _wait(process: subprocess.Popen[bytes], limit_s: int) -> int | None:
         process.wait()
 
 
-def _first_failure(
+def first_failure(
     exit_code: int | None, events: list[tuple[str, str]], output: Path
 ) -> Failure | None:
+    """Return what the plugin's events say of a run; RunError if it was none."""
     for event, test in events:
         if event == "failed":
             return Failure(test, "failed")
@@ -129,8 +134,3 @@ def _first_failure(
     event, test = events[-1]
     hung = event == "started" and exit_code in {None, 2}
     return Failure(test, "hung" if hung else "died")
-
-
-def seconds_since(start: float) -> float:
-    """Return the seconds since a reading of time.monotonic."""
-    return round(time.monotonic() - start, 1)

@@ -22,7 +22,6 @@ from tools.defects.run_tests import (
     copy_project,
     end_all,
     run_tests,
-    seconds_since,
 )
 from tools.defects.tiers import Stage, stages_of
 
@@ -44,6 +43,7 @@ class Result:
     stage: str | None = None
     how: str | None = None
     seconds: float = 0.0
+    """How long the stages took, up to the failure."""
     passed_stages: list[str] = field(default_factory=list)
     """The stages in which nothing failed; they are not repeated."""
     no_catchers: list[str] = field(default_factory=list)
@@ -101,7 +101,6 @@ class Runner:
     def run(self, defect: Defect, before: Result | None = None) -> Result:
         """Run the stages for `defect` that `before` has not passed, until one catches it."""
         result = before or Result(defect.digest)
-        start = time.monotonic()
         tree = self._take_tree()
         try:
             defect.put_into(tree)
@@ -116,7 +115,6 @@ class Runner:
         finally:
             shutil.copy2(self._clean / defect.file, tree / defect.file)
             self._free_trees.append(tree)
-        result.seconds = round(result.seconds + seconds_since(start), 1)
         return result
 
     def _take_tree(self) -> Path:
@@ -131,9 +129,11 @@ class Runner:
             ignored = [f"--ignore={path}" for path in stage.without]
             deselected = [f"--deselect={test}" for test in no_catchers]
             arguments = ["-m", stage.markers, *stage.paths, *ignored, *deselected]
+            start = time.monotonic()
             failure = run_tests(
                 tree, arguments, limit_s=stage.limit_s, test_limit_s=stage.test_limit_s
             )
+            result.seconds = round(result.seconds + time.monotonic() - start, 1)
             if failure is None or self._is_catch(tree, stage, failure):
                 return failure
             result.no_catchers.append(failure.test)
