@@ -54,11 +54,16 @@ def test_an_id_may_be_used_once(tmp_path, monkeypatch):
 
 def test_the_nearest_tests_come_first(tmp_path):
     defect = make("old")
-    (tmp_path / defect.module_tests).parent.mkdir(parents=True)
-    (tmp_path / defect.module_tests).touch()
+    folder = tmp_path / "tests/broker_sim/log/cleaner"
+    folder.mkdir(parents=True)
+    for name in ("test_x.py", "test_x_of_files.py", "test_xy.py", "test_y.py"):
+        (folder / name).touch()
     stages = stages_of(defect, tmp_path, "soak")
     assert [stage.paths for stage in stages] == [
-        ["tests/broker_sim/log/cleaner/test_x.py"],
+        [
+            "tests/broker_sim/log/cleaner/test_x.py",
+            "tests/broker_sim/log/cleaner/test_x_of_files.py",
+        ],
         ["tests/broker_sim/log"],
         ["tests"],
         ["tests"],

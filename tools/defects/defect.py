@@ -45,11 +45,15 @@ class Defect:
         """The folder of the room's tests, relative to the root."""
         return Path("tests") / self.room
 
-    @property
-    def module_tests(self) -> Path:
-        """The tests of the file itself, relative to the root; they may not exist."""
+    def module_tests(self, tree: Path) -> list[str]:
+        """Return the tests in `tree` that are named after the file, in whole or in part."""
         path = Path(self.file)
-        return Path("tests") / path.parent / f"test_{path.stem.lstrip('_')}.py"
+        module = path.stem.lstrip("_")
+        return [
+            str(found.relative_to(tree))
+            for found in sorted((tree / "tests" / path.parent).glob("test_*.py"))
+            if _is_named_after(found.stem.removeprefix("test_"), module)
+        ]
 
     @property
     def digest(self) -> str:
@@ -69,6 +73,10 @@ class Defect:
         """Write the defect into the copy of the project at `tree`."""
         path = tree / self.file
         path.write_text(self.patched(path.read_text()))
+
+
+def _is_named_after(tested: str, module: str) -> bool:
+    return f"{tested}_".startswith(f"{module}_") or f"{module}_".startswith(f"{tested}_")
 
 
 def room_of(file: str) -> str:

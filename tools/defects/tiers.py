@@ -45,8 +45,7 @@ class Stage(NamedTuple):
 
 def stages_of(defect: Defect, tree: Path, tier: str, *, only_near: bool = False) -> list[Stage]:
     """Return the runs for `defect` up to `tier`, the nearest tests first: `only_near` its room's."""
-    module, room = str(defect.module_tests), str(defect.tests)
-    nearest = [module] if (tree / module).exists() else []
+    nearest, room = defect.module_tests(tree), str(defect.tests)
     stages = [
         Stage("module", "fast", FAST, nearest, [], 600, 120),
         Stage("room", "fast", FAST, [room] if (tree / room).exists() else [], nearest, 900, 120),
