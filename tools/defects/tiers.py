@@ -47,9 +47,9 @@ def stages_of(defect: Defect, tree: Path, tier: str, *, only_near: bool = False)
     """Return the runs for `defect` up to `tier`, the nearest tests first: `only_near` its room's."""
     nearest, room = defect.module_tests(tree), str(defect.tests)
     stages = [
-        Stage("module", "fast", FAST, nearest, [], 600, 120),
-        Stage("room", "fast", FAST, [room] if (tree / room).exists() else [], nearest, 900, 120),
-        Stage("fast", "fast", FAST, ["tests"], [room], 1800, 120),
+        Stage("module", "fast", FAST, nearest, [], 600, 60),
+        Stage("room", "fast", FAST, [room] if (tree / room).exists() else [], nearest, 900, 60),
+        Stage("fast", "fast", FAST, ["tests"], [room], 1800, 60),
         Stage("test", "test", f"({TEST}) and not ({FAST})", ["tests"], [], 3600, 600),
         Stage("soak", "soak", f"not ({TEST})", ["tests"], [], 10800, 1800),
     ]

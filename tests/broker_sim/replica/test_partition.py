@@ -355,6 +355,17 @@ def test_follower_that_reaches_the_leaders_previous_end_was_caught_up_then(broke
     assert proposed(broker) == []
 
 
+def test_follower_that_fetches_and_never_catches_up_leaves(broker):
+    partition = broker.lead()
+    for end_offset in range(1, 5):
+        append(partition)
+        broker.clock.advance(LAG_TIME_MAX_MS // 2)
+        broker.replicate(2, end_offset)
+        broker.replicate(3, 0)
+    partition.maybe_shrink_isr()
+    assert proposed(broker) == [{1, 2}]
+
+
 @pytest.mark.parametrize(
     ("error", "is_sent_again", "is_pending"),
     [
@@ -400,6 +411,17 @@ def test_append_is_done_when_the_high_watermark_reaches_it(broker):
     broker.replicate(3, 1)
     assert partition.check_enough_replicas_reach_offset(1) == (True, ErrorCode.NONE)
     assert partition.check_enough_replicas_reach_offset(2) == (False, ErrorCode.NONE)
+
+
+def test_acks_all_is_answered_once_the_slow_follower_has_left(broker):
+    partition = broker.lead()
+    answers = broker.produce(timeout_ms=60_000)
+    broker.replicate(2, 1)
+    broker.clock.advance(LAG_TIME_MAX_MS + 1)
+    partition.maybe_shrink_isr()
+    assert answers == []
+    broker.accept(partition)
+    assert [statuses[0].error_code for statuses in answers] == [ErrorCode.NONE]
 
 
 def test_append_is_done_with_an_error_when_the_isr_is_too_small_by_then(broker):
