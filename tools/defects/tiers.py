@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
     from tools.defects.defect import Defect
 
-FAST: Final = (
-    "not soak and not real_kafka and not clients and not threads and not spark and not install"
-)
+FAST: Final = "not (soak or real_kafka or clients or threads or spark or install)"
 TEST: Final = "not soak"
 TIERS: Final = ("fast", "test", "soak")
 
