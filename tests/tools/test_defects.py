@@ -1,5 +1,6 @@
 """The list of defects fits the code, and the runner tells a catch from a failure for other reasons."""
 
+import dataclasses
 import re
 from collections import Counter
 
@@ -28,6 +29,7 @@ def test_a_defect_can_be_put_in_and_is_no_syntax_error(defect):
     assert defect.shows.endswith(".")
     assert defect.id.isidentifier()
     assert defect.id.islower()
+    assert all((ROOT / path).exists() for path in defect.near)
 
 
 def test_every_room_has_its_share():
@@ -66,12 +68,21 @@ def test_the_nearest_tests_come_first(tmp_path):
         ],
         ["tests/broker_sim/log"],
         ["tests"],
+        ["tests/broker_sim/log"],
         ["tests"],
         ["tests"],
     ]
-    assert [stage.tier for stage in stages] == ["fast", "fast", "fast", "test", "soak"]
+    tiers = [stage.tier for stage in stages]
+    assert tiers == ["fast", "fast", "fast", "test", "test", "soak"]
+    assert stages_of(defect, tmp_path, "test") == stages[:5]
     near = stages_of(defect, tmp_path, "soak", only_near=True)
-    assert near == stages[:2]
+    assert near == [stages[0], stages[1], stages[3]]
+
+
+def test_the_tests_that_a_defect_names_come_before_all(tmp_path):
+    defect = dataclasses.replace(make("old"), near=("tests/broker_sim/test_z.py",))
+    (stage, *_) = stages_of(defect, tmp_path, "fast")
+    assert stage.paths == ["tests/broker_sim/test_z.py"]
 
 
 @pytest.mark.parametrize(

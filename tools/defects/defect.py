@@ -7,6 +7,8 @@ A file in `rooms/` has one table per defect, whose name is the defect's id:
     shows = "A fetch without records is answered a millisecond late."
     before = "delay_ms"
     after = "delay_ms + 1"
+
+`near` may name the files of tests that have the claim, if their names do not tell.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ class Defect:
     shows: str
     before: str
     after: str
+    near: tuple[str, ...] = ()
+    """Files of tests that are tried first, where the claim is not in those named after the file."""
 
     @property
     def room(self) -> str:
@@ -46,14 +50,15 @@ class Defect:
         return Path("tests") / self.room
 
     def module_tests(self, tree: Path) -> list[str]:
-        """Return the tests in `tree` that are named after the file, in whole or in part."""
+        """Return the tests in `tree` that are named here, or after the file, in whole or in part."""
         path = Path(self.file)
         module = path.stem.lstrip("_")
-        return [
+        named_after = [
             str(found.relative_to(tree))
             for found in sorted((tree / "tests" / path.parent).glob("test_*.py"))
             if _is_named_after(found.stem.removeprefix("test_"), module)
         ]
+        return list(dict.fromkeys([*self.near, *named_after]))
 
     @property
     def digest(self) -> str:
@@ -92,5 +97,6 @@ def read_defects() -> list[Defect]:
         for defect_id, fields in tomllib.loads(path.read_text()).items():
             if defect_id in defects:
                 raise DefectError(f"{defect_id}: two defects have this id")
-            defects[defect_id] = Defect(id=defect_id, **fields)
+            near = tuple(fields.pop("near", ()))
+            defects[defect_id] = Defect(id=defect_id, **fields, near=near)
     return list(defects.values())

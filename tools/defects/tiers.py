@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 FAST: Final = "not (soak or real_kafka or clients or threads or spark or install)"
 TEST: Final = "not soak"
+SLOW: Final = f"({TEST}) and {FAST.removeprefix('not ')}"
+"""What `make test` has beside the fast tests."""
 TIERS: Final = ("fast", "test", "soak")
 
-NEAR: Final = ("module", "room")
+NEAR: Final = ("module", "room", "slow room")
 """The stages with the tests of a defect's own room."""
 
 TREE_TESTS: Final = (
@@ -43,12 +45,14 @@ class Stage(NamedTuple):
 
 def stages_of(defect: Defect, tree: Path, tier: str, *, only_near: bool = False) -> list[Stage]:
     """Return the runs for `defect` up to `tier`, the nearest tests first: `only_near` its room's."""
-    nearest, room = defect.module_tests(tree), str(defect.tests)
+    nearest = defect.module_tests(tree)
+    own = [str(defect.tests)] if (tree / defect.tests).exists() else []
     stages = [
         Stage("module", "fast", FAST, nearest, [], 600, 60),
-        Stage("room", "fast", FAST, [room] if (tree / room).exists() else [], nearest, 900, 60),
-        Stage("fast", "fast", FAST, ["tests"], [room], 1800, 60),
-        Stage("test", "test", f"({TEST}) and not ({FAST})", ["tests"], [], 3600, 600),
+        Stage("room", "fast", FAST, own, nearest, 900, 60),
+        Stage("fast", "fast", FAST, ["tests"], [*own, *nearest], 1800, 60),
+        Stage("slow room", "test", SLOW, own, [], 1800, 600),
+        Stage("test", "test", SLOW, ["tests"], own, 3600, 600),
         Stage("soak", "soak", f"not ({TEST})", ["tests"], [], 10800, 1800),
     ]
     reached = TIERS[: TIERS.index(tier) + 1]
