@@ -61,22 +61,16 @@ def test_the_nearest_tests_come_first(tmp_path):
     for name in ("test_x.py", "test_x_of_files.py", "test_xy.py", "test_y.py"):
         (folder / name).touch()
     stages = stages_of(defect, tmp_path, "soak")
-    assert [stage.paths for stage in stages] == [
-        [
-            "tests/broker_sim/log/cleaner/test_x.py",
-            "tests/broker_sim/log/cleaner/test_x_of_files.py",
-        ],
-        ["tests/broker_sim/log"],
-        ["tests"],
-        ["tests/broker_sim/log"],
-        ["tests"],
-        ["tests"],
+    assert stages[0].paths == [
+        "tests/broker_sim/log/cleaner/test_x.py",
+        "tests/broker_sim/log/cleaner/test_x_of_files.py",
     ]
-    tiers = [stage.tier for stage in stages]
-    assert tiers == ["fast", "fast", "fast", "test", "test", "soak"]
-    assert stages_of(defect, tmp_path, "test") == stages[:5]
+    names = ["module", "room", "fast", "slow module", "slow room", "test", "soak"]
+    assert [stage.name for stage in stages] == names
+    assert [stage.tier for stage in stages] == [*["fast"] * 3, *["test"] * 3, "soak"]
+    assert stages_of(defect, tmp_path, "test") == stages[:6]
     near = stages_of(defect, tmp_path, "soak", only_near=True)
-    assert near == [stages[0], stages[1], stages[3]]
+    assert near == [*stages[:2], *stages[3:5]]
 
 
 def test_the_tests_that_a_defect_names_come_before_all(tmp_path):

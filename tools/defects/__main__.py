@@ -143,7 +143,7 @@ def describe(result: Result) -> str:
 def table(results: dict[Defect, Result]) -> Table:
     """Return the number of catches by room and stage."""
     counts = Counter((defect.room, result.stage) for defect, result in results.items())
-    columns = ("module", "room", "fast", "slow room", "test", "soak", None)
+    columns = ("module", "room", "fast", "slow module", "slow room", "test", "soak", None)
     shown = Table("room", *(stage or "not caught" for stage in columns), "seconds")
     for room in sorted({defect.room for defect in results}):
         found = [str(counts[room, stage] or "") for stage in columns]

@@ -18,7 +18,7 @@ SLOW: Final = f"({TEST}) and {FAST.removeprefix('not ')}"
 """What `make test` has beside the fast tests."""
 TIERS: Final = ("fast", "test", "soak")
 
-NEAR: Final = ("module", "room", "slow room")
+NEAR: Final = ("module", "room", "slow module", "slow room")
 """The stages with the tests of a defect's own room."""
 
 TREE_TESTS: Final = (
@@ -51,8 +51,9 @@ def stages_of(defect: Defect, tree: Path, tier: str, *, only_near: bool = False)
         Stage("module", "fast", FAST, nearest, [], 600, 60),
         Stage("room", "fast", FAST, own, nearest, 900, 60),
         Stage("fast", "fast", FAST, ["tests"], [*own, *nearest], 1800, 60),
-        Stage("slow room", "test", SLOW, own, [], 1800, 600),
-        Stage("test", "test", SLOW, ["tests"], own, 3600, 600),
+        Stage("slow module", "test", SLOW, nearest, [], 900, 600),
+        Stage("slow room", "test", SLOW, own, nearest, 1800, 600),
+        Stage("test", "test", SLOW, ["tests"], [*own, *nearest], 3600, 600),
         Stage("soak", "soak", f"not ({TEST})", ["tests"], [], 10800, 1800),
     ]
     reached = TIERS[: TIERS.index(tier) + 1]
