@@ -1,7 +1,6 @@
 """The list of defects fits the code, and the runner tells a catch from a failure for other reasons."""
 
 import dataclasses
-import re
 from collections import Counter
 
 import pytest
@@ -103,6 +102,4 @@ def test_a_pytest_that_cannot_run_is_no_catch(tmp_path):
 
 
 def test_the_fast_tier_is_that_of_the_makefile():
-    (expression,) = re.findall('FAST := "(.+)"', (ROOT / "Makefile").read_text())
-    ours, theirs = (set(re.findall(r"\w+", text)) for text in (FAST, expression))
-    assert ours ^ theirs <= {"and", "or", "soak"}
+    assert f'FAST := "{FAST}"' in (ROOT / "Makefile").read_text()

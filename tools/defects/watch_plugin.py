@@ -24,11 +24,6 @@ def _write(event: str, nodeid: str) -> None:
         events.write(json.dumps([event, nodeid]) + "\n")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Know the marker of the tiers where no test has it yet."""
-    config.addinivalue_line("markers", "soak: runs in the soak only")
-
-
 def pytest_runtest_logstart(nodeid: str) -> None:
     """Start the test's limit."""
     _write("started", nodeid)
