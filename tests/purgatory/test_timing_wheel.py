@@ -57,6 +57,13 @@ def test_the_reach_moves_with_the_clock(wheel, place):
     assert place(made, 27)[0] == 2
 
 
+def test_all_levels_move_with_the_clock(wheel, place):
+    made = wheel()
+    place(made, 8_000)
+    made.advance_clock(417)
+    assert [level.current_time_ms for level in made.levels()] == [417, 400, 400, 0]
+
+
 def test_the_clock_does_not_go_back(wheel):
     made = wheel(start_ms=100)
     made.advance_clock(40)

@@ -59,7 +59,18 @@ PARTS: Final = {
     "mutants": Part("the comparison finds defects put in on purpose", (_marked("mutants"),)),
     "defects": Part(
         "the tests find defects put in on purpose",
-        ((sys.executable, "-m", "tools.defects", "--report", "out/soak/defects.json"),),
+        (
+            (
+                sys.executable,
+                "-m",
+                "tools.defects",
+                "--near",
+                "--tier",
+                "test",
+                "--report",
+                "out/soak/defects.json",
+            ),
+        ),
     ),
     "runs": Part(
         "random runs in virtual time, with and without power losses",

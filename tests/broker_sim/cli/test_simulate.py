@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from broker_sim.cli.simulate import command
 from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run import run
+from broker_sim.cluster.random_run.many import SeedResult
 
 
 def simulate(*arguments):
@@ -36,6 +37,15 @@ def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):
     assert line.endswith("repeat: broker-sim simulate --runs 1 --seed 8 --duration 1000")
     assert "    run_schedule(\n        Schedule(\n            seed=8," in result.stdout
     assert "0 of 1 runs passed" in result.stdout
+
+
+def test_one_failure_among_runs_that_pass_gives_exit_code_1(monkeypatch):
+    passed = run.RunSummary(*[0] * 18)
+    results = [SeedResult(1, passed), SeedResult(2, None, "no-duplicates", "a failure")]
+    monkeypatch.setattr("broker_sim.cli.simulate.run_seeds", lambda *_, **__: results)
+    result = simulate("--runs", 2, "--seed", 1, "--no-shrink")
+    assert result.exit_code == 1
+    assert "1 of 2 runs passed" in result.stdout
 
 
 def test_power_losses_are_an_option_which_the_command_repeats(monkeypatch):

@@ -221,7 +221,8 @@ class TestReset:
         cluster.inject(Fault(api="Produce", delay_ms=1_000))
         cluster.set_link(1, 2, delay_ms=5)
         cluster.disconnect(3)
-        cluster.disconnect_clients(2)
+        for broker_id in (2, 3):
+            cluster.disconnect_clients(broker_id)
         cluster.pause(2)
         cluster.kill(1)
         cluster.reset()

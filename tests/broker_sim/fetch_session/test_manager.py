@@ -33,6 +33,7 @@ def test_session_is_resumed_epoch_by_epoch(manager):
     for epoch in (1, 2, 3):
         session = manager.resume(session_id, epoch, uses_topic_ids=False)
         assert manager.advance(session)
+        assert refusal(manager, session_id, epoch) is ErrorCode.INVALID_FETCH_SESSION_EPOCH
     assert session.epoch == 4
 
 

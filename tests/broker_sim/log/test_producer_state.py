@@ -84,6 +84,12 @@ def test_overlap_with_a_known_batch_is_out_of_order(append, producer_batch, erro
     assert error_of(append, producer_batch(1, 2)) is OUT_OF_ORDER
 
 
+def test_sequence_0_follows_the_largest_one(append, producer_batch, error_of):
+    append(producer_batch(2**31 - 2, 2))
+    assert error_of(append, producer_batch(1)) is OUT_OF_ORDER
+    assert append(producer_batch(0)).first_offset == 2
+
+
 def test_older_epoch_is_fenced(append, producer_batch, error_of):
     append(producer_batch(0, epoch=5))
     assert error_of(append, producer_batch(1, epoch=4)) is ErrorCode.INVALID_PRODUCER_EPOCH
@@ -161,6 +167,7 @@ def test_open_transaction_holds_the_last_stable_offset(log, append, batch, produ
     log.update_high_watermark(5)
     assert log.last_stable_offset == 2
     append(marker(), origin="coordinator")
+    log.update_high_watermark(5)
     assert log.last_stable_offset == 2, "the marker is not below the high watermark"
     log.update_high_watermark(6)
     assert log.last_stable_offset == 6

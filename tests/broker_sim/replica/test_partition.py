@@ -343,16 +343,17 @@ def test_follower_with_the_whole_log_never_leaves(broker):
     assert proposed(broker) == []
 
 
-def test_follower_that_reaches_the_leaders_previous_end_was_caught_up_then(broker):
-    """It never has the newest record, but it is never more than one fetch behind."""
+@pytest.mark.parametrize("keeps_up", [True, False])
+def test_follower_that_reaches_the_leaders_previous_end_was_caught_up_then(broker, keeps_up):
+    """It never has the newest record, but it is never more than one fetch behind; else it leaves."""
     partition = broker.lead()
     for end_offset in range(1, 5):
         append(partition)
         broker.clock.advance(LAG_TIME_MAX_MS // 2)
         broker.replicate(2, end_offset)
-        broker.replicate(3, end_offset - 1)
+        broker.replicate(3, end_offset - 1 if keeps_up else 0)
     partition.maybe_shrink_isr()
-    assert proposed(broker) == []
+    assert proposed(broker) == ([] if keeps_up else [{1, 2}])
 
 
 @pytest.mark.parametrize(
@@ -400,6 +401,17 @@ def test_append_is_done_when_the_high_watermark_reaches_it(broker):
     broker.replicate(3, 1)
     assert partition.check_enough_replicas_reach_offset(1) == (True, ErrorCode.NONE)
     assert partition.check_enough_replicas_reach_offset(2) == (False, ErrorCode.NONE)
+
+
+def test_acks_all_is_answered_once_the_slow_follower_has_left(broker):
+    partition = broker.lead()
+    answers = broker.produce(timeout_ms=60_000)
+    broker.replicate(2, 1)
+    broker.clock.advance(LAG_TIME_MAX_MS + 1)
+    partition.maybe_shrink_isr()
+    assert answers == []
+    broker.accept(partition)
+    assert [statuses[0].error_code for statuses in answers] == [ErrorCode.NONE]
 
 
 def test_append_is_done_with_an_error_when_the_isr_is_too_small_by_then(broker):

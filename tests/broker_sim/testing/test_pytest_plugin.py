@@ -83,6 +83,7 @@ def test_failure_names_seed_time_trace_and_command_that_repeats_it(run_suite, py
     (second,) = re.findall(r"E +(seed 2, .* trace .*;)", again.stdout)
     assert first == second
     assert "seed 2 failed, 0 before it passed" in again.stdout
+    assert "--virtual-seed=2" in again.stdout
 
 
 def test_hash_seed_that_is_not_pinned_is_told_and_the_plugin_named(run_suite):

@@ -39,6 +39,16 @@ def test_latency_holds_for_clients_and_between_brokers(latency_ms):
     assert creating_s == pytest.approx(one_way_s, abs=0.001)
 
 
+def test_latency_that_may_be_0_holds_between_brokers():
+    async def time(kafka):
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        await kafka.create_topic("orders", replication_factor=3)
+        return loop.time() - start
+
+    assert 0.01 < run(time, latency_ms=(0, 1_000)) < 1.001
+
+
 def test_drawn_latency_follows_from_the_seed():
     async def trace(kafka):
         await kafka.create_topic("orders", replication_factor=3)

@@ -3,8 +3,10 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.offset_metadata import OffsetToCommit, commit_records, expired_records
 
 SESSION_MS = 45_000
+RETENTION_MS = 7 * 24 * 3_600_000
 
 
 def settle(*members, rounds=6):
@@ -470,3 +472,16 @@ def test_group_with_members_is_not_deleted(bench):
     bench.group.validate_delete_group()
     bench.shard.write(bench.group.tombstones(), lambda _error: None)
     assert bench.shard.groups == {}
+
+
+def test_offsets_of_subscribed_topics_do_not_expire(bench):
+    bench.set_topic("a", 1)
+    member = bench.consumer("m1", "a")
+    member.join()
+    offsets = [OffsetToCommit(topic, bytes(16), 0, 5, -1, "") for topic in ("a", "b")]
+    written, _ = commit_records(bench.shard, bench.group.group_id, offsets, -1, None)
+    bench.shard.write(written, lambda error: None)
+    bench.clock.advance(RETENTION_MS - 1)
+    assert expired_records(bench.shard) == []
+    bench.clock.advance(1)
+    assert [record.key.topic for record in expired_records(bench.shard)] == ["b"]

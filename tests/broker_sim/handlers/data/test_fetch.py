@@ -1,6 +1,6 @@
 import pytest
 
-from broker_sim.cluster.requests import fetch_request
+from broker_sim.cluster.requests import fetch_request, produce_request
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.data.fetch import handle_fetch
@@ -95,3 +95,11 @@ def test_injected_error_has_no_offsets(setup):
     (response,) = setup.fetch(("t", 0), max_wait_ms=60_000)
     answer = response.responses[0].partitions[0]
     assert (answer.high_watermark, bytes(answer.records)) == (-1, b"")
+
+
+def test_min_bytes_above_max_bytes_wait_for_max_bytes_only(setup):
+    responses = setup.fetch(("t", 0), max_wait_ms=60_000, min_bytes=1_000, max_bytes=60)
+    assert responses == []
+    setup.client.ask(produce_request(("t", 0), acks=1), 9)
+    setup.cluster.advance(1)
+    assert len(responses) == 1

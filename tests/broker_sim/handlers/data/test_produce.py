@@ -107,6 +107,11 @@ def test_acks_0_with_an_error_closes_the_connection_and_appends_the_rest(setup):
     assert setup.end_offset(LED) == 1
 
 
+def test_acks_0_with_an_error_of_the_append_alone_closes_the_connection(setup):
+    assert setup.send(ELSEWHERE, acks=0) == []
+    assert setup.client.closed == ["acks=0 produce failed with NOT_LEADER_OR_FOLLOWER"]
+
+
 @pytest.mark.parametrize("acks", [-2, 2, 32767])
 def test_other_acks_are_refused(setup, acks):
     assert setup.errors(LED, acks=acks) == {LED: ErrorCode.INVALID_REQUIRED_ACKS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 
 import pytest
@@ -178,6 +179,10 @@ def test_streams_of_chance_do_not_disturb_each_other():
     assert one.stream("a").random() == other.stream("a").random()
     assert one.stream("a") is one.stream("a")
     assert VirtualEventLoop(6).stream("a").random() != VirtualEventLoop(5).stream("a").random()
+
+
+def test_streams_of_chance_are_the_same_in_each_process():
+    assert VirtualEventLoop(5).stream("a").random() == random.Random("5/a").random()
 
 
 # -- running and stepping -----------------------------------------------------------------------

@@ -44,6 +44,14 @@ def test_throwing_cancelled_timers_out_keeps_the_count_of_the_others():
         assert len(loop._scheduled) == 300 - number
 
 
+def test_throwing_cancelled_timers_out_keeps_the_first_one():
+    loop = VirtualEventLoop()
+    loop.call_later(1, print)
+    for _ in range(200):
+        loop.call_later(3600, print).cancel()
+    assert loop.next_due_ns() == 1_000_000_000
+
+
 def test_cancelled_timers_do_not_pile_up():
     loop = VirtualEventLoop()
     for _ in range(10_000):
