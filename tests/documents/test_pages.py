@@ -8,7 +8,7 @@ import pytest
 
 LIBRARY = runpy.run_path(str(Path(__file__).with_name("pages.py")))
 ROOT, PAGES, read_page = LIBRARY["ROOT"], LIBRARY["PAGES"], LIBRARY["read_page"]
-LINKED = [*PAGES, ROOT / "CHANGELOG.md"]
+LINKED = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
