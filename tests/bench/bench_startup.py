@@ -59,9 +59,8 @@ def run(options: Options, report: Report) -> None:
     """Start everything often, in turns; what takes seconds once."""
     report.say(f"simulator: the {build_of(sys.executable)} build")
     sizes = options.choose(FULL, TINY)
-    starters = [simulator, native_simulator, librdkafka_mock]
-    if options.peers:
-        starters.insert(2, kfake)
+    built = [kfake] if options.peers else []
+    starters = [simulator, native_simulator, *built, librdkafka_mock]
     peers = {start.__name__: start for start in starters}
     ready_ms: dict[str, list[float]] = {}
     cpu_ms: dict[str, list[float]] = {}
