@@ -18,7 +18,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median, quantiles
 from typing import Any
@@ -127,6 +127,8 @@ TINY = Sizes(
     long_polls=5,
     produces=10,
 )
+TINY_WITH_PEERS = replace(TINY, session_timeout_ms=FULL.session_timeout_ms)
+"""kfake takes no shorter session."""
 
 Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
 Add = Callable[..., None]
@@ -134,7 +136,7 @@ Add = Callable[..., None]
 
 def run(options: Options, report: Report) -> None:
     """Measure all peers that there are, one after the other, so that only one is running."""
-    sizes = options.choose(FULL, TINY)
+    sizes = options.choose(FULL, TINY_WITH_PEERS if options.peers else TINY)
     samples: Samples = defaultdict(lambda: defaultdict(list))
     report.say(f"simulator: the {build_of(sys.executable)} build")
     report.say(f"{INITIAL_DELAY} is 0 for the simulator and Kafka, so no time here is that delay")

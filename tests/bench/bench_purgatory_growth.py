@@ -98,7 +98,10 @@ def sample(options: Options, sizes: Sizes, report: Report) -> Figures:
 
 
 def measure(report: Report, subject: str, what: str, *counts: int) -> dict[str, float]:
-    """Run the work in a process; empty, with a line about it, if that cannot be done here."""
+    """Run the work in a process; empty, with a line about it, if that cannot be done here.
+
+    RuntimeError if this very Python fails: nothing that it needs can be missing.
+    """
     try:
         command = _command(subject, what)
     except ReferenceUnavailableError as missing:
@@ -113,6 +116,8 @@ def measure(report: Report, subject: str, what: str, *counts: int) -> dict[str, 
         check=False,
     )
     if done.returncode != 0:
+        if command[0] == sys.executable:
+            raise RuntimeError(f"{subject}, {what}: {done.stderr}")
         lines = done.stderr.strip().splitlines() or ["no reason given"]
         report.say(f"without {subject}, {what}: {lines[-1]}")
         return {}
