@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark pipeline demo compare run test test-fast test-pythons compiled-build compiled bench lint format clean
+.PHONY: help setup setup-spark images pipeline demo compare run test test-fast soak test-pythons compiled-build compiled bench lint format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,10 +11,14 @@ BIN := $(VENV)/bin
 COMPILED := $(VENV)-compiled/bin
 STAMP := $(VENV)/.broker-sim-installed
 SPARK_STAMP := $(VENV)/.broker-sim-spark-installed
-FAST := "not real_kafka and not clients and not threads and not spark and not install"
+FAST := "not (soak or real_kafka or clients or threads or spark or install)"
+# Tests run on all processors, whole files on each; in the order of LONGEST in tests/conftest.py.
+PYTEST := -m pytest -n auto --no-loadscope-reorder
 JAVA := $(or $(JAVA_HOME),$(shell command -v java))
 # The Pythons of test-pythons: all, or the newest one of this machine.
 PYTHONS ?= all
+# Compiled modules are kept, whatever the environment says: tests start hundreds of programs.
+export PYTHONDONTWRITEBYTECODE :=
 # Further arguments of a command: make test ARGS="-k purgatory"
 ARGS ?=
 
@@ -59,11 +63,14 @@ run: setup ## Run a simulated cluster until ctrl-C: make run ARGS="--brokers 3"
 	$(BIN)/broker-sim run $(ARGS)
 
 # Spark's tests need Java; without it they are skipped, and so is the download.
-test: setup $(if $(JAVA),setup-spark) ## Run all tests; what this machine lacks is skipped, with the remedy
-	$(BIN)/python -m pytest $(ARGS)
+test: setup $(if $(JAVA),setup-spark) ## Test every claim once, in ten minutes; what is missing here is skipped, with the remedy
+	$(BIN)/python $(PYTEST) -m "not soak" $(ARGS)
 
-test-fast: setup ## Run the tests that take seconds
-	$(BIN)/python -m pytest -m $(FAST) $(ARGS)
+test-fast: setup ## Test what needs neither other programs nor real time, in two minutes
+	$(BIN)/python $(PYTEST) -m $(FAST) $(ARGS)
+
+soak: setup $(if $(JAVA),setup-spark) ## Test everything, for hours: make soak ARGS="clients mutants", or --list
+	$(BIN)/python -m tools.soak $(ARGS)
 
 test-pythons: setup ## Run the fast tests on every other Python from 3.11 on that is here
 	@$(BIN)/python -m tools.pythons $(PYTHONS) | while read -r version python; do \
@@ -72,7 +79,7 @@ test-pythons: setup ## Run the fast tests on every other Python from 3.11 on tha
 	    "$$python" -m venv $(VENV)-$$version; \
 	    $(VENV)-$$version/bin/python -m pip install --quiet --disable-pip-version-check \
 	        -c constraints.txt -e '.[dev]'; \
-	    $(VENV)-$$version/bin/python -m pytest -m $(FAST) $(ARGS) < /dev/null; \
+	    $(VENV)-$$version/bin/python $(PYTEST) -m $(FAST) $(ARGS) < /dev/null; \
 	done
 
 compiled-build: setup
@@ -82,8 +89,11 @@ compiled-build: setup
 	@$(COMPILED)/python -P -c 'import broker_sim, purgatory; \
 	    assert broker_sim.compiled and purgatory.compiled, "it is pure Python"'
 
-compiled: compiled-build ## Build the native modules into .venv-compiled, run its tests (not Spark, real Kafka)
-	$(COMPILED)/python -P -m pytest -m "not real_kafka and not spark and not install" $(ARGS)
+compiled: compiled-build ## Build the native modules into .venv-compiled, run the fast tests on them
+	$(COMPILED)/python -P $(PYTEST) -m $(FAST) $(ARGS)
+
+images: setup ## Make the image of a real Kafka that the comparison starts, if Docker has it not yet
+	$(BIN)/python -m integration.reference.image
 
 bench: setup ## Measure against the peers: make bench ARGS="client --kafka"
 	$(BIN)/python tests/bench/run.py $(ARGS)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import runpy
 import signal
 import subprocess
 import sys
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["broker_sim.testing.pytest_plugin"]
 INDEX_TIMEOUT_S = 900
+SPARK_TESTS = "tests/integration/pipeline/"
+LONGEST = (SPARK_TESTS, "tests/real_kafka/", "tests/documents/", "tests/install/", "tests/clients/")
+"""What takes longest begins first, so that all processors have work until the end."""
+SOAK = Path(__file__).parents[1] / "tools" / "soak" / "parts.py"
 REQUIRED = os.environ.get("REQUIRE_REAL_KAFKA", "")
 
 # The time that an example takes depends on the machine. Everything else is hypothesis' default: with
@@ -52,13 +58,32 @@ def pytest_configure() -> None:
         os.environ["PYTHONSAFEPATH"] = "1"
 
 
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Keep the exit status beside the tests that failed, for `tools.second_try`."""
-    cache = getattr(session.config, "cache", None)  # -p no:cacheprovider
-    if cache is not None:
-        cache.set("broker_sim/exit_status", int(exitstatus))
-        in_real_time = [item.nodeid for item in session.items if item.get_closest_marker("threads")]
-        cache.set("broker_sim/in_real_time", in_real_time)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    marks = [mark for item in items for mark in item.iter_markers("soak")]
+    parts = runpy.run_path(str(SOAK))["PARTS"] if marks else {}
+    for mark in marks:
+        if mark.args or mark.kwargs.get("part") not in parts:
+            raise pytest.UsageError(f"{mark}: name a part of tools/soak/parts.py: {sorted(parts)}")
+    items.sort(key=_longest_first)
+
+
+def _longest_first(item: pytest.Item) -> int:
+    found = (place for place, path in enumerate(LONGEST) if item.nodeid.startswith(path))
+    return next(found, len(LONGEST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each worker whole files, and one of them all that shares a Spark session."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            if nodeid.startswith(SPARK_TESTS):
+                return SPARK_TESTS
+            return str(super()._split_scope(nodeid))
+
+    return ByFile(config, log)
 
 
 def _fail_or_skip(reason: str, *, needs_containers: bool = False) -> NoReturn:

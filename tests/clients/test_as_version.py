@@ -22,9 +22,11 @@ TIMEOUT_S = 60
 VALUES = [f"value-{number}".encode() for number in range(20)]
 FETCH = 1
 HIGHEST_FETCH_VERSIONS = {"2.1": 10, "2.8": 12, "3.7": 16, "4.0": 17}
+OLDEST, *LATER = HIGHEST_FETCH_VERSIONS
+LATER_CASES = [pytest.param(release, marks=pytest.mark.soak(part="clients")) for release in LATER]
 
 
-@pytest.fixture(params=HIGHEST_FETCH_VERSIONS)
+@pytest.fixture(params=[OLDEST, *LATER_CASES])
 def release(request):
     return request.param
 

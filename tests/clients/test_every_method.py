@@ -90,7 +90,10 @@ def pythons(request):
     pool.shutdown(cancel_futures=True)
 
 
-@pytest.fixture(params=[*NEWEST, *CASES], ids="-".join, scope="module")
+OLDER_CASES = [pytest.param(case, marks=pytest.mark.soak(part="clients")) for case in CASES]
+
+
+@pytest.fixture(params=[*NEWEST, *OLDER_CASES], ids="-".join, scope="module")
 def client(request, pythons, require_or_skip):
     """Return the client's name and the Python that has it."""
     name, version = request.param
@@ -134,6 +137,7 @@ def test_served_methods_succeed_and_the_others_fail_at_once(client, simulator):
             assert line["outcome"]["error"] not in MISTAKES, line
 
 
+@pytest.mark.soak(part="clients")
 @pytest.mark.real_kafka
 def test_served_methods_have_the_outcome_of_kafka(client, simulator, real_kafka):
     clusters = (simulator, real_kafka)

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 
 from .test_data_dir import PARTITIONS, TIMEOUT_S, Simulator, create_topic
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.soak(part="kills")]
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "10"))
 SEED = int(os.environ.get("KILL_SEED", str(random.randrange(1 << 32))))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.install
+pytestmark = [pytest.mark.install, pytest.mark.soak(part="wheels")]
 
 LIMIT_S = 600
 HERE = Path(__file__)

@@ -1,6 +1,6 @@
-"""What is installed from the wheel works on every Python of this machine.
+"""What is installed from the wheel works: on this Python, and in the soak on every Python of this machine.
 
-On the oldest and the newest of them it works with each extra alone, too.
+In the soak it works with each extra alone on the oldest and the newest of them, too.
 """
 
 import json
@@ -23,8 +23,14 @@ RECORDING = ROOT / "integration" / "reference" / "recorded"
 PYTHONS = runpy.run_path(str(ROOT / "tools" / "pythons.py"))["find_pythons"]()
 EXTRAS = ("", "compare", "compression", "fast", "metrics", "parquet")
 """`spark`, which is large, has a test of its own on one Python."""
+THIS_PYTHON = sys.version_info[:2]
+in_soak = pytest.mark.soak(part="wheels")
 CASES = [
-    pytest.param((version, extra), id=f"{version[0]}.{version[1]}-{extra or 'plain'}")
+    pytest.param(
+        (version, extra),
+        id=f"{version[0]}.{version[1]}-{extra or 'plain'}",
+        marks=[in_soak] * ((version, extra) != (THIS_PYTHON, "")),
+    )
     for version in PYTHONS
     for extra in (EXTRAS if version in {min(PYTHONS), max(PYTHONS)} else ("",))
 ]
@@ -190,6 +196,7 @@ def test_the_extra_fast_brings_another_event_loop(installed):
     assert done.stdout.startswith("uvloop" if installed.extra == "fast" else "asyncio")
 
 
+@in_soak
 def test_spark_runs_the_simulation_of_a_wheel(install, wheel, tmp_path):
     if shutil.which("java") is None:
         pytest.skip("Java is not installed: apt-get install -y openjdk-17-jre-headless")
@@ -202,6 +209,7 @@ def test_spark_runs_the_simulation_of_a_wheel(install, wheel, tmp_path):
     assert (environment.project / "tables" / "sweep_summary").is_dir()
 
 
+@in_soak
 def test_the_native_wheel_is_native_under_its_own_names(install, native_wheel, tmp_path):
     environment = install(tmp_path, sys.executable, native_wheel)
     program = (

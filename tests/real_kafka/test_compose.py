@@ -66,6 +66,7 @@ def test_the_compose_file_configures_the_nodes_as_the_comparison_does():
             assert f"{key}: {value}\n" in text
 
 
+@pytest.mark.soak(part="scenarios")
 @pytest.mark.real_kafka
 def test_three_brokers_of_the_compose_file_find_each_other(compose_kafka):
     def is_up():

@@ -18,6 +18,8 @@ from integration.reference.errors import ReferenceUnavailableError
 from integration.reference.progress import to_stderr
 from integration.reference.selection import ReferenceKind, select_reference
 
+pytestmark = pytest.mark.soak(part="scenarios")
+
 CONFIGS = {"replica.selector.class": RACK_AWARE_SELECTOR}
 RACKS = {1: {"broker.rack": "a"}, 2: {"broker.rack": "b"}, 3: {"broker.rack": "c"}}
 LEADER, FOLLOWERS = 1, (2, 3)

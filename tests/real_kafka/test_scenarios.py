@@ -11,6 +11,8 @@ from integration.comparison.runs import ClusterRunner, SimulatorSide
 from integration.comparison.verdict import Verdict
 from integration.scenarios.catalogue import select
 
+pytestmark = pytest.mark.soak(part="scenarios")
+
 CHOSEN = (
     "acks_1_is_answered_at_once",
     "acks_all_is_answered_when_all_replicas_have_it",

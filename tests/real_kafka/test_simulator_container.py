@@ -76,6 +76,7 @@ def test_the_simulator_understands_the_command_of_its_image():
     assert (parsed["brokers"], parsed["port"], parsed["control_port"]) == (3, 9092, 8090)
 
 
+@pytest.mark.soak(part="scenarios")
 @pytest.mark.real_kafka
 def test_a_client_in_the_network_of_the_service_produces_and_consumes(docker, simulator):
     container, control = simulator
@@ -107,6 +108,7 @@ def test_a_client_in_the_network_of_the_service_produces_and_consumes(docker, si
     assert container.wait(timeout=30)["StatusCode"] == 0
 
 
+@pytest.mark.soak(part="scenarios")
 @pytest.mark.real_kafka
 def test_a_client_of_the_machine_reaches_a_published_port(docker, simulator):
     from confluent_kafka import Consumer, Producer

@@ -10,6 +10,9 @@ import pytest
 
 from broker_sim import Cluster, ConfigError
 
+SHORT_SESSION = {"broker.session.timeout.ms": 500, "broker.heartbeat.interval.ms": 100}
+"""A broker that starts again serves when its old session has ended."""
+
 
 def topics_of(cluster):
     return {topic.name: len(topic.partitions) for topic in cluster.status().topics}
@@ -24,7 +27,7 @@ def test_cluster_is_found_again_with_fewer_brokers(tmp_path):
 
 
 def test_broker_that_is_killed_and_started_again_serves(tmp_path):
-    with Cluster(brokers=2, topics=["t:1:2"], data_dir=tmp_path) as cluster:
+    with Cluster(2, topics=["t:1:2"], data_dir=tmp_path, configs=SHORT_SESSION) as cluster:
         cluster.stop(1)
         cluster.start(1)
         cluster.wait_until_in_sync()
@@ -110,7 +113,7 @@ def test_started_broker_reads_its_files_as_they_are_now(tmp_path):
 
 
 def test_broker_does_not_start_on_the_directory_of_another_one(tmp_path):
-    with Cluster(brokers=2, topics=["t:1:2"], data_dir=tmp_path) as cluster:
+    with Cluster(2, topics=["t:1:2"], data_dir=tmp_path, configs=SHORT_SESSION) as cluster:
         cluster.produce("t", "kept")
         cluster.stop(2)
         path = tmp_path / "broker-2" / "meta.properties"

@@ -205,3 +205,10 @@ def groups(request, quick_simulator, java_member):
     yield Groups(quick_simulator, request.param, members, java_member)
     for member in members:
         member.end()
+
+
+def pytest_collection_modifyitems(items):
+    """Leave all clients but librdkafka to the soak: what is claimed here is claimed of the broker."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and "[confluent_kafka" not in item.name:
+            item.add_marker(pytest.mark.soak(part="clients"))

@@ -28,8 +28,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from integration.clients.stopwatch import now_ms
 
-MEMBERS = Path(__file__).parent / "members"
-TOOL_RUNNER = Path(__file__).parent / "ToolRunner.java"
+HERE = Path(__file__).parent
+MEMBERS = HERE / "members"
+TOOL_RUNNER = HERE / "ToolRunner.java"
 SESSION_MS = 6000
 """Of a member that is to die, and of all members of the consumer protocol."""
 LONG_SESSION_MS = 240_000
@@ -402,3 +403,10 @@ def tool(side, tool_runner):
         return err if code else out
 
     return run
+
+
+def pytest_collection_modifyitems(items):
+    """Leave all but one member to the soak: the other families have tests of their own in ../."""
+    for item in items:
+        if HERE in item.path.parents and "[sim-franz_go-range]" not in item.name:
+            item.add_marker(pytest.mark.soak(part="clients"))

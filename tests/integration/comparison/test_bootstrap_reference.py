@@ -18,7 +18,7 @@ from integration.scenarios.catalogue import select
 from integration.simulator.command import SimulatorCommand, own_command
 from integration.simulator.process import SimulatorProcess
 
-pytestmark = pytest.mark.threads
+pytestmark = [pytest.mark.threads, pytest.mark.soak(part="mutants")]
 CHOSEN = select(
     (
         "acks_1_is_answered_at_once",

@@ -40,6 +40,7 @@ TIMES = frozenset({"late", "lateness"})
 """A busy machine may make other steps of a mutant late."""
 
 pytestmark = [
+    pytest.mark.soak(part="mutants"),
     pytest.mark.threads,
     pytest.mark.skipif(
         broker_sim.compiled, reason="the methods of native classes cannot be replaced"

@@ -96,6 +96,7 @@ def test_a_missing_table_names_what_to_do(require_spark, pipeline, tmp_path):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.spark
 def test_all_runs_every_job_in_one_session(
     require_spark, pipeline, life, observation, write_lines, tmp_path
@@ -122,6 +123,7 @@ def test_all_runs_every_job_in_one_session(
     assert (tmp_path / "out" / "report.html").exists()
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.spark
 def test_each_job_is_a_command(spark, life, observation, write_lines, tmp_path, monkeypatch):
     """The session is that of all tests, for a JVM for each command would take minutes."""
@@ -161,6 +163,7 @@ def test_each_job_is_a_command(spark, life, observation, write_lines, tmp_path, 
     assert set(quiet) == {True}
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.spark
 def test_a_job_of_all_that_fails_is_named(require_spark, pipeline, write_lines, tmp_path):
     trace = write_lines(tmp_path / "trace.jsonl", ["no event"])
@@ -173,6 +176,7 @@ def test_a_job_of_all_that_fails_is_named(require_spark, pipeline, write_lines, 
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.spark
 def test_an_output_that_cannot_be_written_is_one_line(require_spark, pipeline, tmp_path):
     (tmp_path / "file").write_text("x", encoding="utf-8")
@@ -201,6 +205,7 @@ def fetches_nothing(tmp_path):
         ]
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.spark
 def test_a_connector_that_cannot_be_fetched_is_one_line(
     require_spark, pipeline, fetches_nothing, tmp_path
@@ -224,6 +229,7 @@ def test_a_connector_that_cannot_be_fetched_is_one_line(
     assert KAFKA_CONNECTOR in remedy
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.spark
 @pytest.mark.clients
 def test_a_topic_that_is_not_there_is_one_line(require_spark, pipeline, tmp_path):
@@ -252,6 +258,7 @@ def test_a_spark_that_does_not_start_says_why_itself(require_spark, pipeline, tm
     )
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.spark
 def test_unexpected_error_shows_the_output_of_spark(require_spark, pipeline, tmp_path):
     lines = tmp_path / "lines.jsonl"
@@ -300,6 +307,7 @@ def test_the_same_code_makes_the_same_archive(tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.spark
 @pytest.mark.clients
 def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(
@@ -339,6 +347,7 @@ def test_a_sweep_on_a_standalone_cluster_is_that_of_one_machine(
     assert len(codes) == 1, "the same code, sent along or submitted"
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.spark
 @pytest.mark.clients
 def test_every_job_of_a_trace_runs_on_a_standalone_cluster(

@@ -15,7 +15,7 @@ import pytest
 
 from integration.reference.clusters.ports import free_ports
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.soak(part="spark")]
 
 START_TIMEOUT_S = 180
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"

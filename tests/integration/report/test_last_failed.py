@@ -125,6 +125,7 @@ def verdicts_in(folder):
     return {one["scenario"]: one["verdict"] for one in document["scenarios"]}
 
 
+@pytest.mark.soak(part="scenarios")
 @pytest.mark.threads
 def test_only_what_failed_is_played_again_and_the_first_report_is_kept(run, tmp_path):
     program = tmp_path / "slow.py"

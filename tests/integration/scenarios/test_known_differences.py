@@ -10,6 +10,8 @@ from integration.comparison.runs import SimulatorSide
 from integration.report.report import unused_rows
 from integration.scenarios.catalogue import select
 
+pytestmark = pytest.mark.soak(part="scenarios")
+
 
 @pytest.mark.threads
 def test_every_row_of_the_document_fits_a_difference():

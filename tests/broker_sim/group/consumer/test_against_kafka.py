@@ -22,7 +22,7 @@ from broker_sim.protocol.message import to_dict
 
 from .kafka_peer import Peer
 
-pytestmark = pytest.mark.real_kafka
+pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="kafka_classes")]
 
 HEARTBEAT, DESCRIBE = 68, 69
 JOIN, SYNC, BEAT, LEAVE = 11, 14, 12, 13

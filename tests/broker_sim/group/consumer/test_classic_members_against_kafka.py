@@ -25,7 +25,7 @@ from broker_sim.protocol.codec import decode, encode
 from .kafka_peer import Peer
 from .test_against_kafka import STEPS, BothSides, ClassicMembers, RandomMembers
 
-pytestmark = pytest.mark.real_kafka
+pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="kafka_classes")]
 
 JOIN, SYNC, LEAVE, TXN_COMMIT = 11, 14, 13, 28
 VERSIONS = {JOIN: 9, SYNC: 5, LEAVE: 5, TXN_COMMIT: 5}

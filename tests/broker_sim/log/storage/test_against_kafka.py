@@ -24,7 +24,7 @@ from integration.reference.errors import ReferenceUnavailableError
 from integration.reference.jars import kafka_tools_jars
 from purgatory import VirtualClock
 
-pytestmark = pytest.mark.real_kafka
+pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="kafka_classes")]
 
 START_MS = 1_700_000_000_000
 KEY = TopicPartition("topic", 0)

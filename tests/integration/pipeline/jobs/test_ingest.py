@@ -67,6 +67,7 @@ def test_compressed_traces_are_read(run, event, tmp_path):
     assert run(str(tmp_path / "*.gz")).events == 1
 
 
+@pytest.mark.soak(part="spark")
 def test_only_lines_that_are_no_events_are_parsed_again(
     run, spark, event, observation, tmp_path, write_lines, monkeypatch
 ):
@@ -91,6 +92,7 @@ def test_only_lines_that_are_no_events_are_parsed_again(
     assert {(row.line, row.times) for row in kept} == {(line, 2) for line in bad}
 
 
+@pytest.mark.soak(part="spark")
 def test_events_in_an_unusual_form_are_the_same_events(
     run, table, event, tmp_path, write_lines, monkeypatch
 ):
@@ -119,6 +121,7 @@ def test_much_that_does_not_fit_is_kept_too(run, table, event, tmp_path, write_l
     assert {row.line for row in table("quarantine").collect()} == set(bad)
 
 
+@pytest.mark.soak(part="spark")
 def test_a_large_compressed_trace_is_warned_of(
     run, event, tmp_path, write_lines, monkeypatch, capsys
 ):
@@ -145,6 +148,7 @@ def test_a_missing_input_is_one_line(run, tmp_path):
         run(str(tmp_path / "nowhere"))
 
 
+@pytest.mark.soak(part="spark")
 def test_tables_are_partitioned_by_date_side_and_purgatory(run, event, tmp_path, write_lines):
     run(write_lines(tmp_path / "trace.jsonl", [event()]))
     assert list(
@@ -152,6 +156,7 @@ def test_tables_are_partitioned_by_date_side_and_purgatory(run, event, tmp_path,
     )
 
 
+@pytest.mark.soak(part="spark")
 def test_inputs_without_any_event_are_counted_too(run, observation, tmp_path, write_lines):
     empty = tmp_path / "empty.jsonl"
     empty.touch()
@@ -160,6 +165,7 @@ def test_inputs_without_any_event_are_counted_too(run, observation, tmp_path, wr
     assert (blank.lines, blank.quarantined, blank.observations) == (3, 2, 1)
 
 
+@pytest.mark.soak(part="spark")
 def test_known_events_of_other_runs_and_dates_are_not_read(
     run, table, event, tmp_path, write_lines
 ):
@@ -177,6 +183,7 @@ def test_known_events_of_other_runs_and_dates_are_not_read(
         run(write_lines(tmp_path / "c.jsonl", [known[0]]))
 
 
+@pytest.mark.soak(part="spark")
 def test_a_compressed_trace_is_parsed_by_many_tasks(spark, event, tmp_path, explained):
     from integration.pipeline.jobs.ingest import events, read_quickly
 
@@ -188,6 +195,7 @@ def test_a_compressed_trace_is_parsed_by_many_tasks(spark, event, tmp_path, expl
     assert "REBALANCE" not in explained(events(read_quickly(spark, [__file__])))
 
 
+@pytest.mark.soak(part="spark")
 def test_the_first_events_are_shuffled_once(
     spark, run, event, tmp_path, write_lines, task_sizes, request
 ):
@@ -202,6 +210,7 @@ def test_the_first_events_are_shuffled_once(
     assert len(stages) == 2, stages
 
 
+@pytest.mark.soak(part="spark")
 def test_dates_are_those_of_utc_in_any_time_zone(run, table, spark, event, tmp_path, write_lines):
     path = write_lines(tmp_path / "a.jsonl", [event()])
     zone = spark.conf.get("spark.sql.session.timeZone")

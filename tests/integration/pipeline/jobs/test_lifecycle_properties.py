@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.soak(part="spark")]
 
 T = 1_700_000_000_000
 ENDINGS = ("completed", "expired", "cancelled")

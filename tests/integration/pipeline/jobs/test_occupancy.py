@@ -90,6 +90,7 @@ def _by_hand(operations):
     }
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_lifecycles_agree_with_counting_every_millisecond(occupancies, life, seed):
     rng = random.Random(seed)

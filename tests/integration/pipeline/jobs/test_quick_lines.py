@@ -128,6 +128,7 @@ def _mutated(rng, text):
     return text
 
 
+@pytest.mark.soak(part="spark")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_lines_are_taken_only_if_they_are_the_same_events(event, take, parsed, seed):
     rng = random.Random(seed)
@@ -195,6 +196,7 @@ def test_long_lines_are_left_on_executors(spark, event):
     assert found == event() | {"slot": None}
 
 
+@pytest.mark.soak(part="spark")
 def test_executors_need_nothing_of_this_project(require_spark, event, tmp_path):
     from pyspark import cloudpickle
 

@@ -60,6 +60,7 @@ def _operations(life, first, count):
     ]
 
 
+@pytest.mark.soak(part="spark")
 def test_a_stream_that_is_stopped_and_started_loses_nothing_and_counts_nothing_twice(
     spark, tmp_path, send, settings, life, event
 ):
@@ -96,6 +97,7 @@ def _occupancy(spark, out):
     return [row for row in rows if row.parked]
 
 
+@pytest.mark.soak(part="spark")
 def test_late_events_are_counted_and_reported(spark, tmp_path, send, settings, life, event):
     from integration.pipeline.jobs.stream import run
 
@@ -169,6 +171,7 @@ def test_wrong_address_fails_at_once(spark, tmp_path, servers, why):
             run(spark, settings, str(tmp_path))
 
 
+@pytest.mark.soak(part="spark")
 def test_a_topic_that_is_not_there_is_named(spark, tmp_path, cluster):
     from integration.pipeline.errors import PipelineError
     from integration.pipeline.jobs.stream import StreamSettings, run
@@ -193,6 +196,7 @@ def test_the_reason_is_the_same_whoever_of_spark_tells_it(settings, told_by_spar
     assert why_ended(settings(available_now=True), told_by_spark) == reason
 
 
+@pytest.mark.soak(part="spark")
 def test_a_stream_that_fails_says_why_in_one_line(spark, tmp_path, cluster, send, settings, life):
     from confluent_kafka.admin import AdminClient
 

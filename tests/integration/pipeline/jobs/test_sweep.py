@@ -46,6 +46,7 @@ def test_results_are_the_same_whatever_the_partitions(spark, plan):
     assert len({row[-1] for row in _rows(one)}) > 4, "runs of different seeds differ"
 
 
+@pytest.mark.soak(part="spark")
 def test_a_sweep_that_fails_keeps_its_seeds_and_is_continued(spark, plan, tmp_path, monkeypatch):
     from integration.pipeline.jobs import sweep
 
@@ -74,6 +75,7 @@ def test_a_sweep_that_fails_keeps_its_seeds_and_is_continued(spark, plan, tmp_pa
     assert row.runs == 3
 
 
+@pytest.mark.soak(part="spark")
 def test_results_of_other_code_are_simulated_again(spark, plan, tmp_path, monkeypatch):
     from integration.pipeline.jobs import sweep
 
@@ -101,6 +103,7 @@ def test_a_wave_has_work_for_all_tasks(require_spark, plan, repeats, at_once, ex
     assert waves(plan(repeats=repeats, seed=7), at_once) == expected
 
 
+@pytest.mark.soak(part="spark")
 def test_a_sample_is_the_same_whatever_the_partitions_and_covers_the_range(spark, plan):
     from integration.pipeline.jobs.sweep import sample
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.soak(part="spark")]
 
 ROWS = 3_000
 TASKS = 16

@@ -14,7 +14,7 @@ from integration.reference.clusters.waiting import wait_until
 from integration.reference.errors import ReferenceClusterError
 from integration.reference.jars import KAFKA_VERSION
 
-pytestmark = pytest.mark.real_kafka
+pytestmark = [pytest.mark.real_kafka, pytest.mark.soak(part="scenarios")]
 
 IMPATIENT_MS = 1_500
 BELOW_SESSION_MS = 8_000

@@ -1,0 +1,74 @@
+"""Runs the soak: `python -m tools.soak [PART ...]`, or `--list`.
+
+A part that has passed on this state of the tree is not run again (`--again` runs it). Ctrl-C ends the
+part that runs; the next call goes on there. Ends with 1 when a part failed.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from tools.soak import report
+from tools.soak.parts import PARTS, Part
+
+CONSOLE = Console(soft_wrap=True, highlight=False)
+
+
+def run(part: Part) -> report.Outcome:
+    """Run the commands of a part up to the first that fails."""
+    started = time.monotonic()
+    failed = None
+    for command in part.commands:
+        CONSOLE.print(f"$ {shlex.join(command)}", markup=False)
+        if subprocess.run(command, cwd=report.ROOT, check=False).returncode:
+            failed = shlex.join(command)
+            break
+    return report.Outcome(failed is None, round(time.monotonic() - started, 1), failed)
+
+
+def show(outcomes: dict[str, report.Outcome]) -> None:
+    """Print a row for each part."""
+    table = Table("part", "", "seconds", "shows")
+    for name, part in PARTS.items():
+        outcome = outcomes.get(name)
+        verdict = "not run" if outcome is None else "passed" if outcome.passed else "FAILED"
+        seconds = "" if outcome is None else f"{outcome.seconds:.0f}"
+        table.add_row(name, verdict, seconds, part.shows)
+    CONSOLE.print(table)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[PART]...")
+@click.option("--list", "only_list", is_flag=True, help="Print the parts and how they ended.")
+@click.option("--again", is_flag=True, help="Run what has passed already, too.")
+def main(names: tuple[str, ...], only_list: bool, again: bool) -> None:
+    """Run the parts of the soak, all by default, and print how they ended."""
+    if unknown := [name for name in names if name not in PARTS]:
+        raise click.UsageError(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+    tree = report.tree()
+    outcomes = report.read(tree)
+    if only_list:
+        show(outcomes)
+        return
+    chosen = names or tuple(PARTS)
+    for number, name in enumerate(chosen, 1):
+        done = outcomes.get(name)
+        if done is not None and done.passed and not again:
+            CONSOLE.print(f"{name}: has passed on this tree, in {done.seconds:.0f} s")
+            continue
+        CONSOLE.rule(f"{name} ({number} of {len(chosen)})")
+        outcomes[name] = run(PARTS[name])
+        report.write(tree, outcomes)
+    show(outcomes)
+    sys.exit(not all(outcomes[name].passed for name in chosen))
+
+
+if __name__ == "__main__":
+    main()

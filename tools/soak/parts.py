@@ -1,0 +1,96 @@
+"""The parts of the soak: what each shows, and its commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final, NamedTuple
+
+PYTEST: Final = (sys.executable, "-m", "pytest", "-q")
+NATIVE_COMPARE: Final = ".venv-compiled/bin/broker-sim-compare"
+SIMULATE: Final = (
+    *(".venv-compiled/bin/broker-sim", "simulate", "--jobs", str(os.cpu_count() or 1)),
+    *("--seed", os.environ.get("BROKER_SIM_SEED", "0")),
+)
+
+
+class Part(NamedTuple):
+    """A part: what it shows, and the commands that do, each with its arguments."""
+
+    shows: str
+    commands: tuple[tuple[str, ...], ...]
+
+
+def _make(*words: str) -> tuple[str, ...]:
+    return ("make", "--no-print-directory", *words)
+
+
+def _marked(part: str) -> tuple[str, ...]:
+    return (*PYTEST, "-m", f"soak(part={part!r})")
+
+
+PARTS: Final = {
+    "test": Part("every claim once", (_make("test"),)),
+    "clients": Part(
+        "each client in all its versions, methods and groups, here and on Kafka",
+        (_marked("clients"),),
+    ),
+    "kafka_classes": Part(
+        "logs, assignments and coordinators beside Kafka's own classes", (_marked("kafka_classes"),)
+    ),
+    "scenarios": Part(
+        "every scenario of the comparison on a real Kafka, and no drift from the recording",
+        (
+            _make("images"),
+            (sys.executable, "-m", "integration.reference.python_image"),
+            _marked("scenarios"),
+            _make("compiled-build"),
+            (
+                NATIVE_COMPARE,
+                "--out",
+                "out/soak/compare",
+                "--record",
+                "--record-to",
+                "out/recording",
+            ),
+            (NATIVE_COMPARE, "drift", "out/recording"),
+        ),
+    ),
+    "mutants": Part("the comparison finds defects put in on purpose", (_marked("mutants"),)),
+    "defects": Part(
+        "the tests find defects put in on purpose",
+        ((sys.executable, "-m", "tools.defects", "--report", "out/soak/defects.json"),),
+    ),
+    "runs": Part(
+        "random runs in virtual time, with and without power losses",
+        (
+            _make("compiled-build"),
+            (*SIMULATE, "--runs", "2000"),
+            (*SIMULATE, "--runs", "300", "--power-loss"),
+        ),
+    ),
+    "kills": Part(
+        "nothing acknowledged is lost by 200 rounds of kill -9",
+        (("env", "KILL_ROUNDS=200", *_marked("kills")),),
+    ),
+    "pythons": Part("the fast tests on every Python of this machine", (_make("test-pythons"),)),
+    "native": Part(
+        "the tests on native modules, those with a clock and outside clients too",
+        (
+            _make("compiled"),
+            (
+                *(".venv-compiled/bin/python", "-P", "-m", "pytest", "-q"),
+                *("-m", "(threads or clients) and not (soak or real_kafka or spark or install)"),
+            ),
+        ),
+    ),
+    "wheels": Part(
+        "what is installed works on every Python, with every extra", (_marked("wheels"),)
+    ),
+    "spark": Part("the pipeline in all its ways", (_make("setup-spark"), _marked("spark"))),
+    "benchmarks": Part(
+        "every benchmark runs, with its peers",
+        ((sys.executable, "tests/bench/run.py", "--tiny", "--peers"),),
+    ),
+}
+"""By name, in the order in which they are run."""

@@ -1,0 +1,56 @@
+"""What the soak has found so far, in a file; it counts for one state of the tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+PATH: Final = ROOT / "out" / "soak" / "report.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a part ended."""
+
+    passed: bool
+    seconds: float
+    failed_command: str | None = None
+
+
+def tree() -> str:
+    """Return git's id of what is in the working tree now, committed or not."""
+    with tempfile.TemporaryDirectory() as directory:
+        variables = {**os.environ, "GIT_INDEX_FILE": f"{directory}/index"}
+
+        def git(*words: str) -> str:
+            done = subprocess.run(
+                ["git", *words], cwd=ROOT, env=variables, check=True, capture_output=True, text=True
+            )
+            return done.stdout.strip()
+
+        git("read-tree", "HEAD")
+        git("add", "--all")
+        return git("write-tree")
+
+
+def read(of_tree: str) -> dict[str, Outcome]:
+    """Return the outcomes by part; none if those in the file are of another tree."""
+    if not PATH.exists():
+        return {}
+    document = json.loads(PATH.read_text("utf-8"))
+    if document["tree"] != of_tree:
+        return {}
+    return {name: Outcome(**outcome) for name, outcome in document["parts"].items()}
+
+
+def write(of_tree: str, outcomes: dict[str, Outcome]) -> None:
+    """Replace the file."""
+    parts = {name: asdict(outcome) for name, outcome in outcomes.items()}
+    PATH.parent.mkdir(parents=True, exist_ok=True)
+    PATH.write_text(json.dumps({"tree": of_tree, "parts": parts}, indent=2) + "\n", "utf-8")
