@@ -9,6 +9,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from statistics import median, quantiles
 
 from client_work import consume, produce, synchronous_ms, topic, wake_up_ms
@@ -28,8 +29,20 @@ from peers import (
 from report import Report
 
 SUITE = "client"
-MESSAGES = 200_000
-LATENCIES = 400
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    messages: int
+    """So many are produced in bulk."""
+    latencies: int
+    """So many are waited for, one after the other."""
+
+
+FULL = Sizes(messages=200_000, latencies=400)
+TINY = Sizes(messages=1_000, latencies=5)
 
 Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
 """Name, unit and "lower is better" -> peer -> one figure per round."""
@@ -37,10 +50,12 @@ Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
 
 def run(options: Options, report: Report) -> None:
     """Measure all peers that there are."""
+    sizes = options.choose(FULL, TINY)
     samples: Samples = defaultdict(lambda: defaultdict(list))
     with ExitStack() as stack:
         peers = []
-        starters = [simulator, native_simulator, kfake, librdkafka_mock]
+        built = [kfake] if options.peers else []
+        starters = [simulator, native_simulator, *built, librdkafka_mock]
         if options.kafka:
             starters.append(kafka)
         report.say(f"simulator: the {build_of(sys.executable)} build")
@@ -54,7 +69,7 @@ def run(options: Options, report: Report) -> None:
         for index in range(options.rounds):
             # Every other round goes the other way round, so that nobody is always first.
             for peer in peers[:: 1 if index % 2 == 0 else -1]:
-                _round(peer, samples)
+                _round(peer, sizes, samples)
     for (name, unit, lower), values in samples.items():
         for peer in peers:
             if peer.name in values:
@@ -63,30 +78,35 @@ def run(options: Options, report: Report) -> None:
     _judge(report)
 
 
-def _round(peer: Peer, samples: Samples) -> None:
+def _round(peer: Peer, sizes: Sizes, samples: Samples) -> None:
+    count = sizes.messages
+
+    def bulk(what: str, acks: int) -> None:
+        _bulk(peer, samples, what, count, lambda: produce(peer, name, acks, count))
+
+    def one_by_one(what: str, measure: Callable[[Peer, str, int], list[float]]) -> None:
+        _latency(peer, samples, what, measure(peer, name, sizes.latencies))
+
     with topic(peer, 1) as name:
-        _bulk(peer, samples, "produce acks=1, RF 1", lambda: produce(peer, name, 1, MESSAGES))
-        _bulk(peer, samples, "produce acks=all, RF 1", lambda: produce(peer, name, -1, MESSAGES))
+        bulk("produce acks=1, RF 1", 1)
+        bulk("produce acks=all, RF 1", -1)
         if peer.keeps_records:
-            _bulk(peer, samples, "consume", lambda: consume(peer, name, 2 * MESSAGES), 2)
-        _latency(peer, samples, "synchronous acks=all, RF 1", synchronous_ms(peer, name, LATENCIES))
+            _bulk(peer, samples, "consume", 2 * count, lambda: consume(peer, name, 2 * count))
+        one_by_one("synchronous acks=all, RF 1", synchronous_ms)
         if peer.keeps_records:
-            _latency(peer, samples, "wake-up of a consumer", wake_up_ms(peer, name, LATENCIES))
+            one_by_one("wake-up of a consumer", wake_up_ms)
     if peer.replicates:
         with topic(peer, 3) as name:
-            _bulk(
-                peer, samples, "produce acks=all, RF 3", lambda: produce(peer, name, -1, MESSAGES)
-            )
-            latencies_ms = synchronous_ms(peer, name, LATENCIES)
-            _latency(peer, samples, "synchronous acks=all, RF 3", latencies_ms)
+            bulk("produce acks=all, RF 3", -1)
+            one_by_one("synchronous acks=all, RF 3", synchronous_ms)
 
 
 def _bulk(
-    peer: Peer, samples: Samples, what: str, work: Callable[[], float], factor: int = 1
+    peer: Peer, samples: Samples, what: str, messages: int, work: Callable[[], float]
 ) -> None:
     before_s = peer.cpu_s()
     samples[what, "msg/s", False][peer.name].append(work())
-    used_us = (peer.cpu_s() - before_s) * 1e6 / (MESSAGES * factor)
+    used_us = (peer.cpu_s() - before_s) * 1e6 / messages
     samples[f"{what}: brokers' CPU", "µs/msg", True][peer.name].append(used_us)
 
 

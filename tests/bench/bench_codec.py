@@ -9,6 +9,7 @@ import importlib
 import io
 import time
 import warnings
+from dataclasses import dataclass
 
 from options import Options
 from report import OURS, Report
@@ -23,17 +24,27 @@ with warnings.catch_warnings():
     import kafka.protocol.producer
 
 SUITE = "codec"
-ROUNDS = 9
-ROUND_S = 0.01
 
 
-def fastest_us(functions):
+@dataclass(frozen=True)
+class Sizes:
+    """How often and how long each function is called."""
+
+    rounds: int
+    round_s: float
+
+
+FULL = Sizes(rounds=9, round_s=0.01)
+TINY = Sizes(rounds=1, round_s=0.0001)
+
+
+def fastest_us(functions, sizes):
     """Return the best microseconds per call of each function, taken in turns."""
     best = dict.fromkeys(functions, float("inf"))
-    for _ in range(ROUNDS):
+    for _ in range(sizes.rounds):
         for name, function in functions.items():
             calls, start = 0, time.perf_counter()
-            while (elapsed := time.perf_counter() - start) < ROUND_S:
+            while (elapsed := time.perf_counter() - start) < sizes.round_s:
                 for _ in range(10):
                     function()
                 calls += 10
@@ -106,6 +117,7 @@ def cases():
 
 def run(options: Options, report: Report) -> None:
     """Measure every case."""
+    sizes = options.choose(FULL, TINY)
     for title, message, version, api, peer in cases():
         encoded = b"".join(encode(message, version))
         peers = {
@@ -116,6 +128,6 @@ def run(options: Options, report: Report) -> None:
             peers["kio"] = kio(message, api, encoded, version)
         readers, writers = ({name: pair[i] for name, pair in peers.items()} for i in (0, 1))
         for verb, functions in (("read", readers), ("write", writers)):
-            for name, value in fastest_us(functions).items():
+            for name, value in fastest_us(functions, sizes).items():
                 report.add(SUITE, f"{title}, {verb}", "µs", name, value, lower=True)
     report.print_suite(SUITE)

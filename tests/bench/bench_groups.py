@@ -18,6 +18,8 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median, quantiles
 from typing import Any
 
@@ -49,30 +51,84 @@ from broker_sim.protocol.records import build_batch
 
 SUITE = "groups"
 WARM_UP_MEMBERS = 5
-MEMBERS = 500
-DYING = 50
-IDLE_MEMBERS = 1_000
-IDLE_BEAT_S = 3.0
-IDLE_S = 6.0
-BEAT_S = 0.5
-COMMITS = 3_000
 COMMITTERS = 8
-LONG_POLLS = 2_000
-PRODUCES = 400
 INITIAL_DELAY = "group.initial.rebalance.delay.ms"
 TIMEOUT_S = 120
 UNMOVED = 1.25
 """How many times as long a p99 may be that is called the same: two rounds differ by that much."""
 
-JOIN = f"{MEMBERS} members join until stable"
-JOIN_CPU = f"{JOIN}: brokers' CPU"
-JOIN_REQUESTS = f"{JOIN}: requests"
-REBALANCE = f"rebalance after {DYING} of them die, once all know"
-REBALANCE_CPU = f"rebalance after {DYING} of them die: brokers' CPU"
-IDLE = f"{IDLE_MEMBERS} idle members, one core"
 COMMIT = f"commits by {COMMITTERS} members"
 QUIET = "synchronous produce, p99"
-POLLED = f"the same beside {LONG_POLLS} long polls, p99"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many members there are and what they do, and the names of what is measured with them."""
+
+    members: int
+    dying: int
+    beat_s: float
+    session_timeout_ms: int
+    """A broker notices after that time that a member has died."""
+    idle_members: int
+    idle_beat_s: float
+    idle_s: float
+    commits: int
+    long_polls: int
+    produces: int
+
+    @property
+    def join(self) -> str:
+        """Members join."""
+        return f"{self.members} members join until stable"
+
+    @property
+    def rebalance(self) -> str:
+        """Some of them have died."""
+        return f"rebalance after {self.dying} of them die, once all know"
+
+    @property
+    def rebalance_cpu(self) -> str:
+        """The brokers' part of that."""
+        return f"rebalance after {self.dying} of them die: brokers' CPU"
+
+    @property
+    def idle(self) -> str:
+        """Members send heartbeats."""
+        return f"{self.idle_members} idle members, one core"
+
+    @property
+    def polled(self) -> str:
+        """Fetches wait beside a producer."""
+        return f"the same beside {self.long_polls} long polls, p99"
+
+
+FULL = Sizes(
+    members=500,
+    dying=50,
+    beat_s=0.5,
+    session_timeout_ms=6_000,
+    idle_members=1_000,
+    idle_beat_s=3.0,
+    idle_s=6.0,
+    commits=3_000,
+    long_polls=2_000,
+    produces=400,
+)
+TINY = Sizes(
+    members=5,
+    dying=1,
+    beat_s=0.1,
+    session_timeout_ms=1_500,
+    idle_members=5,
+    idle_beat_s=0.1,
+    idle_s=0.1,
+    commits=40,
+    long_polls=5,
+    produces=10,
+)
+TINY_WITH_PEERS = replace(TINY, session_timeout_ms=FULL.session_timeout_ms)
+"""kfake takes no shorter session."""
 
 Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
 Add = Callable[..., None]
@@ -80,23 +136,18 @@ Add = Callable[..., None]
 
 def run(options: Options, report: Report) -> None:
     """Measure all peers that there are, one after the other, so that only one is running."""
+    sizes = options.choose(FULL, TINY_WITH_PEERS if options.peers else TINY)
     samples: Samples = defaultdict(lambda: defaultdict(list))
     report.say(f"simulator: the {build_of(sys.executable)} build")
     report.say(f"{INITIAL_DELAY} is 0 for the simulator and Kafka, so no time here is that delay")
-    starters: list[Callable[[], Any]] = [
-        lambda: simulator("--config", f"{INITIAL_DELAY}=0"),
-        lambda: native_simulator("--config", f"{INITIAL_DELAY}=0"),
-        kfake,
-    ]
-    if options.kafka:
-        starters.append(lambda: kafka({INITIAL_DELAY: "0"}))
+    starters = _starters(options, sizes)
     names = []
     for index in range(options.rounds):
         for start in starters[:: 1 if index % 2 == 0 else -1]:
             try:
                 with start() as peer:
                     names.append(peer.name)
-                    _round(peer, samples)
+                    _round(peer, sizes, samples)
             except PeerMissingError as missing:
                 report.say(f"missing: {missing}")
     for (name, unit, lower), values in samples.items():
@@ -106,14 +157,36 @@ def run(options: Options, report: Report) -> None:
                 report.add(SUITE, name, unit, peer_name, figure, lower=lower)
     report.print_suite(SUITE)
     for peer_name in (KFAKE, KAFKA):
-        for name in (JOIN, JOIN_CPU, REBALANCE, REBALANCE_CPU):
+        for name in (
+            sizes.join,
+            f"{sizes.join}: brokers' CPU",
+            sizes.rebalance,
+            sizes.rebalance_cpu,
+        ):
             report.bar_ratio(SUITE, name, peer_name, name, at_most=1)
         report.bar_ratio(SUITE, COMMIT, peer_name, COMMIT)
-    report.bar_below(SUITE, IDLE, 5)
-    report.bar_unmoved(SUITE, POLLED, QUIET, at_most=UNMOVED)
+    report.bar_below(SUITE, sizes.idle, 5)
+    report.bar_unmoved(SUITE, sizes.polled, QUIET, at_most=UNMOVED)
 
 
-def _round(peer: Peer, samples: Samples) -> None:
+def _starters(options: Options, sizes: Sizes) -> list[Callable[[], Any]]:
+    """Return what starts each peer that takes part."""
+    configs = {INITIAL_DELAY: "0"}
+    if options.tiny:
+        configs["group.min.session.timeout.ms"] = str(sizes.session_timeout_ms)
+    given = [word for key, value in configs.items() for word in ("--config", f"{key}={value}")]
+    starters: list[Callable[[], Any]] = [
+        partial(simulator, *given),
+        partial(native_simulator, *given),
+    ]
+    if options.peers:
+        starters.append(kfake)
+    if options.kafka:
+        starters.append(partial(kafka, configs))
+    return starters
+
+
+def _round(peer: Peer, sizes: Sizes, samples: Samples) -> None:
     def add(name: str, unit: str, value: float, *, lower: bool = True) -> None:
         samples[name, unit, lower][peer.name].append(value)
 
@@ -125,11 +198,11 @@ def _round(peer: Peer, samples: Samples) -> None:
             quiet, by_quiet = _topic(peer, topics)
         leader = min(leaders.keys() & by_quiet.keys())
         for measured in (
-            _warm_up(servers),
-            _joining(peer, servers, add),
-            _idling(peer, servers, add),
-            _committing(peer, servers, name, add),
-            _long_polls(leader, (name, leaders[leader]), (quiet, by_quiet[leader]), add),
+            _warm_up(servers, sizes),
+            _joining(peer, servers, sizes, add),
+            _idling(peer, servers, sizes, add),
+            _committing(peer, servers, name, sizes.commits, add),
+            _long_polls(leader, (name, leaders[leader]), (quiet, by_quiet[leader]), sizes, add),
         ):
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 runner.run(asyncio.wait_for(measured, TIMEOUT_S))
@@ -146,49 +219,51 @@ def _address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-async def _warm_up(servers: Sequence[tuple[str, int]]) -> None:
+async def _warm_up(servers: Sequence[tuple[str, int]], sizes: Sizes) -> None:
     """Let a small group become stable, so that what a broker does only once is done."""
-    group = Group(_new_group(), WARM_UP_MEMBERS)
+    group = Group(_new_group(), WARM_UP_MEMBERS, sizes.session_timeout_ms)
     await group.connect(servers, WARM_UP_MEMBERS)
-    group.start(BEAT_S)
+    group.start(sizes.beat_s)
     await group.wait_until_stable()
     group.close()
 
 
-async def _joining(peer: Peer, servers: Sequence[tuple[str, int]], add: Add) -> None:
+async def _joining(peer: Peer, servers: Sequence[tuple[str, int]], sizes: Sizes, add: Add) -> None:
     """Let members join a new group, then let some of them die."""
-    group = Group(_new_group(), MEMBERS)
-    await group.connect(servers, MEMBERS)
+    group = Group(_new_group(), sizes.members, sizes.session_timeout_ms)
+    await group.connect(servers, sizes.members)
     before_s, start = peer.cpu_s(), time.perf_counter()
-    group.start(BEAT_S)
+    group.start(sizes.beat_s)
     generation = await group.wait_until_stable()
-    add(JOIN, "ms", (time.perf_counter() - start) * 1e3)
-    add(JOIN_CPU, "ms", (peer.cpu_s() - before_s) * 1e3)
-    add(JOIN_REQUESTS, "per member", group.requests_sent / MEMBERS)
-    group.kill(DYING)
+    add(sizes.join, "ms", (time.perf_counter() - start) * 1e3)
+    add(f"{sizes.join}: brokers' CPU", "ms", (peer.cpu_s() - before_s) * 1e3)
+    add(f"{sizes.join}: requests", "per member", group.requests_sent / sizes.members)
+    group.kill(sizes.dying)
     await group.wait_until_told()
     before_s = peer.cpu_s()
     await group.wait_until_stable(beyond=generation)
-    add(REBALANCE, "ms", (time.perf_counter() - group.last_told_s) * 1e3)
-    add(REBALANCE_CPU, "ms", (peer.cpu_s() - before_s) * 1e3)
+    add(sizes.rebalance, "ms", (time.perf_counter() - group.last_told_s) * 1e3)
+    add(sizes.rebalance_cpu, "ms", (peer.cpu_s() - before_s) * 1e3)
     group.close()
 
 
-async def _idling(peer: Peer, servers: Sequence[tuple[str, int]], add: Add) -> None:
+async def _idling(peer: Peer, servers: Sequence[tuple[str, int]], sizes: Sizes, add: Add) -> None:
     """Let members of a stable group send nothing but heartbeats."""
-    group = Group(_new_group(), IDLE_MEMBERS)
-    await group.connect(servers, IDLE_MEMBERS)
-    group.start(IDLE_BEAT_S)
+    group = Group(_new_group(), sizes.idle_members, sizes.session_timeout_ms)
+    await group.connect(servers, sizes.idle_members)
+    group.start(sizes.idle_beat_s)
     await group.wait_until_stable()
-    await asyncio.sleep(IDLE_BEAT_S)
+    await asyncio.sleep(sizes.idle_beat_s)
     before_s, start = peer.cpu_s(), time.perf_counter()
-    await asyncio.sleep(IDLE_S)
+    await asyncio.sleep(sizes.idle_s)
     used = (peer.cpu_s() - before_s) / (time.perf_counter() - start)
-    add(IDLE, "% of a core", used * 100)
+    add(sizes.idle, "% of a core", used * 100)
     group.close()
 
 
-async def _committing(peer: Peer, servers: Sequence[tuple[str, int]], name: str, add: Add) -> None:
+async def _committing(
+    peer: Peer, servers: Sequence[tuple[str, int]], name: str, commits: int, add: Add
+) -> None:
     """Commit offsets, one after the other on each of some connections."""
     group_id = _new_group()
     address = await coordinator_of(servers, group_id)
@@ -211,15 +286,19 @@ async def _committing(peer: Peer, servers: Sequence[tuple[str, int]], name: str,
 
     await commit_all(20)
     before_s, start = peer.cpu_s(), time.perf_counter()
-    await commit_all(COMMITS // COMMITTERS)
-    add(COMMIT, "commits/s", COMMITS / (time.perf_counter() - start), lower=False)
-    add(f"{COMMIT}: brokers' CPU", "us/commit", (peer.cpu_s() - before_s) * 1e6 / COMMITS)
+    await commit_all(commits // COMMITTERS)
+    add(COMMIT, "commits/s", commits / (time.perf_counter() - start), lower=False)
+    add(f"{COMMIT}: brokers' CPU", "us/commit", (peer.cpu_s() - before_s) * 1e6 / commits)
     for connection in connections:
         connection.close()
 
 
 async def _long_polls(
-    leader: tuple[str, int], busy: tuple[str, int], quiet: tuple[str, int], add: Add
+    leader: tuple[str, int],
+    busy: tuple[str, int],
+    quiet: tuple[str, int],
+    sizes: Sizes,
+    add: Add,
 ) -> None:
     """Produce one record after the other, without and with many fetches that wait.
 
@@ -227,8 +306,8 @@ async def _long_polls(
     """
     producer = await Connection.open(leader)
     await _produce(producer, *busy, 50)
-    add(QUIET, "ms", quantiles(await _produce(producer, *busy, PRODUCES), n=100)[98])
-    pollers = [await Connection.open(leader) for _ in range(LONG_POLLS)]
+    add(QUIET, "ms", quantiles(await _produce(producer, *busy, sizes.produces), n=100)[98])
+    pollers = [await Connection.open(leader) for _ in range(sizes.long_polls)]
     request = messages.FetchRequest
     partition = request.FetchPartition(quiet[1], -1, 0, -1, -1, 1_000_000)
     parked = [
@@ -246,7 +325,7 @@ async def _long_polls(
         for poller in pollers
     ]
     await _produce(producer, *busy, 50)
-    add(POLLED, "ms", quantiles(await _produce(producer, *busy, PRODUCES), n=100)[98])
+    add(sizes.polled, "ms", quantiles(await _produce(producer, *busy, sizes.produces), n=100)[98])
     assert not any(each.done() for each in parked), "a fetch that should wait was answered"
     for connection in (producer, *pollers):
         connection.close()

@@ -6,6 +6,8 @@ the largest task of each job is named. Then the jobs run on executors of their o
 events and for all: what lives in the driver must not grow, and what tasks may send to it is limited to
 far less than the data. `PIPELINE_EVENTS` in the environment sets another number of events,
 `PIPELINE_ONLY` leaves out all but "tracing", "throughput", "skew" or "driver".
+
+A tiny run has one pass on Spark, that from the lines, unless it is asked for all peers.
 """
 
 import os
@@ -16,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import product
 from multiprocessing import get_context
@@ -37,7 +40,6 @@ from report import NATIVE, OURS, Report
 from task_sizes import TaskSize, largest_task
 
 SUITE = "pipeline"
-EVENTS = 5_000_000
 CORES = os.cpu_count() or 1
 DRIVER_MEMORY = "512m"
 """The least that Spark starts with; a trace of five million events is four times as large."""
@@ -55,40 +57,91 @@ MANY_TASKS = {
     "spark.sql.shuffle.partitions": "32",
 }
 """Tasks are as small here as they are many on a cluster, so that a hot key shows."""
-MESSAGES = {"one message a request, acks=all": 8_000, "batches, acks=all": 3_000_000}
+ONE, BATCHES = "one message a request, acks=all", "batches, acks=all"
 TRACES = {"without": (), "file": ("--trace",), "topic": ("--trace-topic", "trace")}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is traced and produced."""
+
+    events: int
+    messages: dict[str, int]
+    """By how they are produced."""
+    spark: dict[str, str]
+    """Settings of the session that reads them all."""
+
+
+FULL = Sizes(events=5_000_000, messages={ONE: 8_000, BATCHES: 3_000_000}, spark={})
+TINY = Sizes(
+    events=3_000,
+    messages={ONE: 20, BATCHES: 1_000},
+    spark={
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "1",
+        "spark.sql.shuffle.partitions": "1",
+    },
+)
 
 
 def run(options: Options, report: Report) -> None:
     """Measure all."""
+    sizes = options.choose(FULL, TINY)
     only = os.environ.get("PIPELINE_ONLY")
-    events = int(os.environ.get("PIPELINE_EVENTS", EVENTS))
+    events = int(os.environ.get("PIPELINE_EVENTS", sizes.events))
     if only in {None, "tracing"}:
-        _tracing(options, report)
-    for part, (measure, packages) in _PARTS.items():
+        _tracing(options, sizes.messages, report)
+    for part, (measure, packages) in _parts(options).items():
         if only not in {None, part}:
             continue
-        missing = [name for name in packages if find_spec(name) is None]
-        if missing:
-            report.say(f"without {part}: pip install {' '.join(missing)}")
+        if (reason := _missing(packages)) is not None:
+            report.say(f"without {part}: {reason}")
         else:
-            measure(report, events)
+            measure(options, report, events)
     report.print_suite(SUITE)
 
 
-def _throughput(report: Report, events: int) -> None:
+def _parts(options: Options) -> dict[str, tuple[Callable[..., None], tuple[str, ...]]]:
+    """Return what is measured of the jobs, and the packages that each needs."""
+    peers = ("pandas", "duckdb") if options.peers else ("pandas",)
+    parts = {
+        "throughput": (_throughput, ("pyspark", *peers)),
+        "skew": (_skewed, ("pyspark",)),
+        "driver": (_driver_memory, ("pyspark",)),
+    }
+    return parts if options.peers else {"throughput": parts["throughput"]}
+
+
+def _missing(packages: tuple[str, ...]) -> str | None:
+    """Return what a part lacks here, None if it can run."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        return f"pip install {' '.join(missing)}"
+    from integration.pipeline.errors import PipelineError
+    from integration.pipeline.spark.session import require_java
+
+    try:
+        require_java()
+    except PipelineError as error:
+        return str(error)
+    return None
+
+
+def _throughput(options: Options, report: Report, events: int) -> None:
+    conf = options.choose(FULL, TINY).spark
     directory = Path(tempfile.mkdtemp(prefix="bench-pipeline-"))
     try:
         trace, columns = directory / "trace.jsonl", directory / "trace.parquet"
         write_trace(trace, events)
-        write_parquet(trace, columns)
         report.say(f"{events:,} events, {trace.stat().st_size / 1e9:.2f} GB of JSON, {CORES} cores")
         found = {
-            (OURS, ""): _cold(_with_spark, str(trace), str(directory / "a")),
-            ("DuckDB", ""): _cold(with_duckdb, str(trace)),
+            (OURS, ""): _cold(_with_spark, str(trace), str(directory / "a"), conf),
             ("pandas", ""): _cold(with_pandas, str(trace)),
-            (OURS, FROM_PARQUET): _cold(_with_spark, str(columns), str(directory / "b")),
         }
+        if options.peers:
+            write_parquet(trace, columns)
+            found["DuckDB", ""] = _cold(with_duckdb, str(trace))
+            found[OURS, FROM_PARQUET] = _cold(_with_spark, str(columns), str(directory / "b"), conf)
     finally:
         shutil.rmtree(directory)
     ours = found[OURS, ""]
@@ -108,7 +161,7 @@ def _throughput(report: Report, events: int) -> None:
     report.bar_below(SUITE, INGEST_CPU, OLD_INGEST_CPU_S * 0.6)
 
 
-def _cold(compute: Callable[..., Answers], *arguments: str) -> Answers:
+def _cold(compute: Callable[..., Answers], *arguments: object) -> Answers:
     """Compute in a process of its own, so that nothing is warm from what ran before."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         return process.submit(compute, *arguments).result()
@@ -123,12 +176,12 @@ def _must_agree(name: str, ours: Answers, theirs: Answers) -> None:
             assert mine == other or abs(mine - other) < 1e-6, (name, group)
 
 
-def _with_spark(trace: str, out: str) -> Answers:
+def _with_spark(trace: str, out: str, conf: dict[str, str]) -> Answers:
     from integration.pipeline.spark.session import spark_session
 
     answers = Answers()
     master = f"local[{CORES}]"
-    with spark_session("bench", master=master) as spark:
+    with spark_session("bench", master=master, conf=conf) as spark:
         spark.range(10).count()
         with closing(FamilyCpu(spark.sparkContext._gateway.proc.pid)) as jvm:
             watch = Stopwatch(answers, lambda: time.process_time() + jvm.seconds())
@@ -163,8 +216,9 @@ def _run_jobs(spark: object, trace: str, out: str) -> Iterator[str]:
 # -- skew -----------------------------------------------------------------------------------------
 
 
-def _skewed(report: Report, events: int) -> None:
+def _skewed(options: Options, report: Report, events: int) -> None:
     """Run the jobs on a trace with one hot key, and beside it on an even one; name the largest tasks."""
+    del options  # of sizes it needs that alone
     for what, share in (("even", 0.0), ("skewed", HOT_SHARE)):
         with (
             tempfile.TemporaryDirectory(prefix="bench-skew-") as directory,
@@ -198,8 +252,9 @@ def _largest_tasks(directory: str, events: int, hot_share: float) -> dict[str, T
 # -- the driver's memory --------------------------------------------------------------------------
 
 
-def _driver_memory(report: Report, events: int) -> None:
+def _driver_memory(options: Options, report: Report, events: int) -> None:
     """Run the jobs on executors of their own, so that the driver's memory is the driver's alone."""
+    del options
     for count in (events // 10, events):
         with (
             tempfile.TemporaryDirectory(prefix="bench-driver-") as directory,
@@ -234,7 +289,7 @@ def _driver_mb(directory: str, events: int) -> tuple[float, float]:
 # -- tracing --------------------------------------------------------------------------------------
 
 
-def _tracing(options: Options, report: Report) -> None:
+def _tracing(options: Options, messages: dict[str, int], report: Report) -> None:
     """Produce to clusters that trace and to one that does not, in turns, in both builds."""
     builds = {OURS: simulator}
     try:
@@ -250,11 +305,11 @@ def _tracing(options: Options, report: Report) -> None:
             for build, trace in product(builds, TRACES):
                 path = [f"{directory}/trace.jsonl"] if trace == "file" else []
                 with builds[build]("--topic", "bench:3:3", *TRACES[trace], *path) as peer:
-                    for load, messages in MESSAGES.items():
+                    for load, count in messages.items():
                         before_s = peer.cpu_s()
                         batched = "batches" in load
-                        rate = _produce(peer.bootstrap_servers, messages, batched=batched)
-                        used_us = (peer.cpu_s() - before_s) * 1e6 / messages
+                        rate = _produce(peer.bootstrap_servers, count, batched=batched)
+                        used_us = (peer.cpu_s() - before_s) * 1e6 / count
                         rates.setdefault((build, load, trace), []).append(rate)
                         cpu_us.setdefault((build, load, trace), []).append(used_us)
     for (build, load, trace), found in rates.items():
@@ -265,7 +320,7 @@ def _tracing(options: Options, report: Report) -> None:
         if trace != "without":
             cost = 100 * (1 - rate / median(rates[build, load, "without"]))
             report.add(SUITE, f"cost, {what}", "%", build, cost, lower=True)
-    for load, trace in product(MESSAGES, TRACES):
+    for load, trace in product(messages, TRACES):
         report.bar_below(SUITE, f"cost, {load}, trace: {trace}", 10)
 
 
@@ -289,11 +344,3 @@ def _produce(bootstrap_servers: str, messages: int, *, batched: bool) -> float:
             producer.poll(0)
     assert producer.flush(60) == 0
     return messages / (time.perf_counter() - start)
-
-
-_PARTS = {
-    "throughput": (_throughput, ("pyspark", "pandas", "duckdb")),
-    "skew": (_skewed, ("pyspark",)),
-    "driver": (_driver_memory, ("pyspark",)),
-}
-"""What is measured of the pipeline, and the packages that it needs."""

@@ -8,6 +8,7 @@ The native build of the same purgatory takes part where `make compiled` has made
 
 import asyncio
 import heapq
+import itertools
 import json
 import random
 import subprocess
@@ -15,7 +16,7 @@ import sys
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
-from itertools import count
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -35,9 +36,6 @@ from purgatory import (
 )
 
 SUITE = "purgatory"
-TASKS = 20_000
-JAVA_TASKS = 200_000
-JAVA_ROUNDS = 6
 WARM_UP_ROUNDS = 2
 JAVA_TIMEOUT_S = 300
 KEYS = 100
@@ -51,6 +49,19 @@ NAMES = {
     "keys_1": "purgatory: watch under 1 key, complete",
     "keys_3": "purgatory: watch under 3 keys, complete",
 }
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many tasks and operations make one figure."""
+
+    tasks: int
+    java_tasks: int
+    java_rounds: int
+
+
+FULL = Sizes(tasks=20_000, java_tasks=200_000, java_rounds=6)
+TINY = Sizes(tasks=500, java_tasks=500, java_rounds=WARM_UP_ROUNDS + 1)
 
 Costs = dict[str, float]
 """Key of `NAMES` -> nanoseconds per operation."""
@@ -84,6 +95,7 @@ class Operation(DelayedOperation):
 
 def run(options: Options, report: Report) -> None:
     """Measure the Python timers in turns, then Kafka's classes."""
+    sizes = options.choose(FULL, TINY)
     subjects = {OURS: ours, "heapq": heap, "asyncio": event_loop}
     samples: dict[tuple[str, str], list[float]] = defaultdict(list)
     if COMPILED_PYTHON.exists():
@@ -92,9 +104,9 @@ def run(options: Options, report: Report) -> None:
         report.say("without the native build: make compiled")
     for index in range(options.rounds):
         for subject, measure in subjects.items():
-            for key, value in measure(random.Random(index)).items():
+            for key, value in measure(random.Random(index), sizes.tasks).items():
                 samples[key, subject].append(value)
-    for costs in kafka_costs(report)[WARM_UP_ROUNDS:]:
+    for costs in kafka_costs(sizes, report)[WARM_UP_ROUNDS:] if options.peers else ():
         for key, value in costs.items():
             samples[key, KAFKA].append(value)
     for key, name in NAMES.items():
@@ -104,7 +116,7 @@ def run(options: Options, report: Report) -> None:
     report.print_suite(SUITE)
 
 
-def timed(work: Callable[[], object], operations: int = TASKS) -> float:
+def timed(work: Callable[[], object], operations: int) -> float:
     """Return the nanoseconds of this thread per operation that the work takes."""
     start = time.thread_time_ns()
     work()
@@ -121,14 +133,17 @@ def each(function: Callable[[object], object], items: list) -> Callable[[], None
     return work
 
 
-def ours(chance: random.Random) -> Costs:
+def ours(chance: random.Random, count: int) -> Costs:
     clock = VirtualClock()
     timer = SystemTimer("bench", clock, InlineExecutor())
-    tasks = [Task(chance.randint(1_000, 31_000)) for _ in range(TASKS)]
-    costs = {"add": timed(each(timer.add, tasks)), "cancel": timed(each(Task.cancel, tasks))}
+    tasks = [Task(chance.randint(1_000, 31_000)) for _ in range(count)]
+    costs = {
+        "add": timed(each(timer.add, tasks), count),
+        "cancel": timed(each(Task.cancel, tasks), count),
+    }
     assert timer.size() == 0
 
-    for _ in range(TASKS):
+    for _ in range(count):
         timer.add(Task(chance.randint(1, 1_000)))
 
     def expire():
@@ -137,14 +152,14 @@ def ours(chance: random.Random) -> Costs:
             timer.advance_clock(0)
 
     Task.ran = 0
-    costs["expire"] = timed(expire)
-    assert Task.ran == TASKS
-    costs["keys_1"] = watch_and_complete(1)
-    costs["keys_3"] = watch_and_complete(3)
+    costs["expire"] = timed(expire, count)
+    assert Task.ran == count
+    costs["keys_1"] = watch_and_complete(1, count)
+    costs["keys_3"] = watch_and_complete(3, count)
     return costs
 
 
-def watch_and_complete(keys_per_operation: int) -> float:
+def watch_and_complete(keys_per_operation: int, count: int) -> float:
     """Park operations, 100 at a time; complete the oldest by its first key."""
     timer = SystemTimer("bench", VirtualClock(), InlineExecutor())
     purgatory = DelayedOperationPurgatory("bench", timer, reaper_enabled=False)
@@ -153,7 +168,7 @@ def watch_and_complete(keys_per_operation: int) -> float:
     parked = deque()
 
     def work():
-        for index in range(TASKS):
+        for index in range(count):
             operation = Operation()
             purgatory.try_complete_else_watch(operation, watched[index % KEYS])
             parked.append(operation)
@@ -163,15 +178,15 @@ def watch_and_complete(keys_per_operation: int) -> float:
             if index % 1_000 == 0:
                 purgatory.advance_clock(0)  # sweeps what is completed, as the reaper does
 
-    cost = timed(work)
+    cost = timed(work, count)
     assert purgatory.num_delayed() == KEYS - 1
     purgatory.shutdown()
     return cost
 
 
-def compiled(chance: random.Random) -> Costs:
+def compiled(chance: random.Random, count: int) -> Costs:
     """Return what `ours` costs in the environment of the native build."""
-    command = [str(COMPILED_PYTHON), __file__, str(chance.randrange(1_000))]
+    command = [str(COMPILED_PYTHON), __file__, str(chance.randrange(1_000)), str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
@@ -193,17 +208,20 @@ class HeapTask:
         HeapTask.ran += 1
 
 
-def heap(chance: random.Random) -> Costs:
+def heap(chance: random.Random, count: int) -> Costs:
     queue: list[tuple[int, int, HeapTask]] = []
-    numbers = count()
+    numbers = itertools.count()
 
     def add(task):
         heapq.heappush(queue, (task.delay_ms, next(numbers), task))
 
-    tasks = [HeapTask(chance.randint(1_000, 31_000)) for _ in range(TASKS)]
-    costs = {"add": timed(each(add, tasks)), "cancel": timed(each(HeapTask.cancel, tasks))}
+    tasks = [HeapTask(chance.randint(1_000, 31_000)) for _ in range(count)]
+    costs = {
+        "add": timed(each(add, tasks), count),
+        "cancel": timed(each(HeapTask.cancel, tasks), count),
+    }
     queue.clear()
-    for _ in range(TASKS):
+    for _ in range(count):
         add(HeapTask(chance.randint(1, 1_000)))
 
     def expire():
@@ -213,12 +231,12 @@ def heap(chance: random.Random) -> Costs:
                 task.run()
 
     HeapTask.ran = 0
-    costs["expire"] = timed(expire)
-    assert HeapTask.ran == TASKS
+    costs["expire"] = timed(expire, count)
+    assert HeapTask.ran == count
     return costs
 
 
-def event_loop(chance: random.Random) -> Costs:
+def event_loop(chance: random.Random, count: int) -> Costs:
     loop = asyncio.SelectorEventLoop()
     now_s = 0.0
     loop.time = lambda: now_s
@@ -230,14 +248,15 @@ def event_loop(chance: random.Random) -> Costs:
 
     try:
         handles = []
-        delays_s = [chance.randint(1_000, 31_000) / 1_000 for _ in range(TASKS)]
+        delays_s = [chance.randint(1_000, 31_000) / 1_000 for _ in range(count)]
         costs = {
             "add": timed(
-                each(lambda delay_s: handles.append(loop.call_later(delay_s, task)), delays_s)
+                each(lambda delay_s: handles.append(loop.call_later(delay_s, task)), delays_s),
+                count,
             ),
-            "cancel": timed(each(asyncio.TimerHandle.cancel, handles)),
+            "cancel": timed(each(asyncio.TimerHandle.cancel, handles), count),
         }
-        for _ in range(TASKS):
+        for _ in range(count):
             loop.call_later(chance.randint(1, 1_000) / 1_000, task)
 
         def expire():
@@ -247,14 +266,14 @@ def event_loop(chance: random.Random) -> Costs:
                 loop.call_soon(loop.stop)
                 loop.run_forever()
 
-        costs["expire"] = timed(expire)
-        assert ran == TASKS
+        costs["expire"] = timed(expire, count)
+        assert ran == count
         return costs
     finally:
         loop.close()
 
 
-def kafka_costs(report: Report) -> list[Costs]:
+def kafka_costs(sizes: Sizes, report: Report) -> list[Costs]:
     """Return what Kafka's classes cost, round by round; the first rounds compile."""
     try:
         command = [find_java(), "-Xmx2g", "-cp", f"{kafka_jars()}/*", str(JAVA_SOURCE)]
@@ -262,7 +281,7 @@ def kafka_costs(report: Report) -> list[Costs]:
         report.say(f"without Kafka's classes: {missing}")
         return []
     done = subprocess.run(
-        [*command, str(JAVA_TASKS), str(JAVA_ROUNDS)],
+        [*command, str(sizes.java_tasks), str(sizes.java_rounds)],
         capture_output=True,
         text=True,
         timeout=JAVA_TIMEOUT_S,
@@ -275,4 +294,4 @@ def kafka_costs(report: Report) -> list[Costs]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(ours(random.Random(int(sys.argv[1])))))
+    print(json.dumps(ours(random.Random(int(sys.argv[1])), int(sys.argv[2]))))

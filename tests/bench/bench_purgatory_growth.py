@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,11 +29,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 WORK = HERE / "purgatory_work.py"
 JAVA_WORK = HERE / "java" / "PurgatoryWork.java"
-OUT = ROOT / "out" / "bench"
 COMPILED_PYTHON = ROOT / ".venv-compiled" / "bin" / "python"
 
 SUITE = "purgatory growth"
-SIZES = (1_000, 10_000, 100_000, 1_000_000)
 ROUNDS = 3
 MAX_SIZES = {"sched": 10_000, "threading.Timer": 1_000}
 NATIVE, PENDING, KAFKA = "native", "native, PendingOperation", "Kafka"
@@ -47,36 +46,50 @@ WHAT = {
 }
 TIMEOUT_S = 600
 
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is parked, and how often each process measures on top of it."""
+
+    parked: tuple[int, ...]
+    repeats: int
+
+
+FULL = Sizes(parked=(1_000, 10_000, 100_000, 1_000_000), repeats=31)
+TINY = Sizes(parked=(100,), repeats=1)
+
 Figures = dict[tuple[str, int], dict[str, float]]
 """(subject, size) -> figures by the keys of `WHAT`."""
 
 
 def run(options: Options, report: Report) -> None:
     """Measure, report, and write the tables and the plot."""
-    growth = sample(options, report)
+    sizes = options.choose(FULL, TINY)
+    growth = sample(options, sizes, report)
     for (subject, size), found in growth.items():
         for key, name in WHAT.items():
-            if key in found and (key != "bytes_3" or size == max(SIZES)):
+            if key in found and (key != "bytes_3" or size == max(sizes.parked)):
                 report.add(SUITE, f"{name} at {size:,}", "", subject, found[key], lower=True)
     report.print_suite(SUITE)
-    OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "purgatory.md").write_text(as_markdown(growth), encoding="utf-8")
-    report.say(f"tables: {OUT}/purgatory.md")
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "purgatory.md").write_text(as_markdown(growth), encoding="utf-8")
+    report.say(f"tables: {options.out}/purgatory.md")
     try:
-        plot(growth, OUT / "purgatory.svg")
+        plot(growth, options.out / "purgatory.svg")
     except ImportError as missing:
         report.say(f"without a plot: {missing}")
 
 
-def sample(options: Options, report: Report) -> Figures:
+def sample(options: Options, sizes: Sizes, report: Report) -> Figures:
     """Run all subjects at every size in turns, as often as there are rounds."""
     samples: dict[tuple[str, int, str], list[float]] = defaultdict(list)
+    subjects = (OURS, NATIVE, PENDING, *PEERS, *([KAFKA] if options.peers else []))
     for _ in range(min(options.rounds, ROUNDS)):
-        for size in SIZES:
-            for subject in (OURS, NATIVE, PENDING, *PEERS, KAFKA):
+        for size in sizes.parked:
+            for subject in subjects:
                 if size <= MAX_SIZES.get(subject, size):
                     what = "watches" if subject == PENDING else "growth"
-                    for key, value in measure(report, subject, what, size).items():
+                    for key, value in measure(report, subject, what, size, sizes.repeats).items():
                         samples[subject, size, key].append(value)
     growth: Figures = defaultdict(dict)
     for (subject, size, key), values in samples.items():
@@ -84,16 +97,18 @@ def sample(options: Options, report: Report) -> Figures:
     return growth
 
 
-def measure(report: Report, subject: str, what: str, size: int | None = None) -> dict[str, float]:
-    """Run the work in a process; empty, with a line about it, if that cannot be done here."""
+def measure(report: Report, subject: str, what: str, *counts: int) -> dict[str, float]:
+    """Run the work in a process; empty, with a line about it, if that cannot be done here.
+
+    RuntimeError if this very Python fails: nothing that it needs can be missing.
+    """
     try:
         command = _command(subject, what)
     except ReferenceUnavailableError as missing:
         report.say(f"without {subject}: {missing}")
         return {}
-    arguments = [] if size is None else [str(size)]
     done = subprocess.run(
-        [*command, *arguments],
+        [*command, *map(str, counts)],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -101,6 +116,8 @@ def measure(report: Report, subject: str, what: str, size: int | None = None) ->
         check=False,
     )
     if done.returncode != 0:
+        if command[0] == sys.executable:
+            raise RuntimeError(f"{subject}, {what}: {done.stderr}")
         lines = done.stderr.strip().splitlines() or ["no reason given"]
         report.say(f"without {subject}, {what}: {lines[-1]}")
         return {}
@@ -123,9 +140,10 @@ def _command(subject: str, what: str) -> list[str]:
 def as_markdown(growth: Figures) -> str:
     """Return the tables of docs/benchmarks.md."""
     subjects = list(dict.fromkeys(subject for subject, _ in growth))
+    parked = sizes_of(growth)
     lines = [machine(), ""]
     for key, name in WHAT.items():
-        sizes = [size for size in SIZES if key != "bytes_3" or size >= 100_000]
+        sizes = [size for size in parked if key != "bytes_3" or size >= 100_000]
         lines += row([name, *(f"{size:,}" for size in sizes)], rule=True)
         for subject in subjects:
             cells = [growth.get((subject, size), {}).get(key) for size in sizes]
@@ -137,6 +155,11 @@ def as_markdown(growth: Figures) -> str:
         lines += row([claim, *(judge(growth, subject) for subject in (NATIVE, PENDING, OURS))])
     lines.append("")
     return "\n".join(lines)
+
+
+def sizes_of(growth: Figures) -> list[int]:
+    """Return how much was parked, least first."""
+    return sorted({size for _, size in growth})
 
 
 def machine() -> str:
@@ -152,7 +175,8 @@ def beside(key: str, peer: str, limit: float) -> Callable[[Figures, str], str]:
 
     def judge(growth: Figures, subject: str) -> str:
         pairs = [
-            (figure(growth, subject, size, key), figure(growth, peer, size, key)) for size in SIZES
+            (figure(growth, subject, size, key), figure(growth, peer, size, key))
+            for size in sizes_of(growth)
         ]
         return verdict([ours / theirs for ours, theirs in pairs if ours and theirs], limit)
 
@@ -163,7 +187,7 @@ def below_bytes(limit: float) -> Callable[[Figures, str], str]:
     """Judge the memory of an operation with three keys, where there are many."""
 
     def judge(growth: Figures, subject: str) -> str:
-        used = figure(growth, subject, max(SIZES), "bytes_3")
+        used = figure(growth, subject, max(sizes_of(growth)), "bytes_3")
         return verdict([used] if used else [], limit, "{:.0f}")
 
     return judge
@@ -246,7 +270,7 @@ def plot(growth: Figures, target: Path) -> None:
         for number, subject in enumerate(subjects):
             points = [
                 (size, growth[subject, size][key])
-                for size in SIZES
+                for size in sizes_of(growth)
                 if key in growth.get((subject, size), {})
             ]
             if points:

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from statistics import median
 
 from options import Options
 from peers import (
-    Peer,
     PeerMissingError,
     build_of,
     compiled_python,
@@ -25,11 +25,9 @@ from peers import (
 from report import NATIVE, OURS, Report
 
 SUITE = "startup"
-STARTS = 10
-SETTLE_S = 1.0
 IN_PROCESS = """
 import json, time
-from broker_sim.cluster import Cluster
+from broker_sim import Cluster
 times_ms = []
 for _ in range(%d):
     start = time.perf_counter()
@@ -44,14 +42,29 @@ FIRST, AGAIN = "Cluster().open(), first", "Cluster().open(), again"
 MEMORY = "resident memory, idle"
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    starts: int
+    settle_s: float
+    """How long a cluster rests before its memory is read."""
+
+
+FULL = Sizes(starts=10, settle_s=1.0)
+TINY = Sizes(starts=1, settle_s=0.0)
+
+
 def run(options: Options, report: Report) -> None:
     """Start everything often, in turns; what takes seconds once."""
     report.say(f"simulator: the {build_of(sys.executable)} build")
-    starters = (simulator, native_simulator, kfake, librdkafka_mock)
+    sizes = options.choose(FULL, TINY)
+    built = [kfake] if options.peers else []
+    starters = [simulator, native_simulator, *built, librdkafka_mock]
     peers = {start.__name__: start for start in starters}
     ready_ms: dict[str, list[float]] = {}
     cpu_ms: dict[str, list[float]] = {}
-    for _ in range(STARTS):
+    for _ in range(sizes.starts):
         for name, start in list(peers.items()):
             try:
                 with start() as peer:
@@ -63,9 +76,9 @@ def run(options: Options, report: Report) -> None:
     for name, times_ms in ready_ms.items():
         report.add(SUITE, READY, "ms", name, median(times_ms), lower=True)
         report.add(SUITE, CPU, "ms", name, median(cpu_ms[name]), lower=True)
-    _in_process(report, OURS, sys.executable)
+    _in_process(report, OURS, sys.executable, sizes.starts)
     if NATIVE in ready_ms:
-        _in_process(report, NATIVE, str(compiled_python()))
+        _in_process(report, NATIVE, str(compiled_python()), sizes.starts)
     if options.kafka:
         peers["kafka"] = kafka
     else:
@@ -74,17 +87,18 @@ def run(options: Options, report: Report) -> None:
         with suppress(PeerMissingError), start() as peer:
             if peer.name not in ready_ms:
                 report.add(SUITE, READY, "ms", peer.name, peer.ready_ms, lower=True)
-            _memory(peer, report)
+            time.sleep(sizes.settle_s)
+            report.add(SUITE, MEMORY, "MB", peer.name, peer.resident_mb(), lower=True)
     report.print_suite(SUITE)
     report.bar_below(SUITE, READY, 300)
     report.bar_below(SUITE, FIRST, 30)
     report.bar_below(SUITE, MEMORY, 80)
 
 
-def _in_process(report: Report, name: str, python: str) -> None:
+def _in_process(report: Report, name: str, python: str, starts: int) -> None:
     """Take the first start of every process, and the median of the others."""
     firsts, others = [], []
-    for _ in range(STARTS):
+    for _ in range(starts):
         done = subprocess.run(
             [python, "-P", "-c", IN_PROCESS % 4], capture_output=True, text=True, check=True
         )
@@ -93,8 +107,3 @@ def _in_process(report: Report, name: str, python: str) -> None:
         others += again
     report.add(SUITE, FIRST, "ms", name, median(firsts), lower=True)
     report.add(SUITE, AGAIN, "ms", name, median(others), lower=True)
-
-
-def _memory(peer: Peer, report: Report) -> None:
-    time.sleep(SETTLE_S)
-    report.add(SUITE, MEMORY, "MB", peer.name, peer.resident_mb(), lower=True)

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import defaultdict
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from statistics import median, quantiles
 from typing import Any
@@ -32,8 +33,6 @@ from peers import (
 from report import Report
 
 SUITE = "transactions"
-TRANSACTIONS = 200
-WARM_UP = 20
 RECORDS = 10
 REPLICATION_FACTORS = (1, 3)
 INTERNAL_TOPICS = (
@@ -45,11 +44,24 @@ INTERNAL_TOPICS = (
 PLAIN = f"{RECORDS} records over {PARTITIONS} partitions"
 WITH_OFFSETS = "the same and a group's offsets"
 
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many transactions are measured, and how many run before."""
+
+    transactions: int
+    warm_up: int
+
+
+FULL = Sizes(transactions=200, warm_up=20)
+TINY = Sizes(transactions=5, warm_up=1)
+
 Samples = dict[tuple[str, str, bool], dict[str, list[float]]]
 
 
 def run(options: Options, report: Report) -> None:
     """Measure the peers of each replication factor, all running, in turns; the medians count."""
+    sizes = options.choose(FULL, TINY)
     samples: Samples = defaultdict(lambda: defaultdict(list))
     report.say(f"simulator: the {build_of(sys.executable)} build")
     for factor in REPLICATION_FACTORS:
@@ -58,12 +70,16 @@ def run(options: Options, report: Report) -> None:
             for index in range(options.rounds):
                 for peer in peers[:: 1 if index % 2 == 0 else -1]:
                     with topic(peer, factor) as name:
-                        _measure(peer, name, PLAIN, factor, samples)
-                        _measure(peer, name, WITH_OFFSETS, factor, samples)
+                        for kind in (PLAIN, WITH_OFFSETS):
+                            _measure(peer, name, kind, factor, sizes, samples)
     for (name, unit, lower), values in samples.items():
         for peer_name, figures in values.items():
             report.add(SUITE, name, unit, peer_name, median(figures), lower=lower)
     report.print_suite(SUITE)
+    _judge(report)
+
+
+def _judge(report: Report) -> None:
     for peer_name in (KFAKE, KAFKA):
         for factor in REPLICATION_FACTORS:
             for kind in (PLAIN, WITH_OFFSETS):
@@ -82,7 +98,7 @@ def _start(stack: ExitStack, factor: int, options: Options, report: Report) -> l
         "simulator": partial(simulator, *given),
         "native simulator": partial(native_simulator, *given),
     }
-    if factor == 1:
+    if factor == 1 and options.peers:
         starters["kfake"] = kfake
     if options.kafka:
         starters["Kafka"] = partial(kafka, configs)
@@ -99,7 +115,7 @@ def _name(factor: int, kind: str) -> str:
     return f"RF {factor}: {kind}"
 
 
-def _measure(peer: Peer, name: str, kind: str, factor: int, samples: Samples) -> None:
+def _measure(peer: Peer, name: str, kind: str, factor: int, sizes: Sizes, samples: Samples) -> None:
     """Run transactions; note their rate, how long commits took, what the brokers used."""
     measured = _name(factor, kind)
 
@@ -121,18 +137,18 @@ def _measure(peer: Peer, name: str, kind: str, factor: int, samples: Samples) ->
     )
     offsets_of = group if kind == WITH_OFFSETS else None
     try:
-        _run(producer, offsets_of, name, WARM_UP)
+        _run(producer, offsets_of, name, sizes.warm_up)
         before_s, start = peer.cpu_s(), time.perf_counter()
-        commits_ms = _run(producer, offsets_of, name, TRANSACTIONS)
+        commits_ms = _run(producer, offsets_of, name, sizes.transactions)
         elapsed_s = time.perf_counter() - start
         used_s = peer.cpu_s() - before_s
     finally:
         group.close()
     percentiles = quantiles(commits_ms, n=100)
-    add(measured, "transactions/s", TRANSACTIONS / elapsed_s, lower=False)
+    add(measured, "transactions/s", sizes.transactions / elapsed_s, lower=False)
     add(f"{measured}: commit, p50", "ms", percentiles[49])
     add(f"{measured}: commit, p99", "ms", percentiles[98])
-    add(f"{measured}: brokers' CPU", "us/transaction", used_s * 1e6 / TRANSACTIONS)
+    add(f"{measured}: brokers' CPU", "us/transaction", used_s * 1e6 / sizes.transactions)
 
 
 def _run(producer: Producer, group: Consumer | None, name: str, count: int) -> list[float]:

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from broker_connection import encode_frame
@@ -27,14 +28,8 @@ from broker_sim.protocol.records import Record, build_batch
 
 SUITE = "zero_copy"
 READ_AND_WRITE = "read and write"
-SIZES = (32 * 1024, 64 * 1024, 128 * 1024, 256 * 1024, 1024 * 1024)
 BYTES_PER_ROUND = 32 * 1024 * 1024
-FETCHES = (50, 500)
-"""At least and at most so many fetches make one figure."""
-SEGMENT_BYTES = 64 * 1024 * 1024
 BATCH_BYTES = 16 * 1024
-SHORT_ROUNDS = 5
-"""The least of many short rounds counts: other load can only add to it."""
 TOPIC = "t"
 SERVER = """
 import json, sys, threading
@@ -54,19 +49,44 @@ with Cluster(1, topics=["t:1:1"], data_dir=directory) as cluster:
 """
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """How much is written and fetched."""
+
+    fetched_bytes: tuple[int, ...]
+    """Each is a figure: so much by one fetch."""
+    fetches: tuple[int, int]
+    """At least and at most so many fetches make one figure."""
+    log_bytes: int
+    short_rounds: int
+    """The least of many short rounds counts: other load can only add to it."""
+
+
+FULL = Sizes(
+    fetched_bytes=(32 * 1024, 64 * 1024, 128 * 1024, 256 * 1024, 1024 * 1024),
+    fetches=(50, 500),
+    log_bytes=64 * 1024 * 1024,
+    short_rounds=5,
+)
+TINY = Sizes(
+    fetched_bytes=(32 * 1024, 64 * 1024), fetches=(2, 2), log_bytes=256 * 1024, short_rounds=1
+)
+
+
 def run(options: Options, report: Report) -> None:
     """Measure both ways on both loops, in turns."""
+    sizes = options.choose(FULL, TINY)
     for loop in ("asyncio", "uvloop"):
         samples: dict[tuple[int, str], list[tuple[float, float]]] = {}
         with ExitStack() as stack:
             servers = [
-                (name, *stack.enter_context(_server(loop, way)))
+                (name, *stack.enter_context(_server(loop, way, sizes.log_bytes)))
                 for name, way in ((OURS, "sendfile"), (READ_AND_WRITE, "read"))
             ]
-            for number in range(SHORT_ROUNDS * options.rounds):
-                for size in SIZES:
+            for number in range(sizes.short_rounds * options.rounds):
+                for size in sizes.fetched_bytes:
                     for name, pid, client in servers[:: 1 if number % 2 == 0 else -1]:
-                        figures = _fetch_often(pid, client, size)
+                        figures = _fetch_often(pid, client, size, sizes.fetches)
                         samples.setdefault((size, name), []).append(figures)
         for (size, name), figures in samples.items():
             what = f"fetch of {size // 1024} KB, {loop}"
@@ -77,7 +97,7 @@ def run(options: Options, report: Report) -> None:
 
 
 @contextmanager
-def _server(loop: str, way: str) -> Iterator[tuple[int, socket.socket]]:
+def _server(loop: str, way: str, log_bytes: int) -> Iterator[tuple[int, socket.socket]]:
     """Run a broker with a filled log; yield its process id and a connection to it."""
     with tempfile.TemporaryDirectory() as directory:
         process = subprocess.Popen(
@@ -90,13 +110,13 @@ def _server(loop: str, way: str) -> Iterator[tuple[int, socket.socket]]:
         host, port = json.loads(process.stdout.readline()).split(":")
         try:
             with socket.create_connection((host, int(port))) as client:
-                _fill(client)
+                _fill(client, log_bytes)
                 yield process.pid, client
         finally:
             process.communicate("\n")
 
 
-def _fill(client: socket.socket) -> None:
+def _fill(client: socket.socket, log_bytes: int) -> None:
     batch = build_batch([Record(b"x" * (BATCH_BYTES - 80), timestamp=int(time.time() * 1e3))])
     produce = messages.ProduceRequest
     data = produce.PartitionProduceData(index=0, records=batch)
@@ -106,12 +126,14 @@ def _fill(client: socket.socket) -> None:
         topic_data=[produce.TopicProduceData(name=TOPIC, partition_data=[data])],
     )
     frame = encode_frame(ApiKey.PRODUCE, request)
-    for _ in range(SEGMENT_BYTES // len(batch)):
+    for _ in range(log_bytes // len(batch)):
         client.sendall(frame)
         _answer(client, bytearray(65_536))
 
 
-def _fetch_often(pid: int, client: socket.socket, size: int) -> tuple[float, float]:
+def _fetch_often(
+    pid: int, client: socket.socket, size: int, fetches: tuple[int, int]
+) -> tuple[float, float]:
     """Return the broker's processor time and the time of one fetch, both in seconds."""
     fetch = messages.FetchRequest
     partition = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=size)
@@ -129,7 +151,7 @@ def _fetch_often(pid: int, client: socket.socket, size: int) -> tuple[float, flo
     records = answer.responses[0].partitions[0].records
     assert records is not None
     assert len(records) == size
-    least, most = FETCHES
+    least, most = fetches
     count = max(least, min(most, BYTES_PER_ROUND // size))
     before_s, start = process_cpu_s(pid), time.perf_counter()
     for _ in range(count):

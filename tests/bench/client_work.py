@@ -60,7 +60,8 @@ def _producer(peer: Peer, acks: int, **configs: object) -> Producer:
     )
 
 
-def _consumer(peer: Peer, offset: int, name: str) -> Consumer:
+def _consumer(peer: Peer, name: str, *, at_end: bool) -> Consumer:
+    """Return a consumer of all partitions, from the first record on or from what comes next."""
     consumer = Consumer(
         {
             "bootstrap.servers": peer.bootstrap_servers,
@@ -73,7 +74,12 @@ def _consumer(peer: Peer, offset: int, name: str) -> Consumer:
             "log_level": 0,
         }
     )
-    consumer.assign([TopicPartition(name, index, offset) for index in range(PARTITIONS)])
+    partitions = [TopicPartition(name, index, 0) for index in range(PARTITIONS)]
+    if at_end:
+        # A number, so that a record that comes before the first fetch is read too.
+        for partition in partitions:
+            _, partition.offset = consumer.get_watermark_offsets(partition, TIMEOUT_S)
+    consumer.assign(partitions)
     return consumer
 
 
@@ -105,7 +111,7 @@ def produce(peer: Peer, name: str, acks: int, count: int) -> float:
 
 def consume(peer: Peer, name: str, count: int) -> float:
     """Read `count` messages from the topic's begin on; return messages per second."""
-    consumer = _consumer(peer, 0, name)
+    consumer = _consumer(peer, name, at_end=False)
     try:
         read, deadline = len(consumer.consume(1, TIMEOUT_S)), time.monotonic() + TIMEOUT_S
         start = time.perf_counter()
@@ -132,10 +138,9 @@ def synchronous_ms(peer: Peer, name: str, count: int) -> list[float]:
 def wake_up_ms(peer: Peer, name: str, count: int) -> list[float]:
     """Return how long each message took from a producer to a consumer that waits for it."""
     producer = _producer(peer, 1, **{"linger.ms": 0, "socket.nagle.disable": True})
-    consumer = _consumer(peer, -1, name)
+    consumer = _consumer(peer, name, at_end=True)
     latencies_ms: list[float] = []
     try:
-        consumer.poll(2)
         for _ in range(WARM_UP + count):
             start = time.perf_counter()
             producer.produce(name, b"z", partition=1)

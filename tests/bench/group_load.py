@@ -25,7 +25,6 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import decode_response
 
-SESSION_TIMEOUT_MS = 6_000
 REBALANCE_TIMEOUT_MS = 60_000
 LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 27, 79
@@ -41,14 +40,14 @@ _BEATEN = struct.Struct(">iih")
 class Requests:
     """What the members of one group send."""
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, session_timeout_ms: int) -> None:
         self._group_id = group_id
         protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol("bench", b"")
         self.join = Template(
             ApiKey.JOIN_GROUP,
             messages.JoinGroupRequest(
                 group_id,
-                SESSION_TIMEOUT_MS,
+                session_timeout_ms,
                 REBALANCE_TIMEOUT_MS,
                 MEMBER,
                 None,
@@ -193,9 +192,9 @@ class Member(FramedConnection):
 class Group:
     """Many members of one group; tells when all of one generation have their assignments."""
 
-    def __init__(self, group_id: str, partitions: int) -> None:
+    def __init__(self, group_id: str, partitions: int, session_timeout_ms: int) -> None:
         self.group_id, self.partitions = group_id, partitions
-        self.requests = Requests(group_id)
+        self.requests = Requests(group_id, session_timeout_ms)
         self.requests_sent = 0
         self.last_told_s = 0.0
         """When a member last heard of a rebalance."""

@@ -15,9 +15,8 @@ from statistics import median
 
 CHUNK = 1_000
 """Operations that are added to those that are parked, and taken away again, per measurement."""
-REPEATS = 31
 MIN_DELAY_MS, MAX_DELAY_MS = 1_000, 31_000
-SLOW_CANCEL, SLOW_REPEATS = 10, 9
+SLOW_CANCEL, MOST_SLOW_REPEATS = 10, 9
 """sched looks through its whole list; more cancellations than that would take minutes."""
 
 CHANCE = random.Random(42)
@@ -36,9 +35,9 @@ def grow(
     cancel: Callable,
     make: Callable,
     size: int,
+    repeats: int,
     *,
     cancels: int = CHUNK,
-    repeats: int = REPEATS,
 ) -> dict[str, float]:
     """Park `size` things, then time a chunk on top of them, over and over."""
     parked = [add(make()) for _ in range(size)]
@@ -58,13 +57,14 @@ def delay_ms() -> int:
     return CHANCE.randint(MIN_DELAY_MS, MAX_DELAY_MS)
 
 
-def grow_asyncio(size: int) -> dict[str, float]:
+def grow_asyncio(size: int, repeats: int) -> dict[str, float]:
     loop = asyncio.SelectorEventLoop()
     costs = grow(
         lambda delay_s: loop.call_later(delay_s, int),
         lambda handle: handle.cancel(),
         lambda: delay_ms() / 1_000,
         size,
+        repeats,
     )
     loop.close()
     now_s = 0.0
@@ -83,7 +83,7 @@ def grow_asyncio(size: int) -> dict[str, float]:
     return costs
 
 
-def grow_heapq(size: int) -> dict[str, float]:
+def grow_heapq(size: int, repeats: int) -> dict[str, float]:
     queue: list[list] = []
     numbers = count()
 
@@ -95,29 +95,31 @@ def grow_heapq(size: int) -> dict[str, float]:
     def cancel(entry: list) -> None:
         entry[2] = None
 
-    costs = grow(add, cancel, delay_ms, size)
+    costs = grow(add, cancel, delay_ms, size, repeats)
     start = time.thread_time_ns()
     while queue:
         function = heapq.heappop(queue)[2]
         if function is not None:
             function()
-    costs["expire"] = (time.thread_time_ns() - start) / (size + CHUNK * REPEATS)
+    costs["expire"] = (time.thread_time_ns() - start) / (size + CHUNK * repeats)
     return costs
 
 
-def grow_sched(size: int) -> dict[str, float]:
+def grow_sched(size: int, repeats: int) -> dict[str, float]:
     scheduler = sched.scheduler(timefunc=lambda: 0.0)
     return grow(
         lambda delay: scheduler.enter(delay, 0, int),
         scheduler.cancel,
         delay_ms,
         size,
+        min(repeats, MOST_SLOW_REPEATS),
         cancels=SLOW_CANCEL,
-        repeats=SLOW_REPEATS,
     )
 
 
-def grow_threads(size: int) -> dict[str, float]:
+def grow_threads(size: int, repeats: int) -> dict[str, float]:
+    del repeats  # all of them are measured
+
     def add(delay: int) -> threading.Timer:
         timer = threading.Timer(delay, int)
         timer.start()

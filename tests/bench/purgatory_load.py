@@ -13,20 +13,19 @@ from purgatory_operation import Operation
 from purgatory import DelayedOperationPurgatory, LoopTimer, SystemTimer, TimerTask
 
 RATE_PER_S = 5_000
-REQUESTS = 20_000
 LATENCY_P50_MS, LATENCY_P75_MS = 20.0, 60.0
 TIMEOUT_MS = 200
 KEYS_PER_REQUEST = 3
 P75_SIGMAS = 0.6745
 """Where the 75th percentile of a normal distribution lies."""
 
-PRECISION_TASKS = 1_000
-PRECISION_SPAN_MS = 3_000
+SPAN_OF_TASK_MS = 3
+"""Tasks are spread over so much time each."""
 
 CHANCE = random.Random(42)
 
 
-def work_off() -> dict[str, float]:
+def work_off(requests: int) -> dict[str, float]:
     """Take the requests of Kafka's TestPurgatoryPerformance: rate, latencies, timeout, keys."""
     purgatory = DelayedOperationPurgatory("load", SystemTimer("load"))
     sigma = math.log(LATENCY_P75_MS / LATENCY_P50_MS) / P75_SIGMAS
@@ -55,7 +54,7 @@ def work_off() -> dict[str, float]:
     completer.start()
     started_s, cpu_s = time.monotonic(), time.process_time()
     next_s = started_s
-    for number in range(REQUESTS):
+    for number in range(requests):
         next_s += CHANCE.expovariate(RATE_PER_S)
         if (wait_s := next_s - time.monotonic()) > 0:
             time.sleep(wait_s)
@@ -73,10 +72,10 @@ def work_off() -> dict[str, float]:
         due.clear()
         arrived.notify()
     completer.join()
-    cpu_us = (time.process_time() - cpu_s) / REQUESTS * 1e6
+    cpu_us = (time.process_time() - cpu_s) / requests * 1e6
     expired = purgatory.statistics().expired
     purgatory.shutdown()
-    return {"rate": REQUESTS / elapsed_s, "cpu_us": cpu_us, "expired": expired / REQUESTS}
+    return {"rate": requests / elapsed_s, "cpu_us": cpu_us, "expired": expired / requests}
 
 
 class Punctual(TimerTask):
@@ -93,35 +92,35 @@ class Punctual(TimerTask):
         self.late_ms.append((time.monotonic() - self.due_s) * 1_000)
 
 
-def precise_purgatory() -> list[float]:
+def precise_purgatory(tasks: int) -> list[float]:
     late_ms: list[float] = []
     timer = SystemTimer("punctual")
     purgatory = DelayedOperationPurgatory("punctual", timer)
-    for _ in range(PRECISION_TASKS):
-        task = Punctual(CHANCE.randint(1, PRECISION_SPAN_MS), late_ms)
+    for _ in range(tasks):
+        task = Punctual(CHANCE.randint(1, tasks * SPAN_OF_TASK_MS), late_ms)
         task.due_s = time.monotonic() + task.delay_ms / 1_000
         timer.add(task)
-    while len(late_ms) < PRECISION_TASKS:
+    while len(late_ms) < tasks:
         time.sleep(0.1)
     purgatory.shutdown()
     return late_ms
 
 
-def precise_loop_timer() -> list[float]:
+def precise_loop_timer(tasks: int) -> list[float]:
     async def main() -> list[float]:
         late_ms: list[float] = []
         timer = LoopTimer("punctual")
-        for _ in range(PRECISION_TASKS):
-            task = Punctual(CHANCE.randint(1, PRECISION_SPAN_MS), late_ms)
+        for _ in range(tasks):
+            task = Punctual(CHANCE.randint(1, tasks * SPAN_OF_TASK_MS), late_ms)
             task.due_s = time.monotonic() + task.delay_ms / 1_000
             timer.add(task)
-        await asyncio.sleep(PRECISION_SPAN_MS / 1_000 + 0.5)
+        await asyncio.sleep(tasks * SPAN_OF_TASK_MS / 1_000 + 0.5)
         return late_ms
 
     return asyncio.run(main())
 
 
-def precise_asyncio() -> list[float]:
+def precise_asyncio(tasks: int) -> list[float]:
     async def main() -> list[float]:
         late_ms: list[float] = []
         loop = asyncio.get_running_loop()
@@ -129,23 +128,23 @@ def precise_asyncio() -> list[float]:
         def run(due_s: float) -> None:
             late_ms.append((time.monotonic() - due_s) * 1_000)
 
-        for _ in range(PRECISION_TASKS):
-            delay_s = CHANCE.randint(1, PRECISION_SPAN_MS) / 1_000
+        for _ in range(tasks):
+            delay_s = CHANCE.randint(1, tasks * SPAN_OF_TASK_MS) / 1_000
             loop.call_later(delay_s, run, time.monotonic() + delay_s)
-        await asyncio.sleep(PRECISION_SPAN_MS / 1_000 + 0.5)
+        await asyncio.sleep(tasks * SPAN_OF_TASK_MS / 1_000 + 0.5)
         return late_ms
 
     return asyncio.run(main())
 
 
-def precision(measure: Callable[[], list[float]]) -> dict[str, float]:
+def precision(measure: Callable[[int], list[float]], tasks: int) -> dict[str, float]:
     """Measure while idle, then while another thread of the process never rests."""
     found = {}
     stop = threading.Event()
     for state in ("idle", "busy"):
         if state == "busy":
             threading.Thread(target=lambda: all(iter(lambda: not stop.is_set(), False))).start()
-        late_ms = sorted(measure())
+        late_ms = sorted(measure(tasks))
         for name, share in (("p50", 0.5), ("p99", 0.99), ("max", 1.0)):
             found[f"{state}_{name}"] = late_ms[min(int(len(late_ms) * share), len(late_ms) - 1)]
         found[f"{state}_min"] = late_ms[0]

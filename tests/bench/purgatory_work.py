@@ -1,7 +1,7 @@
 """The work that shows what a timer costs: as it grows, under load, and how late it is.
 
 A program of its own, so that it runs on a pure and on a native purgatory: `python
-purgatory_work.py growth|watches|workload|precision SUBJECT [SIZE]` prints one JSON object. Subjects:
+purgatory_work.py growth|watches|workload|precision SUBJECT COUNT [REPEATS]` prints one JSON object. Subjects:
 purgatory, and for growth and precision the timers of the standard library. Watches are the part of
 growth that has operations, here with the purgatory's own PendingOperation.
 """
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from purgatory_growth import CHANCE, CHUNK, GROWTH, REPEATS, delay_ms, grow, per_item
+from purgatory_growth import CHANCE, CHUNK, GROWTH, delay_ms, grow, per_item
 from purgatory_load import PRECISION, precision, work_off
 from purgatory_operation import Operation
 
@@ -42,16 +42,16 @@ def resident_bytes() -> int:
     return pages * 4_096
 
 
-def grow_purgatory(size: int) -> dict[str, float]:
+def grow_purgatory(size: int, repeats: int) -> dict[str, float]:
     # First what needs the most memory, while none that was freed is used again.
-    costs = grow_watches(size, 3, Operation) | grow_watches(size, 1, Operation)
+    costs = grow_watches(size, repeats, 3, Operation) | grow_watches(size, repeats, 1, Operation)
     timer = SystemTimer("bench", executor=InlineExecutor())
 
     def add(task: TimerTask) -> TimerTask:
         timer.add(task)
         return task
 
-    costs |= grow(add, Task.cancel, lambda: Task(delay_ms()), size)
+    costs |= grow(add, Task.cancel, lambda: Task(delay_ms()), size, repeats)
     assert timer.size() == size
     timer.shutdown()
     costs["expire"] = expire_wheel(size)
@@ -72,7 +72,7 @@ def expire_wheel(size: int) -> float:
 
 
 def grow_watches(
-    size: int, keys: int, make: type[Operation] | type[PendingOperation]
+    size: int, repeats: int, keys: int, make: type[Operation] | type[PendingOperation]
 ) -> dict[str, float]:
     """Park under keys of which ten operations share one; measure under keys of their own."""
     timer = SystemTimer("bench", executor=InlineExecutor())
@@ -86,7 +86,7 @@ def grow_watches(
     used = (resident_bytes() - before) / size
     own = [[f"own-{number}-{index}" for index in range(keys)] for number in range(CHUNK)]
     costs = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
 
         def park_and_complete(under: list[str]) -> None:
             operation = make(30_000)
@@ -105,17 +105,18 @@ def grow_watches(
 
 def main() -> None:
     """Do what the command line says."""
-    what, subject, *size = sys.argv[1:]
+    what, subject, *counts = sys.argv[1:]
+    size, *repeats = map(int, counts)
     if what == "growth":
-        found = (GROWTH | {"purgatory": grow_purgatory})[subject](int(size[0]))
+        found = (GROWTH | {"purgatory": grow_purgatory})[subject](size, *repeats)
     elif what == "watches":
-        found = grow_watches(int(size[0]), 3, PendingOperation)
-        found |= grow_watches(int(size[0]), 1, PendingOperation)
+        found = grow_watches(size, *repeats, 3, PendingOperation)
+        found |= grow_watches(size, *repeats, 1, PendingOperation)
         del found["bytes_1"]
     elif what == "precision":
-        found = precision(PRECISION[subject])
+        found = precision(PRECISION[subject], size)
     else:
-        found = work_off()
+        found = work_off(size)
     print(json.dumps(found | {"compiled": compiled}))
 
 

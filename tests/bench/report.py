@@ -44,7 +44,8 @@ class Bar:
 class Report:
     """Collects what suites measure and prints a suite when it is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tiny: bool) -> None:
+        self.tiny = tiny
         self.metrics: dict[tuple[str, str], Metric] = {}
         self.bars: list[Bar] = []
         self.console = Console(width=None if os.isatty(1) else 160, highlight=False)
@@ -144,7 +145,7 @@ class Report:
         }
         figures = [asdict(metric) for metric in self.metrics.values()]
         bars = [asdict(bar) for bar in self.bars]
-        document = {"machine": machine, "metrics": figures, "bars": bars}
+        document = {"tiny": self.tiny, "machine": machine, "metrics": figures, "bars": bars}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
