@@ -24,7 +24,7 @@ ARGS ?=
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) \
-	| while IFS='|' read -r target text; do printf '  make %-11s %s\n' "$$target" "$$text"; done
+	| while IFS='|' read -r target text; do printf '  make %-13s %s\n' "$$target" "$$text"; done
 
 setup: ## Make .venv with the package and all tools; nothing to do when it exists
 	@$(BIN)/python -c '' 2> /dev/null || rm -f $(STAMP)
