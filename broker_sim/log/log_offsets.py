@@ -51,6 +51,7 @@ class LogOffsets:
         self._local_log = local_log
         self._changed = changed
         self.on_offsets_moved: Callable[[], object] = lambda: None
+        self.on_log_start_moved: Callable[[], object] = lambda: None
 
     def __repr__(self) -> str:
         names = ("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset")
@@ -110,6 +111,7 @@ class LogOffsets:
         self.log_start_offset = offset
         self._changed.add(self)
         self.on_offsets_moved()
+        self.on_log_start_moved()
         self.leader_epoch_cache.truncate_from_start(offset)
         self.producer_state.on_log_start_offset_incremented(offset)
         if self.memory.is_tight:

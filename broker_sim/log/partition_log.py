@@ -58,7 +58,7 @@ _CLIENT: Final = AppendOrigin.CLIENT
 
 
 class PartitionLog(LogOffsets):
-    """Appends, reads, truncation and deletion; `on_truncated` and `on_offsets_moved` hear of them."""
+    """Appends, reads, truncation and deletion; `on_truncated` and the like hear of them."""
 
     def __init__(
         self,
@@ -313,6 +313,7 @@ class PartitionLog(LogOffsets):
             self.producer_state.remove_snapshot(segment.base_offset)
         self.leader_epoch_cache.truncate_from_end(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
+        self.on_log_start_moved()
         self.rebuild_producer_state()
         self.update_high_watermark(self.high_watermark)
         self.on_truncated(offset)
@@ -324,6 +325,7 @@ class PartitionLog(LogOffsets):
         self.leader_epoch_cache.clear()
         self.producer_state.truncate_fully_and_start_at(offset)
         self.log_start_offset = offset
+        self.on_log_start_moved()
         self.update_high_watermark(offset)
         self.on_truncated(offset)
 

@@ -90,6 +90,8 @@ class ReplicaFetcher:
         self._unsent: dict[TopicPartition, _FetchState] = {}
         self._to_forget: list[TopicPartition] = []
         self._checked_ms = 0
+        self._moved: dict[TopicPartition, None] = {}
+        """The partitions whose log start has moved here since the last check."""
         self._request: object | None = None
         self._backoff: Handle | None = None
         self._timeout: Handle | None = None
@@ -100,9 +102,11 @@ class ReplicaFetcher:
 
     def add(self, partition: Partition) -> None:
         """Start to fetch the partition in its current leader epoch."""
-        self.remove(partition.topic_partition)
+        topic_partition = partition.topic_partition
+        self.remove(topic_partition)
         state = _FetchState(partition, self._initial_fetch(partition))
-        self._states[partition.topic_partition] = self._unsent[partition.topic_partition] = state
+        self._states[topic_partition] = self._unsent[topic_partition] = state
+        partition.log.on_log_start_moved = partial(self._note_moved, topic_partition)
         self._process.call_soon(self._end_backoff)
 
     def remove(self, topic_partition: TopicPartition) -> None:
@@ -190,10 +194,17 @@ class ReplicaFetcher:
         self._epoch += 1
         return FollowerFetch(params, epoch, to_send, to_forget)
 
+    def _note_moved(self, topic_partition: TopicPartition) -> None:
+        self._moved[topic_partition] = None
+
     def _check_log_starts(self, now_ms: int) -> None:
-        """Name the log starts that retention has moved here."""
+        """Name the log starts that retention has moved here; partitions where none has cost nothing."""
         self._checked_ms = now_ms
-        for topic_partition, state in self._states.items():
+        moved, self._moved = self._moved, {}
+        for topic_partition in moved:
+            state = self._states.get(topic_partition)
+            if state is None:
+                continue
             fetch = state.fetch
             if fetch.log_start_offset != state.partition.log.log_start_offset:
                 state.fetch = self._next_fetch(state.partition, fetch.fetch_offset)
