@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from threading import Event
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 from rich.live import Live
 
+from broker_sim.cli.key_press import is_left, keys_at_once
 from broker_sim.cli.parameters import control_client, control_options
 from broker_sim.cli.top_view import render
 from broker_sim.control.client import ControlError
@@ -16,8 +17,6 @@ from purgatory import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from rich.console import Console
 
     from purgatory import Clock
 
@@ -39,18 +38,17 @@ MS_PER_SECOND = 1_000
 @click.option(
     "--count",
     type=click.IntRange(min=1),
-    help="End after this many updates; by default at ctrl-C.",
+    help="End after this many updates; by default at q or ctrl-C.",
 )
 def command(url: str | None, token: str | None, interval_s: float, count: int | None) -> None:
     """Watch what is parked, completed and expired, the wheels, the hottest keys, and groups."""
     try:
         client = control_client(url, token)
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), keys_at_once() as terminal:
             watch(
                 lambda: client.get("/purgatory") | client.get("/groups"),
                 clock=SystemClock(),
-                # Nobody sets the event: it waits for ctrl-C or the time.
-                pause=lambda: Event().wait(interval_s),
+                pause=lambda: is_left(terminal, interval_s),
                 count=count,
             )
     except ControlError as error:
@@ -61,21 +59,22 @@ def watch(
     look: Callable[[], dict[str, object]],
     *,
     clock: Clock,
-    pause: Callable[[], object],
+    pause: Callable[[], bool],
     count: int | None = None,
     console: Console | None = None,
 ) -> None:
-    """Show what `look` returns again and again, `count` times or without end.
+    """Show what `look` returns again and again, `count` times or until `pause` returns True.
 
-    The last state stays on the screen.
+    The last state stays on the screen. A picture is as high as the terminal at the most.
     """
+    console = console or Console()
     before, looked_ms = look(), clock.now_ms()
     shown = 1
-    picture = render(before, None, 0.0)
+    picture = render(before, None, 0.0, console.height)
     with Live(picture, console=console, auto_refresh=False, transient=False) as live:
-        while count is None or shown < count:
-            pause()
+        while (count is None or shown < count) and not pause():
             now, now_ms = look(), clock.now_ms()
-            live.update(render(now, before, (now_ms - looked_ms) / MS_PER_SECOND), refresh=True)
+            elapsed_s = (now_ms - looked_ms) / MS_PER_SECOND
+            live.update(render(now, before, elapsed_s, console.height), refresh=True)
             before, looked_ms = now, now_ms
             shown += 1

@@ -1,13 +1,16 @@
 """What `broker-sim top` shows, recorded with a terminal in memory."""
 
 import io
+import os
+import sys
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from broker_sim.cli.key_press import is_left, keys_at_once
 from broker_sim.cli.top import command, watch
-from broker_sim.cli.top_view import render
+from broker_sim.cli.top_view import render, rows_that_fit
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 from purgatory import VirtualClock
 
@@ -92,7 +95,7 @@ def test_watch_updates_count_times_and_takes_rates_by_the_clock(terminal):
     watch(
         lambda: next(answers),
         clock=clock,
-        pause=lambda: clock.advance(2_000),
+        pause=lambda: bool(clock.advance(2_000)),
         count=3,
         console=terminal,
     )
@@ -118,3 +121,61 @@ def test_groups_are_shown_when_there_are_any(terminal):
     group = {"id": "shop", "type": "classic", "state": "Stable", "coordinator": 2, "members": [{}], "lag": 7}  # fmt: skip
     terminal.print(render(_answer() | {"groups": [group]}, None, 0.0))
     assert _rows(terminal, "groups") == [["shop", "classic", "Stable", "2", "1", "7"]]
+
+
+@pytest.mark.parametrize("height", [10, 16, 24, 25, 26, 40])
+def test_picture_fits_into_the_terminal_and_says_what_it_leaves_out(height):
+    terminal = Console(width=100, height=height, record=True, file=io.StringIO())
+    purgatories = [_answer(parked=PARKED[:number])["brokers"][0] for number in (1, 4, 2)]
+    answer = {"brokers": [{**each, "id": number} for number, each in enumerate(purgatories)]}
+    terminal.print(render(answer, None, 0.0, height))
+    lines = terminal.export_text().splitlines()
+    assert len(lines) <= height
+    all_rows = 3 + 6 + 4
+    rows = sum("Fetch" in line for line in lines)
+    left_out = all_rows - rows
+    assert lines[-1] == (f"{left_out} more rows; q quits" if left_out else "q quits")
+    assert rows >= 2
+    if left_out:
+        first = next(line.split() for line in lines if "Fetch" in line)
+        assert first[:3] == ["1", "Fetch", "4"], "the one with most parked"
+
+
+@pytest.mark.parametrize(
+    ("counts", "lines", "shown"),
+    [
+        ([24, 10, 6], 40, [21, 2, 2]),
+        ([3, 10, 6], 30, [3, 10, 2]),
+        ([24, 10, 6], 16, [4, 2, 0]),
+        ([1, 0, 6], 14, [1, 0, 3]),
+        ([24, 10], 6, [0, 0]),
+        ([24, 10], 7, [2, 0]),
+    ],
+)
+def test_tables_share_the_lines(counts, lines, shown):
+    assert rows_that_fit(counts, lines) == shown
+    assert sum(each + 5 for each in shown if each) <= lines
+
+
+def test_watch_ends_when_it_is_left(terminal):
+    pauses = iter([False, True])
+    watch(_answer, clock=VirtualClock(), pause=lambda: next(pauses), console=terminal)
+    assert next(pauses, None) is None
+
+
+@pytest.mark.parametrize(("key", "leaves"), [(b"q", True), (b"Q", True), (b"x", False)])
+def test_q_leaves_without_the_enter_key(monkeypatch, key, leaves):
+    controller, terminal = os.openpty()
+    with os.fdopen(controller, "wb", buffering=0) as keyboard, os.fdopen(terminal) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with keys_at_once() as descriptor:
+            assert not is_left(descriptor, 0)
+            keyboard.write(key)
+            assert is_left(descriptor, 30) is leaves
+
+
+def test_without_a_terminal_there_are_no_keys(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    with keys_at_once() as descriptor:
+        assert descriptor is None
+    assert not is_left(None, 0)
