@@ -119,7 +119,8 @@ TINY = Sizes(
     members=5,
     dying=1,
     beat_s=0.1,
-    session_timeout_ms=1_500,
+    # Members of a process that a busy machine stops for a moment are not lost.
+    session_timeout_ms=3_000,
     idle_members=5,
     idle_beat_s=0.1,
     idle_s=0.1,
