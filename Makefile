@@ -11,6 +11,8 @@ BIN := $(VENV)/bin
 COMPILED := $(VENV)-compiled/bin
 STAMP := $(VENV)/.broker-sim-installed
 SPARK_STAMP := $(VENV)/.broker-sim-spark-installed
+COMPILED_STAMP := $(VENV)-compiled/.broker-sim-installed
+SOURCES := $(shell find broker_sim purgatory integration -type f -not -name '*.pyc')
 FAST := "not (soak or real_kafka or clients or threads or spark or install)"
 # Tests run on all processors, whole files on each; in the order of LONGEST in tests/conftest.py.
 PYTEST := -m pytest -n auto --no-loadscope-reorder
@@ -83,11 +85,16 @@ test-pythons: setup ## Run the fast tests on every other Python from 3.11 on tha
 	done
 
 compiled-build: setup
+	@$(MAKE) -s --no-print-directory $(COMPILED_STAMP)
+
+$(COMPILED_STAMP): $(STAMP) $(SOURCES)
 	@test -x $(COMPILED)/python || $(PYTHON) -m venv --clear $(VENV)-compiled
+	@echo "building the native modules into $(VENV)-compiled: two to three minutes"
 	@BROKER_SIM_COMPILE=1 BROKER_SIM_SOURCE_NAMES=1 $(COMPILED)/python -m pip install --quiet --disable-pip-version-check \
 	    -c constraints.txt '.[dev]'
 	@$(COMPILED)/python -P -c 'import broker_sim, purgatory; \
 	    assert broker_sim.compiled and purgatory.compiled, "it is pure Python"'
+	@touch $@
 
 compiled: compiled-build ## Build the native modules into .venv-compiled, run the fast tests on them
 	$(COMPILED)/python -P $(PYTEST) -m $(FAST) $(ARGS)
