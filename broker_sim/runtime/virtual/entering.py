@@ -27,7 +27,7 @@ class Entering:
     def __init__(self, loop: VirtualEventLoop) -> None:
         self._loop = loop
         self._own_hooks: tuple[Any, Any] = (
-            loop._asyncgen_firstiter_hook,  # type: ignore[attr-defined]
+            loop._asyncgen_firstiter_hook,
             loop._asyncgen_finalizer_hook,  # type: ignore[attr-defined]
         )
         self._outer: asyncio.AbstractEventLoop | None = None

@@ -23,9 +23,10 @@ from broker_sim.runtime.virtual.current import current_loop
 from broker_sim.runtime.virtual.entering import Entering
 from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.escapes import refuses_escapes
-from broker_sim.runtime.virtual.futures import NumberingLoop, OrderedWeakSet
+from broker_sim.runtime.virtual.futures import OrderedWeakSet
 from broker_sim.runtime.virtual.guards import Guards
 from broker_sim.runtime.virtual.network import Network
+from broker_sim.runtime.virtual.process_loop import ProcessLoop
 from broker_sim.runtime.virtual.program import place_of_the_program
 from broker_sim.runtime.virtual.signals import Signals
 from broker_sim.runtime.virtual.standstill import Standstill
@@ -49,7 +50,7 @@ Order = Literal["fifo", "seeded"]
 
 
 @refuses_escapes
-class VirtualEventLoop(NumberingLoop):
+class VirtualEventLoop(ProcessLoop):
     """One run in virtual time; used by one thread.
 
     `order="seeded"` lets chance choose which of the tasks that are ready runs first; callbacks that
@@ -120,7 +121,10 @@ class VirtualEventLoop(NumberingLoop):
         if self._closed:
             raise RuntimeError("Event loop is closed")
         handle = asyncio.Handle(callback, args, self, context)
-        self._ready.append(handle)
+        if self.processes.halted and (holder := self.processes.holder(context)):
+            holder.hold(self.clock.now_ns, handle)
+        else:
+            self._ready.append(handle)
         return handle
 
     def call_later(  # type: ignore[override]
@@ -162,7 +166,9 @@ class VirtualEventLoop(NumberingLoop):
         if due_ns <= self.clock.now_ns:
             due_ns = self.standstill.due_ns()
         handle = asyncio.TimerHandle(due_ns / NS_PER_SECOND, callback, args, self, context)
-        if due_ns > self.clock.now_ns:
+        if self.processes.halted and (holder := self.processes.holder(context)):
+            holder.hold(due_ns, handle)
+        elif due_ns > self.clock.now_ns:
             self._scheduled.push(due_ns, handle)
         else:
             self._ready.append(handle)
@@ -200,7 +206,7 @@ class VirtualEventLoop(NumberingLoop):
         """Allow the run that much virtual time from now: what a program that is ended may need."""
         self._guards.extend_limit(seconds)
 
-    # -- threads ----------------------------------------------------------------------------------
+    # -- threads and signals ----------------------------------------------------------------------
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., Any], *args: Any
@@ -231,8 +237,6 @@ class VirtualEventLoop(NumberingLoop):
             self.workers.abandon()
             self._signals.remove_all()
         super().close()
-
-    # -- signals ----------------------------------------------------------------------------------
 
     def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
         """Call `callback(*args)` on the loop for each such signal; for those that the program sends."""

@@ -137,6 +137,7 @@ class VirtualRun:
         """Give the program time to end, unwatched: what failed may fail again before any task ends."""
         self.loop.extend_limit(ENDING_S)
         self.loop.after_step = None
+        self.loop.processes.kill_frozen()
 
     def _end(self, task: asyncio.Task[Any], error: BaseException) -> None:
         """End a task whose run failed: its contexts close while the rest of the program is there."""

@@ -12,10 +12,12 @@ import concurrent.futures
 import sys
 import threading
 import traceback
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.runtime.virtual.clock import delay_to_ns
 from broker_sim.runtime.virtual.current import worker_of_thread
+from broker_sim.runtime.virtual.current_process import PROCESS
 from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.program import place_of_the_program
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
+    from broker_sim.runtime.virtual.processes import Process
 
 __all__ = ["Worker", "Workers"]
 
@@ -47,6 +50,9 @@ class Worker:
         self._my_turn.acquire()
         self._loops_turn.acquire()
         self._abandoned = False
+        self._context = Context()
+        """What its callbacks run in: they belong to the process that started the thread."""
+        self._context.run(PROCESS.set, PROCESS.get())
 
     # -- on the loop's thread ---------------------------------------------------------------------
 
@@ -76,6 +82,7 @@ class Worker:
     def run(self, function: Callable[[], object]) -> None:
         """Run the function of the thread once it is its turn."""
         worker_of_thread.worker = self
+        PROCESS.set(self._context[PROCESS])
         self._my_turn.acquire()
         if self._abandoned:
             return
@@ -108,7 +115,8 @@ class Worker:
     def sleep(self, seconds: float) -> None:
         """Wait in virtual time: `time.sleep` of this thread."""
         loop = self.loop
-        loop.call_at_ns(loop.clock.now_ns + delay_to_ns(seconds), self.resume)
+        due_ns = loop.clock.now_ns + delay_to_ns(seconds)
+        loop.call_at_ns(due_ns, self.resume, context=self._context)
         self._park()
 
     def wait_for(
@@ -123,7 +131,7 @@ class Worker:
             nonlocal waiting
             if waiting:
                 waiting = False
-                self.loop.call_soon_threadsafe(self.resume)
+                self.loop.call_soon_threadsafe(self.resume, context=self._context)
 
         timer = None if timeout_s is None else self.loop.call_later(timeout_s, go_on)
         future.add_done_callback(go_on)
@@ -138,7 +146,7 @@ class Workers:
     def __init__(self, loop: VirtualEventLoop) -> None:
         self._loop = loop
         self._live: dict[Worker, None] = {}
-        self._tasks: dict[asyncio.Future[Any], None] = {}
+        self._tasks: dict[asyncio.Future[Any], Process | None] = {}
 
     def submit(
         self, function: Callable[[], Any], executor: concurrent.futures.Executor | None
@@ -149,7 +157,7 @@ class Workers:
             self._loop.refuse("run_in_executor: a process runs in real time; use a thread")
         future = self._loop.create_future()
         ended = self._loop.create_future()
-        self._tasks[ended] = None
+        self._tasks[ended] = PROCESS.get()
         ended.add_done_callback(self._tasks.pop)
         self._loop.call_soon(self._begin, function, future, ended)
         return future
@@ -208,9 +216,11 @@ class Workers:
         )
 
     async def join(self) -> None:
-        """Wait until all functions that were submitted have ended."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks))
+        """Wait until all functions that were submitted have ended, but for those of killed processes."""
+        while tasks := [
+            task for task, process in self._tasks.items() if not (process and process.is_dead)
+        ]:
+            await asyncio.wait(tasks)
 
     def abandon(self) -> None:
         """End those that never will by themselves."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from asyncio import Handle, TimerHandle
     from collections import deque
+    from collections.abc import Callable
 
 __all__ = ["TimerQueue"]
 
@@ -69,6 +70,20 @@ class TimerQueue:
             ]
             heapq.heapify(self._heap)
             self._cancelled = 0
+
+    def take_out(self, belongs: Callable[[Handle], bool]) -> list[tuple[int, Handle]]:
+        """Remove the handles that belong to somebody; return them with their times, in order."""
+        kept: list[tuple[int, int, TimerHandle]] = []
+        taken: list[tuple[int, int, TimerHandle]] = []
+        for entry in self._heap:
+            if entry[2]._cancelled:
+                continue
+            (taken if belongs(entry[2]) else kept).append(entry)
+        heapq.heapify(kept)
+        self._heap, self._cancelled = kept, 0
+        for _, _, handle in taken:
+            handle._scheduled = False  # type: ignore[attr-defined]
+        return [(due_ns, handle) for due_ns, _, handle in sorted(taken, key=lambda each: each[:2])]
 
     def clear(self) -> None:
         """Drop all; a closed loop runs nothing."""

@@ -63,7 +63,11 @@ class Handshake:
             return
         context = listener.context.copy()
         self._server.use_context(context)
-        context.run(listener.accept, self._server)
+        if self._network.loop.processes.holder(context):
+            # Who is frozen accepts it later; the client's kernel does not know.
+            self._network.loop.call_soon(listener.accept, self._server, context=context)
+        else:
+            context.run(listener.accept, self._server)
 
     def _on_refused(self) -> None:
         self._fail(ConnectionRefusedError(errno.ECONNREFUSED, self._failure_text()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.virtual.clock import NS_PER_US
@@ -49,6 +49,8 @@ class Network:
         self.hosts = Hosts()
         self.ports = Ports()
         self.sockets = Sockets(self)
+        self.context = Context()
+        """What the network itself runs in, as the kernels of its hosts: no process's."""
         self.window_bytes = WINDOW_BYTES
         """How much a connection takes in before its sender has to buffer: the kernels' buffers."""
         self.fragments = False
@@ -99,7 +101,7 @@ class Network:
         return round(latency * 1_000) * NS_PER_US
 
     def split(self, data: bytes) -> tuple[bytes, ...]:
-        """Cut data into what arrives at once, if `fragments` is set."""
+        """Cut data into what arrives at once: in two, or not at all, as chance has it."""
         if len(data) < 2 or self._random.random() < 0.5:
             return (data,)
         place = self._random.randrange(1, len(data))
@@ -110,11 +112,17 @@ class Network:
     def cut(self, source: str, target: str) -> None:
         """Let nothing pass from one end to the other.
 
-        As with TCP nothing is lost: it arrives when the cut is mended, unless the sender has given
-        up by then, after 127 s for a new connection and 15 minutes for one that was made before.
+        What is on its way is held too, and data may be broken in the middle. As with TCP nothing
+        is lost: it arrives when the cut is mended, unless the sender has given up by then, after
+        127 s for a new connection and 15 minutes for one that was made before.
         """
         self._cuts.add((source, target))
         self.has_cuts = True
+        if self.has_latency:
+            for transport in self._clients.values():
+                for pipe in (transport.pipe, transport.peer.pipe):
+                    if self.is_cut(pipe):
+                        pipe.stop_flying()
 
     def mend(self, source: str, target: str) -> None:
         """Undo `cut`; what was held back arrives."""

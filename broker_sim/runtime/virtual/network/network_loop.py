@@ -8,6 +8,7 @@ import ssl as ssl_module
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from broker_sim.runtime.virtual.current_process import PROCESS
 from broker_sim.runtime.virtual.network.ports import BoundPort, Listener
 from broker_sim.runtime.virtual.network.tls import Tls
 
@@ -116,6 +117,9 @@ class NetworkLoop(asyncio.BaseEventLoop):
         if sslcontext is not None:
             tls = Tls(sslcontext, ssl_handshake_timeout, ssl_shutdown_timeout, server_side=True)
         sock.listener = Listener(server, protocol_factory, copy_context(), tls)
+        process = PROCESS.get()
+        if process is not None:
+            process.ports[sock] = None
 
     def _stop_serving(self, sock: BoundPort) -> None:
         sock.close()

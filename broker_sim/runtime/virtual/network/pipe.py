@@ -75,6 +75,20 @@ class Pipe:
         deliver, args = self._flying.popleft()
         deliver(*args)
 
+    def stop_flying(self) -> None:
+        """Hold what is on its way when a cut begins; a part of the first data still arrives."""
+        segments = list(self._flying)
+        if not segments:
+            return
+        self._flying = deque([(_nothing_arrives, ())] * len(segments))
+        deliver, args = segments[0]
+        if args and isinstance(args[0], bytes):
+            passed, *rest = self._network.split(args[0])
+            self._flying[0] = deliver, (passed,)
+            segments[:1] = [(deliver, (part,)) for part in rest]
+        for segment in segments:
+            self._hold(*segment)
+
     def _hold(self, deliver: Callable[..., object], args: tuple[Any, ...]) -> None:
         self._held.append((deliver, args))
         self._network.keep_held(self)
@@ -98,3 +112,7 @@ class Pipe:
         if self._give_up is not None:
             self._give_up.cancel()
             self._give_up = None
+
+
+def _nothing_arrives() -> None:
+    """Stand for a segment that a cut holds back."""

@@ -16,6 +16,7 @@ from asyncio.transports import _FlowControlMixin
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.runtime.virtual.current_process import PROCESS
 from broker_sim.runtime.virtual.network.outgoing import Outgoing
 from broker_sim.runtime.virtual.network.ports import VirtualSocket
 from broker_sim.runtime.virtual.network.tls import Tls, is_tls, secure
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.network.network import Network
     from broker_sim.runtime.virtual.network.pipe import Pipe
     from broker_sim.runtime.virtual.network.ports import Address
+    from broker_sim.runtime.virtual.processes import Process
 
 __all__ = ["MemoryTransport"]
 
@@ -72,6 +74,7 @@ class MemoryTransport(_FlowControlMixin):
         """Whether the other side's end has been read."""
         self._was_reset = False
         self._eof = False
+        self._owner: Process | None = None
         self._outgoing: Outgoing
         pipe.on_give_up = self._on_give_up
 
@@ -94,6 +97,9 @@ class MemoryTransport(_FlowControlMixin):
         """Have the protocol's methods called in that context."""
         self._context = context
         self.peer.pipe.context = context
+        self._owner = context.get(PROCESS)
+        if self._owner is not None:
+            self._owner.connections[self] = None
 
     def attach(self, server: Any) -> None:
         """Count as one of the server's connections until the end."""
@@ -130,6 +136,13 @@ class MemoryTransport(_FlowControlMixin):
         self._closing = True
         self._was_reset = self._was_reset or not connected
         self._close_socket()
+
+    def on_owner_gone(self) -> None:
+        """Close the connection for a process that was killed: its protocol is told nothing."""
+        self.peer.pipe.context = self._network.context
+        self._outgoing.drop_backlog()
+        if not self._gone:
+            self.discard(connected=not self._was_reset)
 
     def break_off(self) -> None:
         """Reset both ends, as a box in the middle may do."""
@@ -378,6 +391,8 @@ class MemoryTransport(_FlowControlMixin):
         if self._server is not None:
             self._server._detach(*[self][: int(_ATTACH_TAKES_TRANSPORT)])
             self._server = None
+        if self._owner is not None:
+            self._owner.connections.pop(self, None)
         if self.on_gone is not None:
             self.on_gone()
 

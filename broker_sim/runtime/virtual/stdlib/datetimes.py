@@ -33,7 +33,7 @@ def replace_member(kind: type, name: str, member: object) -> object:
 def _present_s() -> float | None:
     """Return the virtual wall clock in seconds, to the microsecond; None in real time."""
     loop = current_loop()
-    return None if loop is None else loop.clock.wall_clock_ns() // NS_PER_US / 1_000_000
+    return None if loop is None else loop.wall_clock_ns() // NS_PER_US / 1_000_000
 
 
 def _now() -> Callable[..., dt.datetime]:

@@ -21,7 +21,7 @@ def _now_ns(loop: VirtualEventLoop) -> int:
 
 
 def _wall_ns(loop: VirtualEventLoop) -> int:
-    return loop.clock.wall_clock_ns()
+    return loop.wall_clock_ns()
 
 
 def _clock(

@@ -1,0 +1,252 @@
+"""Programs that share a virtual loop and end or stand still apart from each other, as processes do.
+
+Every callback of a loop belongs to the process that its context names, or to none: those are the
+test, the brokers and the network. What a process starts (tasks, connections, servers, timers,
+threads) belongs to it too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import warnings
+import weakref
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from broker_sim.runtime.virtual.current_process import PROCESS
+from broker_sim.runtime.virtual.network.pipe import Pipe
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+    from contextvars import Context
+
+    from broker_sim.runtime.virtual.network.ports import BoundPort
+    from broker_sim.runtime.virtual.network.transport import MemoryTransport
+    from broker_sim.runtime.virtual.process_loop import ProcessLoop
+
+__all__ = ["Process", "Processes", "State"]
+
+Result = TypeVar("Result")
+State = Literal["running", "frozen", "dead"]
+AWAITS_IN_FINALLY: Final = 20
+"""So often a coroutine that is thrown away may wait on its way out; then it is left as it is."""
+
+
+class Process:
+    """One program in a virtual loop, on a host and with a wall clock of its own.
+
+    `loop.process` makes it. Used from the loop's thread only.
+    """
+
+    def __init__(self, processes: Processes, loop: ProcessLoop, name: str, host: str) -> None:
+        self.name = name
+        self.host = host
+        """What the network calls it in faults: `loop.network.cut(process.host, "*")`."""
+        self.clock_offset_ns = 0
+        """How far its wall clock is ahead of the loop's."""
+        self.connections: dict[MemoryTransport, None] = {}
+        """Its ends of open connections; kept by the network."""
+        self.ports: dict[BoundPort, None] = {}
+        """Where it listens, or did; kept by the network."""
+        self.tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+        self.generators: weakref.WeakSet[AsyncGenerator[Any, Any]] = weakref.WeakSet()
+        self._processes = processes
+        self._loop = loop
+        self._state: State = "running"
+        self._held: list[tuple[int, asyncio.Handle]] = []
+        self._grave: list[object] = []
+        with loop.network.on_host(host):
+            self._context = copy_context()
+        self._context.run(PROCESS.set, self)
+
+    def __repr__(self) -> str:
+        return f"<Process {self.name!r} on {self.host!r}: {self._state}>"
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it has been killed."""
+        return self._state == "dead"
+
+    @property
+    def state(self) -> State:
+        """Whether it runs, stands still, or has been killed."""
+        return self._state
+
+    def start(
+        self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None
+    ) -> asyncio.Task[Result]:
+        """Run a coroutine as a task of this process; returns the task, which others may await.
+
+        Raises RuntimeError if the process was killed.
+        """
+        if self.is_dead:
+            coroutine.close()
+        self._require_alive("start a task in")
+        context = self._context.copy()
+        return self._loop.create_task(coroutine, name=name or self.name, context=context)
+
+    def call(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
+        """Call a function as this process would; what it starts belongs to the process."""
+        self._require_alive("call a function in")
+        return self._context.copy().run(partial(function, *args, **kwargs))
+
+    def step_clock(self, seconds: float) -> None:
+        """Set its wall clock ahead, or back if negative; `time.monotonic` and timers go on as before."""
+        self.clock_offset_ns += round(seconds * 1e9)
+
+    def freeze(self) -> None:
+        """Let nothing of it run until `resume`, as SIGSTOP does; what others send waits.
+
+        Raises RuntimeError if it does not run.
+        """
+        if self._state != "running":
+            raise RuntimeError(f"{self!r} cannot be frozen: it does not run")
+        self._halt("frozen")
+
+    def resume(self) -> None:
+        """Go on after `freeze`; timers that were due meanwhile run at once, in their order.
+
+        Raises RuntimeError if it is not frozen.
+        """
+        if self._state != "frozen":
+            raise RuntimeError(f"{self!r} cannot be resumed: freeze it before")
+        self._set_state("running")
+        held, self._held = self._held, []
+        self._loop.take_back(held)
+
+    def kill(self) -> None:
+        """End it at once, as SIGKILL does: no `finally` runs, its host closes its connections.
+
+        What it held is not finalized before the loop is closed. A task that calls this for its own
+        process runs on to its next await. Idempotent.
+        """
+        if self.is_dead:
+            return
+        self._halt("dead")
+        kernels = self._loop.network.context
+        arriving = [entry for entry in self._held if _is_arrival(entry[1])]
+        self._held = [entry for entry in self._held if not _is_arrival(entry[1])]
+        for _, handle in arriving:
+            handle._context = kernels  # type: ignore[attr-defined]
+        self._loop.take_back(arriving)
+        for port in list(self.ports):
+            port.close()
+        for connection in list(self.connections):
+            self._grave.append(connection)
+            connection.on_owner_gone()
+        self._bury_alive(self.tasks, self.generators)
+
+    def _halt(self, state: State) -> None:
+        self._set_state(state)
+        self._held += self._loop.take_out(self._owns)
+
+    def _set_state(self, state: State) -> None:
+        self._processes.on_state(self, self._state, state)
+        self._state = state
+
+    def _owns(self, handle: asyncio.Handle) -> bool:
+        return handle._context.get(PROCESS) is self  # type: ignore[attr-defined]
+
+    def hold(self, due_ns: int, handle: asyncio.Handle) -> None:
+        """Keep a callback that was asked for while the process does not run."""
+        self._held.append((due_ns, handle))
+
+    def _bury_alive(
+        self,
+        tasks: Iterable[asyncio.Task[Any]],
+        generators: Iterable[AsyncGenerator[Any, Any]],
+    ) -> None:
+        """Keep what would be finalized or cancelled, and have it say nothing when it is at last."""
+        for task in tasks:
+            if task.done():
+                if not task.cancelled():
+                    task.exception()
+                continue
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            asyncio.tasks._unregister_task(task)
+            self._grave.append(task)
+        for generator in generators:
+            self._loop.forget_generator(generator)
+            self._grave.append(generator)
+
+    def dispose(self) -> None:
+        """Throw away what a killed process held."""
+        grave, self._grave = self._grave, []
+        self._held.clear()
+        for task in grave:
+            if isinstance(task, asyncio.Task):
+                _close(task.get_coro())
+
+    def _require_alive(self, what: str) -> None:
+        if self.is_dead:
+            raise RuntimeError(f"cannot {what} {self!r}: make a new one, with loop.process")
+
+
+class Processes:
+    """All processes of one loop."""
+
+    def __init__(self, loop: ProcessLoop) -> None:
+        self._loop = loop
+        self._all: list[Process] = []
+        self.halted = 0
+        """How many do not run; as long as it is 0 nobody has to be asked for."""
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def __iter__(self) -> Iterator[Process]:
+        return iter(self._all)
+
+    def add(self, name: str, host: str | None) -> Process:
+        """Make a process; ValueError if one of that name is alive."""
+        if any(process.name == name and not process.is_dead for process in self._all):
+            raise ValueError(f"process {name!r} is alive: kill it before it starts again")
+        process = Process(self, self._loop, name, name if host is None else host)
+        self._all.append(process)
+        return process
+
+    def on_state(self, process: Process, before: State, after: State) -> None:
+        """Count a process that stops or goes on."""
+        self.halted += (after != "running") - (before != "running")
+        self._loop.trace.record("process", process.name, after)
+
+    def holder(self, context: Context | None) -> Process | None:
+        """Return the process of a context, None for the present one, if it is halted."""
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        return None if process is None or process.state == "running" else process
+
+    def on_task(self, task: asyncio.Task[Any], context: Context | None) -> None:
+        """Note whose task it is."""
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        if process is not None:
+            process.tasks.add(task)
+
+    def kill_frozen(self) -> None:
+        """Kill those that would never end by themselves."""
+        for process in self._all:
+            if process.state == "frozen":
+                process.kill()
+
+    def dispose(self) -> None:
+        """Throw away what the killed ones held: `finally` blocks run on the closed loop, unheard."""
+        if any(process.is_dead for process in self._all):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for process in self._all:
+                    process.dispose()
+                gc.collect()
+
+
+def _is_arrival(handle: asyncio.Handle) -> bool:
+    """Whether it is something on its way through the network; that is not the process's to lose."""
+    return isinstance(getattr(handle._callback, "__self__", None), Pipe)  # type: ignore[attr-defined]
+
+
+def _close(coroutine: Any) -> None:
+    for _ in range(AWAITS_IN_FINALLY):
+        with suppress(BaseException):
+            coroutine.close()
+            return
