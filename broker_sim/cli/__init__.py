@@ -1,6 +1,6 @@
 """The command `broker-sim`: `run` starts a cluster, `ctl` and `top` work on a running one.
 
-`simulate` needs none: it runs clusters of its own in virtual time.
+`chaos` and `simulate` need none: they run clusters of their own in virtual time.
 
 A command's module is imported when the command is called, so that `run` does not import the tables of
 `ctl`, nor `ctl` a cluster.
@@ -19,6 +19,10 @@ __all__ = ["main"]
 COMMANDS = {
     "run": ("broker_sim.cli.run", "Start a cluster and serve until SIGINT or SIGTERM."),
     "ctl": ("broker_sim.cli.ctl", "Control and inspect a running cluster."),
+    "chaos": (
+        "broker_sim.cli.chaos",
+        "Run a test of an application under faults in virtual time, seed after seed.",
+    ),
     "simulate": (
         "broker_sim.cli.simulate",
         "Run clusters with random faults in virtual time, seed after seed.",

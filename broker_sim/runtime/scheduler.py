@@ -6,6 +6,8 @@ A loop in virtual time has a clock of its own; every other loop uses the system'
 from __future__ import annotations
 
 import asyncio
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.beside import BesideLoop
@@ -30,7 +32,9 @@ class LoopScheduler:
         # uvloop counts from a reading rounded down to whole milliseconds, asyncio from an exact one.
         self._rounding_ms = 0 if isinstance(loop, asyncio.BaseEventLoop) else 1
         self._beside = BesideLoop(loop)
-        self.call_soon = loop.call_soon
+        # In virtual time a process of the test may call a broker directly, and end before its timers.
+        self._context = copy_context() if self.is_virtual else None
+        self.call_soon = partial(loop.call_soon, context=self._context)
         self.call_soon_threadsafe = loop.call_soon_threadsafe
 
     @property
@@ -44,7 +48,7 @@ class LoopScheduler:
         """Run `callback(*args)` once `delay_ms` milliseconds are over, never before."""
         if delay_ms > 0:
             delay_ms += self._rounding_ms
-        return self.loop.call_later(delay_ms / 1000, callback, *args)
+        return self.loop.call_later(delay_ms / 1000, callback, *args, context=self._context)
 
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
         """Run `work()` in a thread, then `on_done(result)` here; in virtual time both at once."""

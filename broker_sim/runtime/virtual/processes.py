@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import warnings
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -233,8 +234,7 @@ class Processes:
     def dispose(self) -> None:
         """Throw away what the killed ones held: `finally` blocks run on the closed loop, unheard."""
         if any(process.is_dead for process in self._all):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with _unheard():
                 for process in self._all:
                     process.dispose()
                 gc.collect()
@@ -243,6 +243,19 @@ class Processes:
 def _is_arrival(handle: asyncio.Handle) -> bool:
     """Whether it is something on its way through the network; that is not the process's to lose."""
     return isinstance(getattr(handle._callback, "__self__", None), Pipe)  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Leave out the warnings and logs of programs that end long after they were killed."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _close(coroutine: Any) -> None:

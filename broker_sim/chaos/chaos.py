@@ -1,0 +1,176 @@
+"""What a test under chaos works with: the cluster, its workers, and the time in which faults happen."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.chaos.faults import Faults
+from broker_sim.chaos.timeline import FAULT, Timeline
+from broker_sim.chaos.worker import Worker, error_text, is_of_the_environment
+from broker_sim.runtime.virtual.current_process import PROCESS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from broker_sim.chaos.schedule import Schedule
+    from broker_sim.cluster.simulated_cluster import SimulatedCluster
+    from broker_sim.runtime.virtual import VirtualEventLoop
+    from broker_sim.runtime.virtual.processes import Process
+
+__all__ = ["Chaos", "InvariantError", "invariant_of"]
+
+RECOVERY_S: Final = 60
+"""The cluster has to be well so long after the last fault; it is a defect of the simulator otherwise."""
+ASKED_EVERY_S: Final = 0.1
+_OWN_CODE: Final = str(Path(__file__).parents[1])
+
+
+class InvariantError(AssertionError):
+    """Something that a test claims does not hold; `invariant` is its name."""
+
+    def __init__(self, invariant: str, text: str = "") -> None:
+        super().__init__(f"{invariant}: {text}" if text else invariant)
+        self.invariant = invariant
+
+
+def invariant_of(error: BaseException) -> str:
+    """Return the name of what did not hold: two runs with the same one failed in the same way.
+
+    For a plain `assert` that is its place, for other errors their type.
+    """
+    if isinstance(error, InvariantError):
+        return error.invariant
+    name = type(error).__name__
+    if not isinstance(error, AssertionError):
+        return name
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_OWN_CODE)
+    ]
+    return f"{name} at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else name
+
+
+class Chaos:
+    """One run of a test. `kafka` is its cluster, with the verbs of `AsyncCluster`."""
+
+    def __init__(self, loop: VirtualEventLoop, kafka: SimulatedCluster, schedule: Schedule) -> None:
+        self.kafka = kafka
+        self.schedule = schedule
+        self.workers: list[Worker] = []
+        self.timeline = Timeline(loop.time)
+        self._loop = loop
+        self._faults = Faults(loop, kafka, self.workers, self.timeline)
+        self._claims: dict[str, Callable[[], object]] = {}
+        self._watchers: list[Callable[[], object]] = []
+        self._seen_ns = -1
+
+    def start(
+        self, main: Callable[..., Coroutine[Any, Any, object]], count: int = 1
+    ) -> list[Worker]:
+        """Start `count` workers, each a process of its own on a host `worker-1`, `worker-2`, ...
+
+        `main` is a coroutine function; it gets its `Worker` if it takes an argument. A worker is
+        started again a second after it ended with an error of its environment: OSError,
+        TimeoutError, or a client's KafkaError. Any other error fails the test.
+        """
+        started = []
+        for _ in range(count):
+            name = f"worker-{len(self.workers) + 1}"
+            worker = Worker(self._loop, self.timeline, name, main)
+            self.workers.append(worker)
+            started.append(worker)
+            worker.start()
+        return started
+
+    async def faults_over(self) -> None:
+        """Let the faults of the schedule happen; return when the last is over and the cluster is well.
+
+        Workers may still be on their way: use `eventually`.
+        """
+        self._faults.schedule(self.schedule.actions)
+        await asyncio.sleep(self.schedule.duration_ms / 1000)
+        await self.eventually(self._is_well, "the cluster recovers", within_s=RECOVERY_S)
+        self.note(FAULT, "all over, all replicas in sync")
+
+    def _is_well(self) -> bool:
+        nodes = self.kafka.nodes
+        return not self._faults.in_force and nodes.is_ready and nodes.is_in_sync
+
+    async def eventually(
+        self,
+        condition: Callable[[], object],
+        invariant: str,
+        *,
+        within_s: float = 60,
+        text: Callable[[], str] | None = None,
+    ) -> None:
+        """Wait until `condition()` is true. Raises InvariantError after `within_s` virtual seconds.
+
+        `text()` then says what is missing.
+        """
+        end = self._loop.time() + within_s
+        while not condition():
+            if self._loop.time() >= end:
+                raise InvariantError(invariant, text() if text else f"not within {within_s:g} s")
+            await asyncio.sleep(ASKED_EVERY_S)
+
+    def check(self, condition: Callable[[], object], invariant: str) -> None:
+        """From now on `condition()` must be true at every moment of virtual time.
+
+        The run fails with InvariantError in the first in which it is not. It must be quick, and
+        change nothing.
+        """
+        self._claims[invariant] = condition
+        self.watch(self._check_claims)
+
+    def _check_claims(self) -> None:
+        for invariant, condition in self._claims.items():
+            if not condition():
+                raise InvariantError(invariant, f"at {self._loop.time():g} s")
+
+    def watch(self, watcher: Callable[[], object]) -> None:
+        """Call `watcher()` after the first step of each moment; what it raises ends the run."""
+        if watcher not in self._watchers:
+            self._watchers.append(watcher)
+        self._loop.after_step = self._after_step
+
+    def _after_step(self) -> None:
+        now_ns = self._loop.clock.now_ns
+        if now_ns != self._seen_ns:
+            self._seen_ns = now_ns
+            for watcher in self._watchers:
+                watcher()
+
+    def note(self, who: str, what: str) -> None:
+        """Add a line to the time line of the report."""
+        self.timeline.note(who, what)
+
+    def end(self) -> None:
+        """End all workers for good."""
+        self._loop.after_step = None
+        for worker in self.workers:
+            worker.end()
+
+    def on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Take what nobody else took: a program's errors of its environment are no failures of a test."""
+        error = context.get("exception")
+        if error is None:  # a client was not closed, or a task not awaited: nothing has failed
+            self.note("python", context["message"])
+            return
+        process = self._process_of(context.get("task") or context.get("future"))
+        if process is None or not is_of_the_environment(error):
+            loop.default_exception_handler(context)
+        else:
+            self.note(process.name, f"nobody takes {error_text(error)}")
+
+    def _process_of(self, future: object) -> Process | None:
+        """Return whose task it is, or else who runs now."""
+        if isinstance(future, asyncio.Task):
+            for process in self._loop.processes:
+                if future in process.tasks:
+                    return process
+        return PROCESS.get()

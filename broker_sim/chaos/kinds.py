@@ -1,0 +1,118 @@
+"""The kinds of faults: on whom, with which values, for how long, and how often they are drawn.
+
+| kind | on | what happens | value |
+|---|---|---|---|
+| `crash` | worker | killed; started again when the fault is over | |
+| `freeze` | worker | stands still, as with SIGSTOP | |
+| `cut` | worker, and a broker or `brokers` | nothing passes | `both`, `to` or `from` the brokers |
+| `slow` | worker | messages to and from it take longer | ms |
+| `fail` | worker | `depend` raises ConnectionError | |
+| `clock` | worker | its wall clock is off | seconds |
+| `pause` | broker | stands still | |
+| `kill` | broker | killed, started again when the fault is over | |
+| `stop` | broker | stopped as for a roll, started again when the fault is over | |
+| `isolate` | broker | cut off from the other brokers and the controller | |
+| `deaf` | broker | does not hear clients | |
+| `mute` | broker | clients do not hear it | |
+| `lag` | broker | messages to and from other brokers take longer | ms |
+| `transfer` | broker | leads a partition of a topic that the test made | number of the partition |
+| `move_groups` | broker | becomes the coordinator of groups | |
+| `move_transactions` | broker | becomes the coordinator of transactions | |
+| `error` | broker | answers some requests with an error | API/ERROR |
+| `lose` | broker | does what some requests ask, and their answers are lost | API |
+| `delay` | broker | answers some requests late | API/ms |
+
+What does not fit the state of the cluster by then, such as to pause a dead broker, is not done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["BROKERS", "KINDS", "Kind", "weights_of"]
+
+BROKERS: Final = "brokers"
+"""Stands for every broker as the far end of a cut."""
+
+_APIS_LOST: Final = (
+    "Produce", "Fetch", "OffsetCommit", "JoinGroup", "SyncGroup", "AddPartitionsToTxn",
+    "TxnOffsetCommit", "EndTxn", "InitProducerId",
+)  # fmt: skip
+_ERRORS: Final = (
+    "Produce/NOT_LEADER_OR_FOLLOWER",
+    "Produce/NOT_ENOUGH_REPLICAS",
+    "Produce/REQUEST_TIMED_OUT",
+    "Fetch/NOT_LEADER_OR_FOLLOWER",
+    "Metadata/COORDINATOR_NOT_AVAILABLE",
+    "FindCoordinator/COORDINATOR_NOT_AVAILABLE",
+    "OffsetCommit/NOT_COORDINATOR",
+    "OffsetCommit/COORDINATOR_LOAD_IN_PROGRESS",
+    "Heartbeat/NOT_COORDINATOR",
+    "Heartbeat/REBALANCE_IN_PROGRESS",
+    "Heartbeat/UNKNOWN_MEMBER_ID",
+    "InitProducerId/NOT_COORDINATOR",
+    "TxnOffsetCommit/COORDINATOR_LOAD_IN_PROGRESS",
+    "EndTxn/CONCURRENT_TRANSACTIONS",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How actions of one kind are drawn."""
+
+    on: Literal["worker", "broker"]
+    weight: float = 1
+    lasts: bool = True
+    values: tuple[str, ...] = ()
+    whole_side: bool = False
+    """Whether it also names a broker, or all of them."""
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "crash": Kind("worker", 3),
+    "freeze": Kind("worker", 2),
+    "cut": Kind("worker", 2, values=("both", "both", "to", "from"), whole_side=True),
+    "slow": Kind("worker", 1, values=("50", "300", "2000")),
+    "fail": Kind("worker", 2),
+    "clock": Kind("worker", 0.5, values=("-3600", "-2", "2", "3600")),
+    "pause": Kind("broker", 1),
+    "kill": Kind("broker", 1),
+    "stop": Kind("broker", 1),
+    "isolate": Kind("broker", 0.5),
+    "deaf": Kind("broker", 0.5),
+    "mute": Kind("broker", 0.5),
+    "lag": Kind("broker", 0.5, values=("50", "300")),
+    "transfer": Kind("broker", 2, lasts=False, values=tuple(map(str, range(8)))),
+    "move_groups": Kind("broker", 1, lasts=False),
+    "move_transactions": Kind("broker", 1, lasts=False),
+    "error": Kind("broker", 1, values=_ERRORS),
+    "lose": Kind("broker", 1, values=_APIS_LOST),
+    "delay": Kind("broker", 0.5, values=("Produce/400", "Fetch/400", "OffsetCommit/2000")),
+}
+
+
+def weights_of(faults: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:
+    """Return how often each kind is drawn, in the order of `KINDS`.
+
+    None are all kinds, names these with their usual weights, a mapping has weights of its own.
+    Raises ValueError for an unknown kind, a negative weight, or none.
+    """
+    usual = {name: kind.weight for name, kind in KINDS.items()}
+    if faults is None:
+        return usual
+    given = (
+        dict(faults)
+        if isinstance(faults, Mapping)
+        else {name: usual.get(name, 0.0) for name in faults}
+    )
+    unknown = sorted(set(given) - set(KINDS))
+    if unknown:
+        raise ValueError(f"there is no fault {unknown[0]!r}; choose from {', '.join(KINDS)}")
+    if any(weight < 0 for weight in given.values()) or not sum(given.values()):
+        raise ValueError(f"faults={given}: give weights above 0")
+    return {name: given[name] for name in KINDS if given.get(name)}

@@ -1,0 +1,99 @@
+"""Puts into the time line what a cluster and its clients tell: leaders, failed requests, logs."""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.chaos.timeline import Moment
+from broker_sim.metadata import changes_between
+from broker_sim.runtime.virtual.current_process import PROCESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker_sim.chaos.chaos import Chaos
+    from broker_sim.runtime.virtual import VirtualEventLoop
+
+__all__ = ["observed"]
+
+CLUSTER: Final = "cluster"
+REQUESTS_KEPT: Final = 100_000
+_CLIENTS: Final = ("aiokafka", "kafka")
+_SHOWN: Final = ("Setting newly assigned", "Revoking previously assigned")
+_PARTITION: Final = re.compile(r"TopicPartition\(topic='([^']+)', partition=(\d+)\)")
+
+
+@contextmanager
+def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
+    """Observe the cluster and the clients' logs, for as long as this lasts."""
+    chaos.watch(_Leaders(chaos).look)
+    chaos.kafka.keep_requests(REQUESTS_KEPT)
+    handler = _ClientLogs(chaos)
+    clients = [logging.getLogger(name) for name in _CLIENTS]
+    before = [(client.level, client.propagate) for client in clients]
+    disabled = logging.root.manager.disable
+    logging.disable(logging.NOTSET)
+    others = logging.getLogger("broker_sim"), logging.getLogger("asyncio")
+    were_disabled = [other.disabled for other in others]
+    for client in clients:
+        client.setLevel(logging.INFO)
+        client.propagate = False
+        client.addHandler(handler)
+    for other in others:
+        other.disabled = True
+    try:
+        yield
+    finally:
+        for client, (level, propagates) in zip(clients, before, strict=True):
+            client.removeHandler(handler)
+            client.setLevel(level)
+            client.propagate = propagates
+        for other, was_disabled in zip(others, were_disabled, strict=True):
+            other.disabled = was_disabled
+        logging.disable(disabled)
+        _note_failed_requests(chaos, loop)
+
+
+class _Leaders:
+    """Notes changes of leaders and in-sync replicas."""
+
+    def __init__(self, chaos: Chaos) -> None:
+        self._chaos = chaos
+        self._image = chaos.kafka.nodes.controller.image
+
+    def look(self) -> None:
+        before, image = self._image, self._chaos.kafka.nodes.controller.image
+        if image is before:
+            return
+        self._image = image
+        for tp, _, state in changes_between(before, image).partitions:
+            old = before.partition(tp)
+            if old is not None and (old.leader, old.isr) != (state.leader, state.isr):
+                text = f"{tp.topic}-{tp.partition}: leader {state.leader}, ISR {list(state.isr)}"
+                self._chaos.note(CLUSTER, text)
+
+
+class _ClientLogs(logging.Handler):
+    """Notes what clients log: warnings, and which partitions they are assigned."""
+
+    def __init__(self, chaos: Chaos) -> None:
+        super().__init__(logging.INFO)
+        self._chaos = chaos
+
+    def emit(self, record: logging.LogRecord) -> None:
+        process, text = PROCESS.get(), record.getMessage()
+        if process is not None and (record.levelno >= logging.WARNING or text.startswith(_SHOWN)):
+            self._chaos.note(process.name, _PARTITION.sub(r"\1-\2", text))
+
+
+def _note_failed_requests(chaos: Chaos, loop: VirtualEventLoop) -> None:
+    began_ms = loop.clock.wall_clock_ms() - loop.clock.now_ms()
+    for request in chaos.kafka.requests():
+        if request.errors and request.elapsed_ms is not None:
+            at_s = (request.received_ms + request.elapsed_ms - began_ms) / 1000
+            errors = ", ".join(error.name for error in request.errors)
+            text = f"{request.api} to broker {request.broker}: {errors}"
+            chaos.timeline.moments.append(Moment(at_s, request.client_id or "client", text))

@@ -1,0 +1,89 @@
+"""Tells a failure: what did not hold, the faults that it needs, a test to paste, and a time line."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.chaos.timeline import timeline_text
+
+if TYPE_CHECKING:
+    from broker_sim.chaos.run import Outcome
+    from broker_sim.chaos.schedule import Schedule
+
+__all__ = ["Failure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A seed whose run failed, and the smallest schedule that fails in the same way."""
+
+    test: str
+    """`module:function`."""
+    first: Outcome
+    """The run as it was drawn."""
+    small: Outcome
+    """The run of the smallest schedule, observed."""
+    tries: int
+    """How many runs it took to find that."""
+    repeats: bool
+    """Whether the smallest schedule took the same course a second time."""
+
+    @property
+    def seed(self) -> int:
+        """The seed that failed."""
+        return self.first.schedule.seed
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of the faults that it needs."""
+        return tuple(sorted({action.kind for action in self.small.schedule.actions}))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values, for tools."""
+        return {
+            "test": self.test,
+            "seed": self.seed,
+            "invariant": self.small.invariant,
+            "error": str(self.small.error),
+            "faults": len(self.first.schedule.actions),
+            "schedule": str(self.small.schedule).splitlines(),
+            "tries": self.tries,
+            "digest": self.small.digest,
+            "repeats": self.repeats,
+            "virtual_s": self.small.virtual_s,
+            "timeline": [moment._asdict() for moment in self.small.moments],
+        }
+
+    def __str__(self) -> str:
+        small = self.small
+        course = "repeats" if self.repeats else "DOES NOT REPEAT: see docs/chaos.md"
+        faults = len(self.first.schedule.actions)
+        return "\n".join(
+            (
+                f"{self.test}: seed {self.seed} fails",
+                f"  {str(small.error) or small.invariant}",
+                f"{faults} faults -> {len(small.schedule.actions)}, in {self.tries} runs",
+                f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}",
+                "",
+                timeline_text(small.moments),
+                "",
+                _as_test(self.test, small.schedule, small.invariant or ""),
+            )
+        )
+
+
+def _as_test(test: str, schedule: Schedule, invariant: str) -> str:
+    """Return a test with this schedule, to paste."""
+    module, _, function = test.partition(":")
+    return (
+        "from broker_sim.chaos import Schedule, run_chaos\n"
+        f"from {module} import {function}\n\n\n"
+        f"def test_seed_{schedule.seed}():\n"
+        f'    """It failed: {invariant}."""\n'
+        f'    schedule = Schedule.parse("""\n{textwrap.indent(str(schedule), " " * 8)}\n    """)\n'
+        f"    outcome = run_chaos({function}, schedule)\n"
+        "    if outcome.error is not None:\n"
+        "        raise outcome.error\n"
+    )

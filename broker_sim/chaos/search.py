@@ -1,0 +1,124 @@
+"""Runs a test under the schedules of many seeds, on several processes, and tells each failure once."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker_sim.chaos.drawing import draw_schedule
+from broker_sim.chaos.report import Failure
+from broker_sim.chaos.run import run_chaos
+from broker_sim.chaos.schedule import DEFAULT_DURATION_MS
+from broker_sim.chaos.shrink import shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from broker_sim.chaos.run import Outcome
+    from broker_sim.chaos.schedule import Schedule
+
+__all__ = ["ChaosTest", "SeedOutcome", "examine", "load_test", "run_seeds"]
+
+SEEDS_AT_ONCE: Final = 4
+
+
+class NoSuchTestError(ValueError):
+    """What `module:function` names is not there; the text is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChaosTest:
+    """A test by its name, and how its schedules are drawn; it can be sent to another process."""
+
+    name: str
+    """`module:function`, found from the current directory too."""
+    faults: tuple[tuple[str, float], ...] | None = None
+    """Kinds and weights; None are all with their usual ones."""
+    brokers: int = 3
+    workers: int = 2
+    duration_ms: int = DEFAULT_DURATION_MS
+    order: str = "fifo"
+
+    def draw(self, seed: int) -> Schedule:
+        """Return the schedule of a seed."""
+        return draw_schedule(
+            seed,
+            faults=None if self.faults is None else dict(self.faults),
+            brokers=self.brokers,
+            workers=self.workers,
+            duration_ms=self.duration_ms,
+        )
+
+    def run(self, schedule: Schedule, *, observe: bool = False) -> Outcome:
+        """Run the test under a schedule."""
+        return run_chaos(load_test(self.name), schedule, order=self.order, observe=observe)  # type: ignore[arg-type]
+
+
+class SeedOutcome(NamedTuple):
+    """How the run of one seed ended, as far as another process can be told."""
+
+    seed: int
+    invariant: str | None
+    text: str
+    cpu_s: float
+
+
+@cache
+def load_test(name: str) -> Any:
+    """Return the function of `module:function`. Raises NoSuchTestError."""
+    module, colon, function = name.partition(":")
+    if not (module and colon and function):
+        raise NoSuchTestError(f"{name!r}: name the test as MODULE:FUNCTION")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), function, None)
+    except ModuleNotFoundError as error:
+        raise NoSuchTestError(f"{name!r}: {error}; is it in the current directory?") from None
+    if found is None:
+        raise NoSuchTestError(f"{name!r}: the module has no {function!r}")
+    return found
+
+
+def run_seeds(test: ChaosTest, seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
+    """Yield the outcomes of seeds as they come; with several jobs in any order."""
+    work = ((test, seed) for seed in seeds)
+    if jobs == 1:
+        yield from map(_run_seed, work)
+        return
+    # A process of its own from the start: a copy of this one might hold another thread's lock.
+    with multiprocessing.get_context("spawn").Pool(jobs, _start_process) as pool:
+        yield from pool.imap_unordered(_run_seed, work, chunksize=SEEDS_AT_ONCE)
+
+
+def _run_seed(work: tuple[ChaosTest, int]) -> SeedOutcome:
+    test, seed = work
+    began_s = time.process_time()
+    outcome = test.run(test.draw(seed))
+    text = "" if outcome.error is None else str(outcome.error) or repr(outcome.error)
+    return SeedOutcome(seed, outcome.invariant, text, time.process_time() - began_s)
+
+
+def _start_process() -> None:
+    # The process that started this one decides when it ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def examine(test: ChaosTest, schedule: Schedule, *, shrinks: bool = True) -> Failure | None:
+    """Run a schedule; if it fails, find the smallest one that fails alike, and observe it."""
+    first = test.run(schedule)
+    if first.invariant is None:
+        return None
+    small, tries = schedule, 0
+    if shrinks:
+        shrunk = shrink(schedule, first.invariant, lambda each: test.run(each).invariant)
+        small, tries = shrunk.schedule, shrunk.tries
+    once, again = test.run(small), test.run(small, observe=True)
+    return Failure(test.name, first, again, tries, once.digest == again.digest)

@@ -1,0 +1,59 @@
+"""What happened in a run, moment by moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Moment", "Timeline", "timeline_text"]
+
+FAULT = "FAULT"
+BEFORE = 5
+"""So many moments are shown before the first fault."""
+
+
+class Moment(NamedTuple):
+    """Something that happened: at which virtual second, who did it, and what it was."""
+
+    at_s: float
+    who: str
+    what: str
+
+
+class Timeline:
+    """Takes notes, with the time that the given clock shows."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self.moments: list[Moment] = []
+        self._now_s = now_s
+
+    def note(self, who: str, what: str) -> None:
+        """Add a moment; what was more than one line becomes one."""
+        self.moments.append(Moment(self._now_s(), who, " ".join(what.split())))
+
+
+def timeline_text(moments: Sequence[Moment], most: int = 60) -> str:
+    """Return a table that begins just before the first fault; repeated lines are folded.
+
+    With more than `most` lines those in the middle are left out, and their number is told.
+    """
+    moments = sorted(moments, key=lambda each: each.at_s)
+    first = next((index for index, each in enumerate(moments) if each.who == FAULT), 0)
+    folded: list[tuple[Moment, int]] = []
+    for moment in moments[max(0, first - BEFORE) :]:
+        if folded and folded[-1][0][1:] == moment[1:]:
+            folded[-1] = folded[-1][0], folded[-1][1] + 1
+        else:
+            folded.append((moment, 1))
+    width = max((len(moment.who) for moment, _ in folded), default=3)
+    lines = [
+        f"{moment.at_s:9.3f}  {moment.who:<{width}}  {moment.what:.160}"
+        + (f"  ({count} times)" if count > 1 else "")
+        for moment, count in folded
+    ]
+    if len(lines) > most:
+        head, tail = lines[: most // 2], lines[-(most - most // 2) :]
+        lines = [*head, f"           ... {len(lines) - most} more lines ...", *tail]
+    return "\n".join((f"{'time':>9}  {'who':<{width}}  what", *lines))

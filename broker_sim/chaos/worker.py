@@ -1,0 +1,162 @@
+"""A program of a test that is ended, and started again, by faults and by its own errors."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.errors import WrongStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from broker_sim.chaos.timeline import Timeline
+    from broker_sim.runtime.virtual import VirtualEventLoop
+    from broker_sim.runtime.virtual.processes import Process
+
+__all__ = ["Worker", "error_text", "is_of_the_environment"]
+
+RESTART_S: Final = 1.0
+"""So long after its end a supervisor starts it again."""
+_CLIENT_ERRORS: Final = {"KafkaError", "KafkaException"}
+"""Names of the base classes of aiokafka's, kafka-python's and confluent-kafka's errors."""
+
+
+def is_of_the_environment(error: BaseException) -> bool:
+    """Whether a program may end with that error when its brokers or its network fail."""
+    if isinstance(error, (OSError, TimeoutError, asyncio.CancelledError)):
+        return True
+    return any(kind.__name__ in _CLIENT_ERRORS for kind in type(error).__mro__)
+
+
+def error_text(error: BaseException) -> str:
+    """Return the type of an error and the first line of its text."""
+    first, *_ = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+class Worker:
+    """One place for a program, with a host of its own; each start is a new process there.
+
+    `main` is a coroutine function; it gets the worker if it takes an argument.
+    """
+
+    def __init__(
+        self,
+        loop: VirtualEventLoop,
+        timeline: Timeline,
+        name: str,
+        main: Callable[..., Coroutine[Any, Any, object]],
+    ) -> None:
+        self.name = name
+        self.process: Process | None = None
+        """The process that runs, or stands still; None while there is none."""
+        self.starts = 0
+        """How often it was started."""
+        self._loop = loop
+        self._timeline = timeline
+        self._main = main
+        self._takes_worker = bool(inspect.signature(main).parameters)
+        self._holds = 0
+        self._failures = 0
+        self._clock_offset_s = 0.0
+        self._is_over = False
+
+    def __repr__(self) -> str:
+        return f"<Worker {self.name}: {'down' if self.process is None else self.process.state}>"
+
+    def depend(self, on: str = "what it depends on") -> None:
+        """Stand for a call to something that is not Kafka: a point at which it can fail.
+
+        Raises ConnectionError while a fault of the kind `fail` is in force.
+        """
+        if self._failures:
+            raise ConnectionError(f"{on} cannot be reached")
+
+    def start(self) -> None:
+        """Start the program in a new process."""
+        self.starts += 1
+        process = self.process = self._loop.process(self.name)
+        process.step_clock(self._clock_offset_s)
+        main = process.call(self._main, *[self][: int(self._takes_worker)])
+        process.start(main).add_done_callback(self._on_end)
+
+    def _on_end(self, task: asyncio.Task[object]) -> None:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        self._end()
+        if error is None:
+            self._timeline.note(self.name, "is done")
+        elif is_of_the_environment(error):
+            self._timeline.note(self.name, f"exits: {error_text(error)}")
+            self._loop.call_later(RESTART_S, self._start_again)
+        else:
+            self._timeline.note(self.name, f"fails: {error_text(error)}")
+            self._loop.call_exception_handler(
+                {"message": f"{self.name} fails", "exception": error, "task": task}
+            )
+
+    def _end(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+
+    def _start_again(self) -> None:
+        if self.process is None and not self._holds and not self._is_over:
+            self._timeline.note(self.name, "starts again")
+            self.start()
+
+    def end(self) -> None:
+        """End it for good: the run is over."""
+        self._is_over = True
+        self._end()
+
+    # -- faults; each returns what ends it, and raises WrongStateError where it does not fit ---------
+
+    def crash(self) -> Callable[[], object]:
+        """Kill it, and keep it down until the fault is over."""
+        self._running()
+        self._holds += 1
+        self._end()
+
+        def restart() -> None:
+            self._holds -= 1
+            self._start_again()
+
+        return restart
+
+    def freeze(self) -> Callable[[], object]:
+        """Let it stand still."""
+        process = self._running()
+        process.freeze()
+
+        def thaw() -> None:
+            if process.state == "frozen":
+                process.resume()
+
+        return thaw
+
+    def fail(self) -> Callable[[], object]:
+        """Let `depend` fail."""
+        self._failures += 1
+
+        def mend() -> None:
+            self._failures -= 1
+
+        return mend
+
+    def shift_clock(self, seconds: float) -> Callable[[], object]:
+        """Let its wall clock be off."""
+        self._step_clock(seconds)
+        return lambda: self._step_clock(-seconds)
+
+    def _step_clock(self, seconds: float) -> None:
+        self._clock_offset_s += seconds
+        if self.process is not None:
+            self.process.step_clock(seconds)
+
+    def _running(self) -> Process:
+        process = self.process
+        if process is None or process.state != "running":
+            raise WrongStateError(f"{self.name} does not run")
+        return process

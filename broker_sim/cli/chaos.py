@@ -1,0 +1,235 @@
+"""`broker-sim chaos`: a test of an application under faults, seed after seed, in virtual time."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from broker_sim.chaos.kinds import KINDS, weights_of
+from broker_sim.chaos.schedule import Schedule, ScheduleError
+from broker_sim.chaos.search import (
+    ChaosTest,
+    NoSuchTestError,
+    SeedOutcome,
+    examine,
+    load_test,
+    run_seeds,
+)
+from broker_sim.runtime.virtual import pin_hash_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from broker_sim.chaos.report import Failure
+
+__all__ = ["command"]
+
+EXAMINED: int = 3
+"""So many seeds of each invariant are shrunk: they may fail for different reasons."""
+
+
+@click.command("chaos")
+@click.argument("test", metavar="MODULE:FUNCTION")
+@click.option("--seeds", type=click.IntRange(1), default=100, show_default=True, help="How many.")
+@click.option(
+    "--seed", "first", type=click.IntRange(0), default=0, show_default=True, help="The first."
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core unless given.")
+@click.option("--faults", metavar="KIND,...", help=f"Only these kinds of {', '.join(KINDS)}.")
+@click.option(
+    "--workers", type=click.IntRange(1), default=2, show_default=True, help="That faults hit."
+)
+@click.option(
+    "--brokers", type=click.IntRange(1), default=3, show_default=True, help="Of the cluster."
+)
+@click.option(
+    "--duration", type=click.FloatRange(1), default=20, show_default=True, help="Seconds of faults."
+)
+@click.option(
+    "--order",
+    type=click.Choice(["fifo", "seeded"]),
+    default="fifo",
+    help="Which ready task runs first: the one that waits longest, or one by chance.",
+)
+@click.option(
+    "--schedule",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Run this schedule only, which a report has printed.",
+)
+@click.option(
+    "--results",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep the outcome of each seed in this file; those that are in it already are not run again.",
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write failures here too.",
+)
+@click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make failures small.")
+def command(
+    *,
+    test: str,
+    seeds: int,
+    first: int,
+    jobs: int | None,
+    faults: str | None,
+    workers: int,
+    brokers: int,
+    duration: float,
+    order: str,
+    file: Path | None,
+    results: Path | None,
+    json_file: Path | None,
+    shrinks: bool,
+) -> None:
+    """Run an application's test under crashes, cuts, pauses and failovers that seeds draw.
+
+    FUNCTION is `async def test(chaos)`: it starts workers, lets the faults happen, and says what must
+    hold then; see docs/chaos.md. Prints for each way to fail the faults that it needs, a time line, and
+    a test to paste. Exit code 1 if any seed failed.
+    """
+    pin_hash_seed()
+    try:
+        weights = None if faults is None else tuple(weights_of(faults.split(",")).items())
+        load_test(test)
+        chaos_test = ChaosTest(test, weights, brokers, workers, round(duration * 1_000), order)
+        if file is not None:
+            _run_one(chaos_test, Schedule.parse(file.read_text()), json_file)
+            return
+    except (NoSuchTestError, ScheduleError) as error:
+        raise click.UsageError(str(error)) from None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--faults") from None
+    kept = _Results(results, chaos_test)
+    wanted = range(first, first + seeds)
+    missing = [seed for seed in wanted if seed not in kept.outcomes]
+    console = Console(stderr=True)
+    processes = min(jobs or os.cpu_count() or 1, len(missing) or 1)
+    known = len(wanted) - len(missing)
+    text = f"seeds {first} to {wanted[-1]}, {known} of them known, processes: {processes}"
+    console.print(text, highlight=False)
+    _run_all(chaos_test, missing, processes, kept, console)
+    outcomes = [kept.outcomes[seed] for seed in wanted]
+    failed = [outcome for outcome in outcomes if outcome.invariant is not None]
+    failures = _examined(chaos_test, failed, shrinks, console)
+    for failure in failures:
+        click.echo(f"{failure}\n")
+    if json_file is not None:
+        json_file.write_text(json.dumps([failure.to_json() for failure in failures], indent=1))
+    click.echo(_summary(outcomes, failed))
+    if failed:
+        sys.exit(1)
+
+
+def _run_one(test: ChaosTest, schedule: Schedule, json_file: Path | None) -> None:
+    failure = examine(test, schedule, shrinks=False)
+    if failure is None:
+        click.echo("the test passes under this schedule")
+        return
+    click.echo(str(failure))
+    if json_file is not None:
+        json_file.write_text(json.dumps([failure.to_json()], indent=1))
+    sys.exit(1)
+
+
+class _Results:
+    """The outcomes of seeds, in a file if there is one: a line of JSON for each."""
+
+    def __init__(self, path: Path | None, test: ChaosTest) -> None:
+        self.outcomes: dict[int, SeedOutcome] = {}
+        self._path = path
+        self._test = repr(test)
+        if path is not None and path.exists():
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                self._read(line, f"{path}:{number}")
+
+    def _read(self, line: str, place: str) -> None:
+        try:
+            row: dict[str, Any] = json.loads(line)
+            of_test = row.pop("test")
+            outcome = SeedOutcome(**row)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return  # a line that the end of an earlier run cut off: its seed runs again
+        if of_test != self._test:
+            raise click.BadParameter(
+                f"{place} is of other options; give another file", param_hint="--results"
+            )
+        self.outcomes[outcome.seed] = outcome
+
+    def add(self, outcome: SeedOutcome) -> None:
+        """Keep an outcome."""
+        self.outcomes[outcome.seed] = outcome
+        if self._path is not None:
+            with self._path.open("a") as file:
+                file.write(json.dumps({"test": self._test, **outcome._asdict()}) + "\n")
+
+
+def _run_all(
+    test: ChaosTest, seeds: Sequence[int], jobs: int, kept: _Results, console: Console
+) -> None:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    failures, cpu_s = 0, 0.0
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("no failure", total=len(seeds))
+        for done, outcome in enumerate(run_seeds(test, seeds, jobs), 1):
+            kept.add(outcome)
+            failures += outcome.invariant is not None
+            cpu_s += outcome.cpu_s
+            text = f"{failures} failures, {done / cpu_s:.1f} seeds a second and core"
+            progress.update(task, advance=1, description=text)
+
+
+def _examined(
+    test: ChaosTest, failed: Iterable[SeedOutcome], shrinks: bool, console: Console
+) -> list[Failure]:
+    """Shrink some seeds of each invariant; return one failure for each set of faults that is needed."""
+    by_invariant: dict[str, list[SeedOutcome]] = defaultdict(list)
+    for outcome in failed:
+        by_invariant[outcome.invariant or ""].append(outcome)
+    distinct: dict[tuple[str | None, tuple[str, ...]], Failure] = {}
+    for outcomes in by_invariant.values():
+        for outcome in outcomes[:EXAMINED]:
+            with console.status(f"shrinking the schedule of seed {outcome.seed}"):
+                failure = examine(test, test.draw(outcome.seed), shrinks=shrinks)
+            if failure is None:
+                console.print(
+                    f"seed {outcome.seed} failed before and passes now: see docs/chaos.md"
+                )
+                continue
+            distinct.setdefault((failure.small.invariant, failure.kinds), failure)
+    return list(distinct.values())
+
+
+def _summary(outcomes: Sequence[SeedOutcome], failed: Sequence[SeedOutcome]) -> str:
+    cpu_s = sum(outcome.cpu_s for outcome in outcomes)
+    passed, rate = len(outcomes) - len(failed), len(outcomes) / max(cpu_s, 1e-9)
+    lines = [f"{passed} of {len(outcomes)} seeds passed, {rate:.1f} a second and core"]
+    for invariant, count in Counter(outcome.invariant for outcome in failed).most_common():
+        seeds = [str(outcome.seed) for outcome in failed if outcome.invariant == invariant]
+        more = ", ..." if len(seeds) > 5 else ""
+        lines.append(f"  {count} failed: {invariant} (seeds {', '.join(seeds[:5])}{more})")
+    return "\n".join(lines)

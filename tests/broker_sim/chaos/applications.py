@@ -1,0 +1,71 @@
+"""Small applications for tests of chaos: one is right, the others commit or forget before they work."""
+
+import asyncio
+from collections import Counter
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+RECORDS = 20
+CLIENT = {
+    "request_timeout_ms": 5_000,
+    "retry_backoff_ms": 100,
+    "metadata_max_age_ms": 5_000,
+}
+GROUP = {
+    "group_id": "orders",
+    "enable_auto_commit": False,
+    "auto_offset_reset": "earliest",
+    "session_timeout_ms": 4_000,
+    "heartbeat_interval_ms": 1_000,
+}
+
+
+def orders_are_worked_off(*, commits_first):
+    async def test(chaos):
+        servers = chaos.kafka.bootstrap_servers
+        done = Counter()
+
+        async def worker():
+            consumer = AIOKafkaConsumer("orders", bootstrap_servers=servers, **CLIENT, **GROUP)
+            async with consumer:
+                async for record in consumer:
+                    if commits_first:
+                        await consumer.commit()
+                    await asyncio.sleep(0.5)
+                    done[int(record.value)] += 1
+                    if not commits_first:
+                        await consumer.commit()
+
+        await chaos.kafka.create_topic("orders", partitions=2, replication_factor=3)
+        async with AIOKafkaProducer(bootstrap_servers=servers, **CLIENT) as producer:
+            for number in range(RECORDS):
+                await producer.send_and_wait("orders", b"%d" % number, partition=number % 2)
+        chaos.start(worker, count=2)
+        await chaos.faults_over()
+        await chaos.eventually(
+            lambda: len(done) == RECORDS,
+            "no order is lost",
+            within_s=60,
+            text=lambda: f"never done: {sorted(set(range(RECORDS)) - set(done))}",
+        )
+
+    return test
+
+
+commit_first = orders_are_worked_off(commits_first=True)
+commit_last = orders_are_worked_off(commits_first=False)
+
+
+async def forget(chaos):
+    """A worker without Kafka, which takes its work off a list before it does it."""
+    left, done = list(range(20)), []
+
+    async def worker():
+        while left:
+            number = left.pop()
+            await asyncio.sleep(0.5)
+            done.append(number)
+
+    chaos.start(worker, count=2)
+    await chaos.faults_over()
+    await chaos.eventually(lambda: len(done) == 20, "nothing is forgotten", within_s=20)

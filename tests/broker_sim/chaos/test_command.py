@@ -1,0 +1,71 @@
+"""`broker-sim chaos`: many seeds, failures told once, continued where it was ended."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def chaos(tmp_path):
+    """Run the command beside the applications; returns the finished process."""
+
+    def run(*arguments, code=0):
+        command = [sys.executable, "-m", "broker_sim", "chaos", *arguments]
+        done = subprocess.run(
+            command,
+            cwd=HERE,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    return run
+
+
+def test_failure_is_shrunk_told_and_repeated(chaos, tmp_path):
+    results, told = tmp_path / "results.jsonl", tmp_path / "told.json"
+    wanted = ["applications:forget", "--faults", "crash", "--seeds", "6", "--jobs", "1"]
+    found = chaos(*wanted, "--results", str(results), "--json", str(told), code=1)
+    assert "faults -> 1, in " in found.stdout
+    assert ", repeats\n" in found.stdout
+    (failure,) = json.loads(told.read_text())
+    assert failure["invariant"] == "nothing is forgotten"
+    assert failure["repeats"]
+    head, action = failure["schedule"]
+    assert action.split()[1:3] in (["crash", "worker-1"], ["crash", "worker-2"])
+
+    schedule = tmp_path / "schedule.txt"
+    schedule.write_text(f"{head}\n{action}\n")
+    again = chaos(wanted[0], "--schedule", str(schedule), code=1)
+    assert f"trace {failure['digest'][:16]}" in again.stdout
+
+    lines = results.read_text().splitlines()
+    results.write_text("\n".join((*lines[:-1], lines[-1][:20])))
+    continued = chaos(*wanted, "--results", str(results), "--no-shrink", code=1)
+    assert "5 of them known" in continued.stderr
+    assert continued.stdout.splitlines()[-1] == found.stdout.splitlines()[-1]
+    other = chaos(*wanted[:-4], "--seeds", "9", "--workers", "3", "--results", str(results), code=2)
+    assert "is of other options" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["applications"], "name the test as MODULE:FUNCTION"),
+        (["applications:nothing"], "the module has no 'nothing'"),
+        (["nowhere:test"], "No module named 'nowhere'"),
+        (["applications:commit_last", "--faults", "explode"], "there is no fault 'explode'"),
+    ],
+)
+def test_wrong_usage_is_one_line(chaos, arguments, message):
+    refused = chaos(*arguments, code=2)
+    assert message in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1

@@ -1,0 +1,189 @@
+"""Runs of tests with workers: what fails them, what does not, and that they repeat."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from broker_sim.chaos import InvariantError, Schedule, run_chaos
+from broker_sim.chaos.shrink import shrink
+from broker_sim.chaos.timeline import Moment, timeline_text
+
+from .applications import commit_first, commit_last
+
+CRASH = Schedule.parse("seed=1 duration_ms=8000\n4000 crash worker-1 for=1000")
+CALM = Schedule(1, duration_ms=1_000)
+
+
+def whats(outcome, who):
+    return [moment.what for moment in outcome.moments if moment.who == who]
+
+
+def test_commit_before_the_work_loses_an_order_when_a_worker_crashes():
+    outcome = run_chaos(commit_first, CRASH)
+    assert outcome.invariant == "no order is lost"
+    assert str(outcome.error).startswith("no order is lost: never done: [")
+    assert run_chaos(commit_last, CRASH).invariant is None
+
+
+@pytest.mark.parametrize("order", ["fifo", "seeded"])
+def test_a_run_repeats_and_observing_it_changes_nothing(order):
+    schedule = replace(CRASH, latency_ms=5)
+    once = run_chaos(commit_first, schedule, order=order)
+    observed = run_chaos(commit_first, schedule, order=order, observe=True)
+    assert (once.digest, once.invariant) == (observed.digest, observed.invariant)
+    assert whats(observed, "FAULT") == whats(once, "FAULT")
+    shown = whats(observed, "worker-1")
+    assert any("Setting newly assigned partitions {orders-" in what for what in shown)
+    assert any("REBALANCE_IN_PROGRESS" in moment.what for moment in observed.moments)
+
+
+def test_other_seeds_take_other_courses():
+    schedules = [replace(CRASH, seed=seed, latency_ms=5) for seed in (1, 2)]
+    one, other = (run_chaos(commit_last, schedule) for schedule in schedules)
+    assert one.digest != other.digest
+
+
+def test_errors_of_the_environment_restart_a_worker_and_others_fail_the_test():
+    class KafkaError(Exception):
+        pass
+
+    errors = [KafkaError("gone"), OSError("refused"), TimeoutError(), ValueError("a bug")]
+
+    async def worker():
+        raise errors.pop(0)
+
+    async def test(chaos):
+        chaos.start(worker)
+        await asyncio.sleep(10)
+
+    outcome = run_chaos(test, CALM)
+    assert outcome.invariant == "ValueError"
+    assert whats(outcome, "worker-1") == [
+        "exits: KafkaError: gone",
+        "starts again",
+        "exits: OSError: refused",
+        "starts again",
+        "exits: TimeoutError",
+        "starts again",
+        "fails: ValueError: a bug",
+    ]
+
+
+def test_worker_that_ends_by_itself_is_done():
+    async def worker():
+        await asyncio.sleep(0)
+
+    async def test(chaos):
+        chaos.start(worker, count=2)
+        await asyncio.sleep(5)
+        assert [each.starts for each in chaos.workers] == [1, 1]
+
+    assert whats(run_chaos(test, CALM), "worker-2") == ["is done"]
+
+
+def test_error_that_a_task_of_a_worker_has_left_is_judged_as_its_own():
+    async def fail(error):
+        raise error
+
+    def with_left(error):
+        async def worker():
+            asyncio.get_running_loop().create_task(fail(error))
+            await asyncio.sleep(3)
+
+        async def test(chaos):
+            chaos.start(worker)
+            await asyncio.sleep(5)
+
+        return run_chaos(test, CALM).invariant
+
+    assert with_left(OSError()) is None
+    assert with_left(ValueError()) == "ValueError"
+
+
+def test_what_must_hold_at_every_moment_is_checked_at_every_moment():
+    async def test(chaos):
+        stock = [3]
+
+        async def worker():
+            while True:
+                await asyncio.sleep(1)
+                stock[0] -= 1
+
+        chaos.check(lambda: stock[0] >= 0, "stock is never negative")
+        chaos.start(worker)
+        await asyncio.sleep(60)
+
+    outcome = run_chaos(test, CALM)
+    assert outcome.invariant == "stock is never negative"
+    assert 4 <= outcome.virtual_s < 6
+
+
+def test_plain_assertion_is_told_by_its_place():
+    async def test(chaos):
+        assert chaos.workers
+
+    invariants = {run_chaos(test, replace(CALM, seed=seed)).invariant for seed in range(3)}
+    (invariant,) = invariants
+    assert invariant.startswith("AssertionError at test_run.py:")
+
+
+def test_eventually_says_what_is_missing():
+    async def test(chaos):
+        await chaos.eventually(lambda: False, "it comes", within_s=5)
+
+    outcome = run_chaos(test, CALM)
+    assert str(outcome.error) == "it comes: not within 5 s"
+    assert isinstance(outcome.error, InvariantError)
+
+
+def test_error_before_the_test_began_is_no_outcome():
+    async def test(chaos):
+        del chaos
+
+    with pytest.raises(ValueError, match="min\\.insync"):
+        run_chaos(test, CALM, configs={"min.insync.replicas": "many"})
+
+
+def test_schedule_is_shrunk_to_what_the_failure_needs():
+    schedule = Schedule.parse(
+        "seed=1 latency_ms=20 duration_ms=20000\n"
+        "1230 pause broker-1 for=3000\n"
+        "4560 crash worker-1 for=3000\n"
+        "7890 cut worker-2 broker-2 for=8000 value=to\n"
+        "9990 transfer broker-3 value=1"
+    )
+    runs = []
+
+    def run(candidate):
+        runs.append(candidate)
+        kinds = {action.kind for action in candidate.actions}
+        return "lost" if {"crash", "cut"} <= kinds else "other" if kinds else None
+
+    shrunk = shrink(schedule, "lost", run)
+    assert str(shrunk.schedule) == (
+        "seed=1 brokers=3 workers=2 latency_ms=0 duration_ms=8000\n"
+        "4000 crash worker-1 for=100\n"
+        "7000 cut worker-2 brokers for=100 value=to"
+    )
+    assert shrunk.tries == len(runs) < 40
+
+
+def test_shrinking_ends_at_its_limit():
+    schedule = Schedule.parse(
+        "seed=1\n" + "\n".join(f"{at} crash worker-1 for=3000" for at in range(0, 9000, 100))
+    )
+    assert shrink(schedule, "lost", lambda _: "lost", max_tries=3).tries == 3
+
+
+def test_time_line_begins_before_the_first_fault_folds_and_leaves_the_middle_out():
+    moments = [Moment(0.1 * each, "worker-1", f"step {each}") for each in range(100)]
+    moments += [Moment(4.95, "FAULT", "crash worker-1"), *[Moment(9.95, "worker-2", "waits")] * 3]
+    text = timeline_text(moments, most=20)
+    lines = text.splitlines()
+    assert lines[0].split() == ["time", "who", "what"]
+    assert lines[1].split() == ["4.500", "worker-1", "step", "45"]
+    assert lines[6].split() == ["4.950", "FAULT", "crash", "worker-1"]
+    assert lines[-1].endswith("waits  (3 times)")
+    assert lines[11].strip() == "... 37 more lines ..."
+    assert len(lines) == 22
