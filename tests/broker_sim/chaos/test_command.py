@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from broker_sim.chaos.search import NoSuchTestError, load_test
+
 HERE = Path(__file__).parent
 
 
@@ -56,16 +58,21 @@ def test_failure_is_shrunk_told_and_repeated(chaos, tmp_path):
     assert "is of other options" in other.stderr
 
 
+def test_wrong_usage_is_one_line(chaos):
+    refused = chaos("applications:commit_last", "--faults", "explode", code=2)
+    assert "there is no fault 'explode'" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("name", "message"),
     [
-        (["applications"], "name the test as MODULE:FUNCTION"),
-        (["applications:nothing"], "the module has no 'nothing'"),
-        (["nowhere:test"], "No module named 'nowhere'"),
-        (["applications:commit_last", "--faults", "explode"], "there is no fault 'explode'"),
+        ("json", "name the test as MODULE:FUNCTION"),
+        ("json:nothing", "the module has no 'nothing'"),
+        ("no_such_module:test", "No module named 'no_such_module'"),
     ],
 )
-def test_wrong_usage_is_one_line(chaos, arguments, message):
-    refused = chaos(*arguments, code=2)
-    assert message in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
+def test_test_that_is_not_there_is_told_in_one_line(monkeypatch, name, message):
+    monkeypatch.syspath_prepend(str(HERE))
+    with pytest.raises(NoSuchTestError, match=message):
+        load_test(name)

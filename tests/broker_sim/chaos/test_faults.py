@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_wall_clock_of_a_worker_is_off():
     seconds_of(
         lambda _: times.append(round(time.time())), "1500 clock worker-1 for=2000 value=3600"
     )
-    steps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    steps = [later - earlier for earlier, later in pairwise(times)]
     assert steps == [3_601, 1, -3_599, 1]
 
 
