@@ -45,6 +45,8 @@ _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, Virtual
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
 """Packages whose fixtures know themselves where they run."""
 
+pytest_plugins = ["broker_sim.testing.kafka_plugin"]  # where plugins do not load by themselves
+
 install()
 
 
@@ -151,15 +153,14 @@ def _tear_down_the_rest(item: pytest.Item, nextitem: pytest.Item | None) -> list
 
 
 @pytest.fixture
-def kafka(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
-    """Give the test and its fixtures a cluster: a running `SimulatedCluster`, new for each seed.
+def _kafka_in_virtual_time(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
+    """Give the fixture `kafka` of a marked test the cluster of this seed, which runs.
 
     It has the verbs of `AsyncCluster`, `bootstrap_servers`, and `leader`, `followers`, `isr` and
     `high_watermark` of a topic. Verbs that wait are awaited.
     """
-    test = request.node.stash.get(_test_of_item, None)
-    if test is None:
-        _fail(f"{request.node.name}: the fixture kafka needs @pytest.mark.{MARKER}")
+    test = request.node.stash[_test_of_item]
+    assert test is not None
     yield test.run.open_cluster()
     test.run.close_cluster()
 

@@ -1,0 +1,199 @@
+"""The fixtures `kafka` and `kafka_cluster`, as a user's suite has them without a conftest.py."""
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+from broker_sim.testing import kafka_plugin
+from broker_sim.testing.marked_clusters import MarkedArguments, MarkedClusters
+from integration.clients.groups import Offset, commit, find_coordinator
+from integration.clients.raw_client import RawConnection
+from integration.clients.topics import Topic
+
+pytest_plugins = ["pytester"]
+
+PLUGIN = kafka_plugin.__name__
+
+
+@pytest.fixture
+def run_here(pytester, monkeypatch):
+    """Run tests with the plugin in this process, where the simulator is imported already."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # of this environment's other plugins
+
+    def run(source, *arguments, conftest=""):
+        pytester.makeconftest(conftest)
+        pytester.makepyfile(f"import pytest\n{source}")
+        options = ("-p", PLUGIN, "-W", "error", "--strict-markers")
+        return pytester.runpytest_inprocess(*options, *arguments)
+
+    return run
+
+
+def test_plugin_is_installed_under_the_name_of_its_module():
+    (found,) = (entry for entry in entry_points(group="pytest11") if entry.value == PLUGIN)
+    assert found.name == PLUGIN
+    assert found.load() is kafka_plugin
+
+
+def test_plugin_imports_nothing_of_the_simulator():
+    code = f"import sys, pytest, {PLUGIN}; print(*(name for name in sys.modules if 'broker_sim.' in name))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["broker_sim.testing", PLUGIN]
+
+
+SHARED = """
+seen = []
+
+@pytest.mark.kafka(topics=["orders:2:3", "bills"])
+def test_first(kafka):
+    assert len(kafka.status().topics) == 2
+    assert len(kafka.isr("orders", 1)) == 3
+    kafka.create_topic("more")
+    kafka.kill(3)
+    seen.append((kafka, kafka.bootstrap_servers))
+
+def test_second(kafka):
+    assert (kafka, kafka.bootstrap_servers) == seen[0]
+    assert kafka.status().topics == ()
+    assert kafka.broker(3).state == "running"
+
+@pytest.mark.kafka(brokers=1, configs={"num.partitions": 4})
+class TestOther:
+    def test_third(self, kafka):
+        assert kafka is not seen[0][0]
+        assert len(kafka.create_topic("orders").partitions) == 4
+        seen.append(kafka)
+
+    def test_fourth(self, kafka):
+        assert kafka is seen[1]
+        assert kafka.status().topics == ()
+"""
+
+
+def test_tests_share_a_cluster_and_leave_nothing_in_it(run_here):
+    run_here(SHARED).assert_outcomes(passed=4)
+
+
+def test_groups_of_a_test_are_gone_after_it():
+    topic = Topic("orders", b"", ())
+    arguments = MarkedArguments(brokers=1, topics=["orders"])
+    with MarkedClusters() as clusters:
+        with clusters.lend(arguments) as cluster, RawConnection(*cluster.address(1)) as client:
+            find_coordinator(client, "billing")
+            for _ in range(10_000):  # until the new coordinator has loaded its partition
+                answer = commit(client, "billing", Offset(topic, 0, 0), version=8).message
+                if answer.topics[0].partitions[0].error_code == 0:
+                    break
+            assert [group.id for group in cluster.groups()] == ["billing"]
+        with clusters.lend(arguments) as again:
+            assert again is cluster
+            assert again.groups() == ()
+
+
+FRESH = """
+seen = []
+
+@pytest.mark.kafka(brokers=1, topics=["orders"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_fresh(kafka_cluster, number):
+    assert kafka_cluster.produce("orders", "x").offset == 0
+    assert kafka_cluster not in seen
+    seen.append(kafka_cluster)
+
+def test_closed():
+    from broker_sim import WrongStateError
+    for cluster in seen:
+        with pytest.raises(WrongStateError):
+            cluster.status()
+"""
+
+
+def test_kafka_cluster_is_new_for_each_test_and_closed_after_it(run_here):
+    run_here(FRESH).assert_outcomes(passed=3)
+
+
+def test_cluster_that_cannot_be_reset_is_an_error_of_its_test_alone(run_here):
+    result = run_here("""
+def test_closes(kafka):
+    kafka.close()
+
+def test_next(kafka):
+    assert kafka.status().topics == ()
+""")
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*ERROR at teardown of test_closes*", "E *WrongStateError: *"])
+
+
+def test_fixture_of_the_user_wins(run_here):
+    own = "import pytest\n@pytest.fixture\ndef kafka():\n    return 'mine'"
+    source = "def test_own(kafka):\n    assert kafka == 'mine'"
+    run_here(source, conftest=own).assert_outcomes(passed=1)
+
+
+WRONG = """
+@pytest.mark.kafka(3)
+def test_position(kafka): pass
+
+@pytest.mark.kafka(broker=3)
+def test_argument(kafka_cluster): pass
+
+@pytest.mark.kafka(configs={"no.such": 1})
+def test_config(kafka): pass
+
+@pytest.mark.kafka(topics=["a:b"])
+def test_topic(kafka): pass
+
+@pytest.mark.virtual_time
+def test_virtual(kafka): pass
+
+@pytest.mark.virtual_time
+def test_virtual_cluster(kafka_cluster): pass
+"""
+
+
+def test_mistakes_are_told_in_one_line(run_here):
+    result = run_here(WRONG, "-o", "markers=virtual_time: as the other plugin says")
+    result.assert_outcomes(errors=6)
+    result.stdout.fnmatch_lines_random(
+        [
+            "test_position: @pytest.mark.kafka: it takes keyword arguments only, not 3",
+            "test_argument: @pytest.mark.kafka: there is no argument 'broker', only brokers, *",
+            "test_config: @pytest.mark.kafka: Unknown broker config name: no.such*",
+            "test_topic: @pytest.mark.kafka: 'a:b' is not NAME:PARTITIONS:RF:KEY=VALUE*",
+            "test_virtual: virtual time needs pytest_plugins = ?*pytest_plugin*? in conftest.py",
+            "test_virtual_cluster: in virtual time take the fixture kafka*",
+        ]
+    )
+
+
+BOTH_TIMES = """
+import broker_sim
+
+@pytest.mark.virtual_time
+async def test_virtual(kafka):
+    assert isinstance(kafka, broker_sim.SimulatedCluster)
+
+def test_real(kafka):
+    assert isinstance(kafka, broker_sim.Cluster)
+
+@pytest.mark.kafka(brokers=1)
+@pytest.mark.virtual_time
+async def test_two_markers(kafka):
+    pass
+"""
+
+
+def test_one_suite_has_clusters_in_virtual_and_in_real_time(run_suite):
+    result = run_suite(BOTH_TIMES)
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["test_two_markers: give brokers and configs to *virtual_time*"])
+
+
+def test_pytest_does_not_rewrite_the_simulator(pytestconfig):
+    """This run has the plugin too, and pytest rewrites what a package with a plugin has."""
+    assert pytestconfig.pluginmanager.has_plugin(PLUGIN)
+    assert not pytestconfig.pluginmanager.rewrite_hook._is_marked_for_rewrite(
+        "broker_sim.cluster.cluster", None
+    )
