@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.cluster import Cluster
     from broker_sim.cluster.simulated_cluster import SimulatedCluster
     from broker_sim.testing.marked_clusters import MarkedArguments, MarkedClusters
+    from broker_sim.testing.real_kafka import RealKafka
 
 MARKER: Final = "kafka"
 SIGNATURE: Final = (
@@ -32,11 +33,17 @@ VIRTUAL_PLUGIN: Final = "broker_sim.testing.pytest_plugin"
 _PACKAGES: Final = {"broker_sim", "broker_sim_purgatory", "broker_sim_integration"}
 
 
-def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Keep pytest from rewriting the asserts of all modules of a package that has a plugin.
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add `--kafka-bootstrap`, and keep pytest from rewriting the asserts of the simulator.
 
-    Whoever imports the simulator would compile it anew, and run it in another form than programs do.
+    It does so in all modules of a package that has a plugin. Whoever imports the simulator would
+    compile it anew, and run it in another form than programs do.
     """
+    parser.getgroup("kafka").addoption(
+        "--kafka-bootstrap",
+        metavar="HOST:PORT,...",
+        help="run tests with the fixture kafka against this Kafka and not the simulator",
+    )
     marked: set[str] = getattr(pluginmanager.rewrite_hook, "_must_rewrite", set())
     marked -= _PACKAGES
 
@@ -47,8 +54,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def _kafka_clusters() -> Iterator[MarkedClusters]:
+def _kafka_clusters(pytestconfig: pytest.Config) -> Iterator[MarkedClusters | RealKafka]:
     """Give the clusters that tests of this process share; each is opened when a test asks for it."""
+    if (servers := _bootstrap_servers(pytestconfig)) is not None:
+        from broker_sim.testing.real_kafka import RealKafka  # noqa: PLC0415 - see the module
+
+        yield RealKafka(servers)
+        return
     from broker_sim.testing.marked_clusters import MarkedClusters  # noqa: PLC0415 - see the module
 
     with MarkedClusters() as clusters:
@@ -56,17 +68,17 @@ def _kafka_clusters() -> Iterator[MarkedClusters]:
 
 
 @pytest.fixture
-def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster]:
+def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster | RealKafka]:
     """Give the test a Kafka cluster without topics, faults and groups of other tests.
 
     It is a `broker_sim.Cluster` of three brokers on free ports. Tests share it, and after each it is
-    reset. In a test marked `virtual_time` it is a `broker_sim.SimulatedCluster`, new for each seed.
+    reset. With `--kafka-bootstrap` it is that Kafka. In a test marked `virtual_time` it is a `broker_sim.SimulatedCluster`, new for each seed.
     """
     if request.node.get_closest_marker(VIRTUAL_MARKER) is not None:
         yield _in_virtual_time(request)
         return
     arguments = _arguments(request)
-    clusters: MarkedClusters = request.getfixturevalue("_kafka_clusters")
+    clusters: MarkedClusters | RealKafka = request.getfixturevalue("_kafka_clusters")
     with clusters.lend(arguments) as cluster:
         yield cluster
 
@@ -78,8 +90,15 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         _fail(
             f"{request.node.name}: in virtual time take the fixture kafka, which is new each time"
         )
+    if _bootstrap_servers(request.config) is not None:
+        pytest.skip("kafka_cluster needs the simulator, and --kafka-bootstrap was given")
     with _arguments(request).cluster() as cluster:
         yield cluster
+
+
+def _bootstrap_servers(config: pytest.Config) -> str | None:
+    servers: str | None = config.getoption("kafka_bootstrap", None)
+    return servers
 
 
 def _in_virtual_time(request: pytest.FixtureRequest) -> SimulatedCluster:

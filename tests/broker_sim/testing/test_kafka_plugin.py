@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from broker_sim import Cluster
 from broker_sim.testing import kafka_plugin
 from broker_sim.testing.marked_clusters import MarkedArguments, MarkedClusters
 from integration.clients.groups import Offset, commit, find_coordinator
@@ -130,6 +131,54 @@ def test_fixture_of_the_user_wins(run_here):
     own = "import pytest\n@pytest.fixture\ndef kafka():\n    return 'mine'"
     source = "def test_own(kafka):\n    assert kafka == 'mine'"
     run_here(source, conftest=own).assert_outcomes(passed=1)
+
+
+ON_ANOTHER_KAFKA = """
+@pytest.mark.kafka(topics=["orders:2:1"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_topics(kafka, number):
+    kafka.create_topic("mine", 1, 1, {"retention.ms": 1000})
+    assert kafka.bootstrap_servers.endswith(SERVERS)
+
+@pytest.mark.kafka(topics=["theirs"])
+def test_topic_that_is_there(kafka): pass
+
+def test_verb(kafka):
+    kafka.pause(1)
+
+def test_typing_error(kafka):
+    with pytest.raises(AttributeError):
+        kafka.pauze(1)
+
+@pytest.mark.kafka(configs={"num.partitions": 4})
+def test_configs(kafka): pass
+
+def test_own_cluster(kafka_cluster): pass
+"""
+
+
+def test_same_tests_run_on_another_kafka_which_keeps_its_topics(run_here):
+    with Cluster(1, topics=["theirs"]) as cluster:
+        servers = cluster.bootstrap_servers
+        source = f"SERVERS = {servers!r}\n{ON_ANOTHER_KAFKA}"
+        result = run_here(source, f"--kafka-bootstrap=127.0.0.1:1,{servers}", "-rs")
+        result.assert_outcomes(passed=3, skipped=3, errors=1)
+        assert [topic.name for topic in cluster.status().topics] == ["theirs"]
+    result.stdout.fnmatch_lines_random(
+        [
+            "E *ApiError: create theirs: TOPIC_ALREADY_EXISTS*",
+            "SKIPPED *kafka.pause needs the simulator, and --kafka-bootstrap was given",
+            "SKIPPED *configs need the simulator*",
+            "SKIPPED *kafka_cluster needs the simulator*",
+        ]
+    )
+
+
+def test_kafka_that_does_not_answer_is_told_in_one_line(run_here):
+    source = "@pytest.mark.kafka(topics=['orders'])\ndef test_it(kafka): pass"
+    result = run_here(source, "--kafka-bootstrap=127.0.0.1:1")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["E *ConnectionError: no Kafka at --kafka-bootstrap=127.0.0.1:1*"])
 
 
 WRONG = """
