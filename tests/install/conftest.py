@@ -37,6 +37,13 @@ def test_packages_of_the_user_are_found():
 async def test_cluster_in_virtual_time(kafka):
     await kafka.create_topic("orders", partitions=1, replication_factor=3)
     assert kafka.leader("orders") in kafka.isr("orders")
+
+
+@pytest.mark.kafka(topics=["orders:1:3"])
+def test_cluster_in_real_time_of_the_plugin_that_loads_by_itself(kafka, pytestconfig):
+    loaded = pytestconfig.pluginmanager.list_plugin_distinfo()
+    assert "broker-sim" in [distribution.project_name for _, distribution in loaded]
+    assert kafka.produce("orders", "x").offset == 0
 """,
     "conftest.py": 'pytest_plugins = ["broker_sim.testing.pytest_plugin"]\n',
 }

@@ -113,7 +113,7 @@ def test_packages_of_the_user_stay_what_they_are(installed):
 def test_tests_of_the_user_pass_beside_the_plugin(installed):
     done = installed.environment.run("python", "-m", "pytest", "-q", "-W", "error")
     assert done.returncode == 0, done.stdout
-    assert done.stdout.splitlines()[-1].startswith("2 passed")
+    assert done.stdout.splitlines()[-1].startswith("3 passed")
 
 
 def test_a_cluster_runs_and_answers(cluster):

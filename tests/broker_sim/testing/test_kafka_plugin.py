@@ -93,6 +93,14 @@ def test_groups_of_a_test_are_gone_after_it():
             assert again.groups() == ()
 
 
+def test_tests_share_a_cluster_where_brokers_and_configs_are_the_same():
+    one, more, other = {"num.partitions": 1}, {"num.partitions": 1, "log.retention.ms": 1}, {}
+    wanted = [(brokers, configs) for brokers in (1, 2) for configs in (one, more, other)]
+    keys = {MarkedArguments(brokers=brokers, configs=configs).key() for brokers, configs in wanted}
+    assert len(keys) == len(wanted)
+    assert MarkedArguments(topics=["orders"]).key() == MarkedArguments(configs={}).key()
+
+
 FRESH = """
 seen = []
 
