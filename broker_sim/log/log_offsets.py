@@ -108,15 +108,18 @@ class LogOffsets:
             raise range_errors.deletion_above_high_watermark(self, offset)
         if offset <= self.log_start_offset:
             return False
-        self.log_start_offset = offset
+        self._set_log_start_offset(offset)
         self._changed.add(self)
         self.on_offsets_moved()
-        self.on_log_start_moved()
         self.leader_epoch_cache.truncate_from_start(offset)
         self.producer_state.on_log_start_offset_incremented(offset)
         if self.memory.is_tight:
             self.checkpoint_log_start_offset()
         return True
+
+    def _set_log_start_offset(self, offset: int) -> None:
+        self.log_start_offset = offset
+        self.on_log_start_moved()
 
     def checkpoint_high_watermark(self) -> None:
         """Keep the high watermark for `recover`; Kafka's `replication-offset-checkpoint`."""

@@ -312,8 +312,7 @@ class PartitionLog(LogOffsets):
         for segment in self._local_log.truncate_to(offset, self.clock.wall_clock_ms()):
             self.producer_state.remove_snapshot(segment.base_offset)
         self.leader_epoch_cache.truncate_from_end(offset)
-        self.log_start_offset = min(self.log_start_offset, offset)
-        self.on_log_start_moved()
+        self._set_log_start_offset(min(self.log_start_offset, offset))
         self.rebuild_producer_state()
         self.update_high_watermark(self.high_watermark)
         self.on_truncated(offset)
@@ -324,8 +323,7 @@ class PartitionLog(LogOffsets):
         self._local_log.truncate_fully_and_start_at(offset, self.clock.wall_clock_ms())
         self.leader_epoch_cache.clear()
         self.producer_state.truncate_fully_and_start_at(offset)
-        self.log_start_offset = offset
-        self.on_log_start_moved()
+        self._set_log_start_offset(offset)
         self.update_high_watermark(offset)
         self.on_truncated(offset)
 

@@ -1,6 +1,7 @@
 """The soak runs its parts, remembers those that passed on this tree, and knows every part of the marks."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -86,8 +87,6 @@ def test_every_part_that_tests_are_marked_with_is_run_by_it():
 
 
 def test_the_tree_is_another_one_with_each_change_and_the_index_stays(tmp_path, monkeypatch):
-    import subprocess
-
     def git(*words):
         identity = ("-c", "user.name=x", "-c", "user.email=x@x")
         subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True)
