@@ -53,8 +53,12 @@ class KafkaContainer:
         self._host_port = 0
         self._cluster: Cluster | None = None
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"broker_sim.KafkaContainer has no {name!r}: there is no container")
+    if not TYPE_CHECKING:  # mypy shall tell what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"broker_sim.KafkaContainer has no {name!r}: there is no container"
+            )
 
     # -- start and stop -------------------------------------------------------------------------
 
