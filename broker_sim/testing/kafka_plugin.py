@@ -11,7 +11,9 @@ cluster of `broker_sim.testing.pytest_plugin`, which conftest.py loads, because 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+import argparse
+import re
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.cluster import Cluster
     from broker_sim.cluster.simulated_cluster import SimulatedCluster
-    from broker_sim.testing.marked_clusters import MarkedArguments, MarkedClusters
+    from broker_sim.testing.options import ClusterOptions
     from broker_sim.testing.real_kafka import RealKafka
+    from broker_sim.testing.shared_clusters import SharedClusters
 
 MARKER: Final = "kafka"
 SIGNATURE: Final = (
@@ -30,19 +33,34 @@ SIGNATURE: Final = (
 )
 VIRTUAL_MARKER: Final = "virtual_time"
 VIRTUAL_PLUGIN: Final = "broker_sim.testing.pytest_plugin"
+OPTIONS: Final = {"kafka_bootstrap": "--kafka-bootstrap", "kafka_containers": "--kafka-containers"}
+"""Of the command line, each for a real Kafka in place of the simulator."""
 _PACKAGES: Final = {"broker_sim", "broker_sim_purgatory", "broker_sim_integration"}
 
 
+def _servers(text: str) -> str:
+    if not all(re.fullmatch(r"\s*\S+:\d+\s*", server) for server in text.split(",")):
+        raise argparse.ArgumentTypeError(f"{text!r}: give HOST:PORT, more of them after commas")
+    return text
+
+
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add `--kafka-bootstrap`, and keep pytest from rewriting the asserts of the simulator.
+    """Add the options, and keep pytest from rewriting the asserts of the simulator.
 
     It does so in all modules of a package that has a plugin. Whoever imports the simulator would
     compile it anew, and run it in another form than programs do.
     """
-    parser.getgroup("kafka").addoption(
-        "--kafka-bootstrap",
+    group = parser.getgroup("kafka")
+    group.addoption(
+        OPTIONS["kafka_bootstrap"],
+        type=_servers,
         metavar="HOST:PORT,...",
         help="run tests with the fixture kafka against this Kafka and not the simulator",
+    )
+    group.addoption(
+        OPTIONS["kafka_containers"],
+        action="store_true",
+        help="run tests with the fixture kafka against a real Kafka of three brokers in containers",
     )
     marked: set[str] = getattr(pluginmanager.rewrite_hook, "_must_rewrite", set())
     marked -= _PACKAGES
@@ -51,20 +69,31 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     """Tell the marker to pytest."""
     config.addinivalue_line("markers", SIGNATURE)
+    if all(map(config.getoption, OPTIONS)):
+        raise pytest.UsageError(f"give {' or '.join(OPTIONS.values())}, not both")
 
 
 @pytest.fixture(scope="session")
-def _kafka_clusters(pytestconfig: pytest.Config) -> Iterator[MarkedClusters | RealKafka]:
+def _kafka_clusters(pytestconfig: pytest.Config) -> Iterator[SharedClusters[Any]]:
     """Give the clusters that tests of this process share; each is opened when a test asks for it."""
-    if (servers := _bootstrap_servers(pytestconfig)) is not None:
-        from broker_sim.testing.real_kafka import RealKafka  # noqa: PLC0415 - see the module
-
-        yield RealKafka(servers)
-        return
-    from broker_sim.testing.marked_clusters import MarkedClusters  # noqa: PLC0415 - see the module
-
-    with MarkedClusters() as clusters:
+    with _shared_clusters(pytestconfig) as clusters:
         yield clusters
+
+
+def _shared_clusters(config: pytest.Config) -> SharedClusters[Any]:
+    if config.getoption("kafka_containers"):
+        from broker_sim.testing.containers import KafkaInContainers  # noqa: PLC0415 - see the module
+
+        return KafkaInContainers()
+    if config.getoption("kafka_bootstrap"):
+        from broker_sim.testing.real_kafka import KafkaAtAddress  # noqa: PLC0415 - see the module
+
+        return KafkaAtAddress(config.getoption("kafka_bootstrap"))
+    from broker_sim.testing.shared_clusters import (  # noqa: PLC0415 - see the module
+        SimulatedClusters,
+    )
+
+    return SimulatedClusters()
 
 
 @pytest.fixture
@@ -72,14 +101,15 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster
     """Give the test a Kafka cluster without topics, faults and groups of other tests.
 
     It is a `broker_sim.Cluster` of three brokers on free ports. Tests share it, and after each it is
-    reset. With `--kafka-bootstrap` it is that Kafka. In a test marked `virtual_time` it is a `broker_sim.SimulatedCluster`, new for each seed.
+    reset. With `--kafka-bootstrap` it is that Kafka, with `--kafka-containers` one that is started.
+    In a test marked `virtual_time` it is a `broker_sim.SimulatedCluster`, new for each seed.
     """
     if request.node.get_closest_marker(VIRTUAL_MARKER) is not None:
         yield _in_virtual_time(request)
         return
-    arguments = _arguments(request)
-    clusters: MarkedClusters | RealKafka = request.getfixturevalue("_kafka_clusters")
-    with clusters.lend(arguments) as cluster:
+    options = _options(request)
+    clusters: SharedClusters[Any] = request.getfixturevalue("_kafka_clusters")
+    with clusters.lend(options) as cluster:
         yield cluster
 
 
@@ -90,15 +120,14 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         _fail(
             f"{request.node.name}: in virtual time take the fixture kafka, which is new each time"
         )
-    if _bootstrap_servers(request.config) is not None:
-        pytest.skip("kafka_cluster needs the simulator, and --kafka-bootstrap was given")
-    with _arguments(request).cluster() as cluster:
+    for name, option in OPTIONS.items():
+        if request.config.getoption(name):
+            pytest.skip(f"kafka_cluster needs the simulator, and {option} was given")
+    options = _options(request)
+    from broker_sim.testing.shared_clusters import new_cluster  # noqa: PLC0415 - see the module
+
+    with new_cluster(options, topics=options.topics) as cluster:
         yield cluster
-
-
-def _bootstrap_servers(config: pytest.Config) -> str | None:
-    servers: str | None = config.getoption("kafka_bootstrap", None)
-    return servers
 
 
 def _in_virtual_time(request: pytest.FixtureRequest) -> SimulatedCluster:
@@ -106,27 +135,20 @@ def _in_virtual_time(request: pytest.FixtureRequest) -> SimulatedCluster:
     if not request.config.pluginmanager.has_plugin(VIRTUAL_PLUGIN):
         _fail(f'{name}: virtual time needs pytest_plugins = ["{VIRTUAL_PLUGIN}"] in conftest.py')
     if request.node.get_closest_marker(MARKER) is not None:
-        _fail(f"{name}: give brokers and configs to @pytest.mark.{VIRTUAL_MARKER}, not to {MARKER}")
+        _fail(
+            f"{name}: give its arguments to @pytest.mark.{VIRTUAL_MARKER}, not to @pytest.mark.{MARKER}"
+        )
     cluster: SimulatedCluster = request.getfixturevalue("_kafka_in_virtual_time")
     return cluster
 
 
-def _arguments(request: pytest.FixtureRequest) -> MarkedArguments:
-    """Return what the closest marker says; what is wrong with it is the test's error, in one line."""
-    from broker_sim.testing.marked_clusters import MarkedArguments  # noqa: PLC0415 - see the module
+def _options(request: pytest.FixtureRequest) -> ClusterOptions:
+    from broker_sim.testing.options import (  # noqa: PLC0415 - see the module
+        ClusterOptions,
+        options_of,
+    )
 
-    marker = request.node.get_closest_marker(MARKER)
-    if marker is None:
-        return MarkedArguments()
-    wrong: object = None
-    arguments: MarkedArguments | None = None
-    try:
-        arguments = MarkedArguments.from_marker(marker.args, marker.kwargs)
-    except (TypeError, ValueError) as error:
-        wrong = error
-    if arguments is None:  # out here the report is this line, and not the error's own too
-        _fail(f"{request.node.name}: @pytest.mark.{MARKER}: {wrong}")
-    return arguments
+    return options_of(request.node, MARKER, ClusterOptions)
 
 
 def _fail(message: str) -> NoReturn:

@@ -1,74 +1,61 @@
 """A Kafka that runs already, for tests that otherwise run on the simulator.
 
-It takes what any Kafka can do: bootstrap servers and topics. It deletes the topics that it made, by
-their id, and nothing else. Kafka deletes the offsets of groups with the topics that they are of.
+It takes what any Kafka can do: bootstrap servers and topics. Kafka deletes the offsets of groups
+with the topics that they are of.
 """
 
 from __future__ import annotations
 
-import socket
-import struct
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import pytest
 
 from broker_sim.cluster.cluster import Cluster
-from broker_sim.cluster.topic_text import parse_topic
 from broker_sim.config import to_texts
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.network.one_request import ask
 from broker_sim.protocol import messages
-from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from broker_sim.protocol.message import Message
+from broker_sim.testing.options import ClusterOptions
+from broker_sim.testing.shared_clusters import SharedClusters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from io import BufferedReader
+    from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
 
     from broker_sim.config import GivenValue
-    from broker_sim.testing.marked_clusters import MarkedArguments
 
-__all__ = ["RealKafka"]
+__all__ = ["KafkaAtAddress", "RealKafka"]
 
 R = TypeVar("R", bound=Message)
 
-OPTION: Final = "--kafka-bootstrap"
+BOOTSTRAP: Final = "--kafka-bootstrap"
 TIMEOUT_S: Final = 30
 METADATA_VERSION: Final = 12
 CREATE_TOPICS_VERSION: Final = 7
 DELETE_TOPICS_VERSION: Final = 6
-_SIZE: Final = struct.Struct(">i")
 
 
 class RealKafka:
-    """The Kafka at an address. A test that asks it for what only the simulator can do is skipped."""
+    """The Kafka at an address. A test that asks it for what only the simulator can do is skipped.
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    `option` is the command line's that brought it. `is_ours` says that nobody else uses it, so that
+    all topics are removed after a test and not only those that were made here.
+    """
+
+    def __init__(self, bootstrap_servers: str, option: str, *, is_ours: bool) -> None:
         self.bootstrap_servers = bootstrap_servers
+        self._option = option
+        self._is_ours = is_ours
         self._made: dict[str, bytes] = {}
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_") or not hasattr(Cluster, name):
-            raise AttributeError(f"the fixture kafka has no {name!r}")
-        pytest.skip(f"kafka.{name} needs the simulator, and {OPTION} was given")
+    if not TYPE_CHECKING:  # mypy shall tell what is not there
 
-    @contextmanager
-    def lend(self, arguments: MarkedArguments) -> Iterator[RealKafka]:
-        """Make the topics for a test, and delete them and those that it makes afterwards.
-
-        The test is skipped where this Kafka is not what the arguments want. Raises ApiError for a
-        topic that is there already, which is not touched, and OSError where no Kafka answers.
-        """
-        if arguments.configs:
-            pytest.skip(f"configs need the simulator, and {OPTION} was given")
-        try:
-            for topic in map(parse_topic, arguments.topics):
-                self.create_topic(*topic)
-            yield self
-        finally:
-            for name in list(self._made):
-                self.delete_topic(name)
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_") or not hasattr(Cluster, name):
+                raise AttributeError(f"the fixture kafka has no {name!r}")
+            pytest.skip(f"kafka.{name} needs the simulator, and {self._option} was given")
 
     def create_topic(
         self,
@@ -77,7 +64,7 @@ class RealKafka:
         replication_factor: int = -1,
         configs: Mapping[str, GivenValue] | None = None,
     ) -> None:
-        """Create a topic; brokers may hear of it later. Raises ApiError."""
+        """Create a topic; brokers may hear of it later. Raises ApiError, and OSError without a Kafka."""
         request = messages.CreateTopicsRequest
         texts = to_texts(configs or {}).items()
         wanted = request.CreatableTopic(
@@ -97,50 +84,58 @@ class RealKafka:
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic that `create_topic` made. Raises KeyError for others, and ApiError."""
-        request = messages.DeleteTopicsRequest
-        topic_id = self._made.pop(name)
+        self._delete([self._made.pop(name)])
+
+    def reset(self) -> None:
+        """Delete the topics that were made here, of a Kafka of our own all topics but Kafka's."""
+        made, self._made = self._made, {}
+        self._delete(self._all_topics() if self._is_ours else made.values())
+
+    def _all_topics(self) -> list[bytes]:
         answer = self._ask(
-            request(
-                topics=[request.DeleteTopicState(name=None, topic_id=topic_id)],
-                timeout_ms=TIMEOUT_S * 1_000,
-            ),
+            messages.MetadataRequest(topics=None, allow_auto_topic_creation=False),
+            METADATA_VERSION,
+            messages.MetadataResponse,
+        )
+        return [bytes(topic.topic_id) for topic in answer.topics if not topic.is_internal]
+
+    def _delete(self, topic_ids: Iterable[bytes]) -> None:
+        request = messages.DeleteTopicsRequest
+        topics = [request.DeleteTopicState(name=None, topic_id=topic_id) for topic_id in topic_ids]
+        if not topics:
+            return
+        answer = self._ask(
+            request(topics=topics, timeout_ms=TIMEOUT_S * 1_000),
             DELETE_TOPICS_VERSION,
             messages.DeleteTopicsResponse,
         )
-        (gone,) = answer.responses
-        if gone.error_code != ErrorCode.UNKNOWN_TOPIC_ID:  # the test has deleted it by a client
-            _raise_error(f"delete {name}", gone.error_code, gone.error_message)
+        for gone in answer.responses:
+            if gone.error_code != ErrorCode.UNKNOWN_TOPIC_ID:  # the test has deleted it by a client
+                _raise_error(f"delete {gone.name}", gone.error_code, gone.error_message)
 
     def _ask(self, message: Message, version: int, expected: type[R]) -> R:
-        """Send a request to the first server that can be reached, and return its answer."""
-        assert message.API_KEY is not None
-        header = RequestHeader(ApiKey(message.API_KEY), version, 1, "broker-sim")
-        with _connected(self.bootstrap_servers) as connection:
-            connection.sendall(b"".join(encode_request(header, message)))
-            with connection.makefile("rb") as stream:
-                (size,) = _SIZE.unpack(_read(stream, _SIZE.size))
-                frame = _read(stream, size)
-        _correlation_id, answer = decode_response(message.API_KEY, version, frame)
-        assert isinstance(answer, expected)
-        return answer
-
-
-def _connected(bootstrap_servers: str) -> socket.socket:
-    wrong: OSError | None = None
-    for server in bootstrap_servers.split(","):
-        host, _, port = server.strip().rpartition(":")
+        servers = self.bootstrap_servers
         try:
-            return socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT_S)
+            return ask(servers, message, version, expected, timeout_s=TIMEOUT_S)
         except OSError as error:
-            wrong = error
-    raise ConnectionError(f"no Kafka at {OPTION}={bootstrap_servers}: {wrong}")
+            raise ConnectionError(f"no Kafka at {self._option}={servers}: {error}") from error
 
 
-def _read(stream: BufferedReader, size: int) -> bytes:
-    found = stream.read(size)
-    if len(found) < size:
-        raise ConnectionError(f"the Kafka of {OPTION} closed the connection without an answer")
-    return found
+class KafkaAtAddress(SharedClusters[RealKafka]):
+    """The Kafka of `--kafka-bootstrap`, of whatever size, which others may use too."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__()
+        self._bootstrap_servers = bootstrap_servers
+
+    def _fit(self, options: ClusterOptions) -> ClusterOptions:
+        if options.configs:
+            pytest.skip(f"configs need the simulator, and {BOOTSTRAP} was given")
+        return ClusterOptions(topics=options.topics)
+
+    def _open(self, options: ClusterOptions) -> AbstractContextManager[RealKafka]:
+        del options
+        return nullcontext(RealKafka(self._bootstrap_servers, BOOTSTRAP, is_ours=False))
 
 
 def _raise_error(what: str, code: int, text: str | None) -> None:

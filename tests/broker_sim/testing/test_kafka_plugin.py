@@ -4,11 +4,10 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 
-import pytest
-
 from broker_sim import Cluster
 from broker_sim.testing import kafka_plugin
-from broker_sim.testing.marked_clusters import MarkedArguments, MarkedClusters
+from broker_sim.testing.options import ClusterOptions
+from broker_sim.testing.shared_clusters import SimulatedClusters
 from integration.clients.groups import Offset, commit, find_coordinator
 from integration.clients.raw_client import RawConnection
 from integration.clients.topics import Topic
@@ -16,20 +15,6 @@ from integration.clients.topics import Topic
 pytest_plugins = ["pytester"]
 
 PLUGIN = kafka_plugin.__name__
-
-
-@pytest.fixture
-def run_here(pytester, monkeypatch):
-    """Run tests with the plugin in this process, where the simulator is imported already."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # of this environment's other plugins
-
-    def run(source, *arguments, conftest=""):
-        pytester.makeconftest(conftest)
-        pytester.makepyfile(f"import pytest\n{source}")
-        options = ("-p", PLUGIN, "-W", "error", "--strict-markers")
-        return pytester.runpytest_inprocess(*options, *arguments)
-
-    return run
 
 
 def test_plugin_is_installed_under_the_name_of_its_module():
@@ -79,8 +64,8 @@ def test_tests_share_a_cluster_and_leave_nothing_in_it(run_here):
 
 def test_groups_of_a_test_are_gone_after_it():
     topic = Topic("orders", b"", ())
-    arguments = MarkedArguments(brokers=1, topics=["orders"])
-    with MarkedClusters() as clusters:
+    arguments = ClusterOptions(brokers=1, topics=["orders"])
+    with SimulatedClusters() as clusters:
         with clusters.lend(arguments) as cluster, RawConnection(*cluster.address(1)) as client:
             find_coordinator(client, "billing")
             for _ in range(10_000):  # until the new coordinator has loaded its partition
@@ -94,11 +79,23 @@ def test_groups_of_a_test_are_gone_after_it():
 
 
 def test_tests_share_a_cluster_where_brokers_and_configs_are_the_same():
-    one, more, other = {"num.partitions": 1}, {"num.partitions": 1, "log.retention.ms": 1}, {}
-    wanted = [(brokers, configs) for brokers in (1, 2) for configs in (one, more, other)]
-    keys = {MarkedArguments(brokers=brokers, configs=configs).key() for brokers, configs in wanted}
-    assert len(keys) == len(wanted)
-    assert MarkedArguments(topics=["orders"]).key() == MarkedArguments(configs={}).key()
+    wanted = [
+        {"brokers": 1},
+        {"brokers": 2},
+        {"brokers": 1, "configs": {"num.partitions": 2}},
+        {"brokers": 1, "configs": {"num.partitions": 2, "log.retention.ms": 1}},
+    ]
+    with SimulatedClusters() as clusters:
+
+        def lent(options):
+            with clusters.lend(ClusterOptions(**options)) as cluster:
+                return cluster
+
+        lent_first = [lent(options) for options in wanted]
+        assert len(set(lent_first)) == len(wanted)
+        assert [lent(options) for options in wanted] == lent_first
+        assert lent({"brokers": 1, "configs": {}, "topics": ["orders"]}) is lent_first[0]
+        assert lent({"brokers": 1, "configs": {"num.partitions": "2"}}) is lent_first[2]
 
 
 FRESH = """
@@ -218,7 +215,7 @@ def test_mistakes_are_told_in_one_line(run_here):
             "test_position: @pytest.mark.kafka: it takes keyword arguments only, not 3",
             "test_argument: @pytest.mark.kafka: there is no argument 'broker', only brokers, *",
             "test_config: @pytest.mark.kafka: Unknown broker config name: no.such*",
-            "test_topic: @pytest.mark.kafka: 'a:b' is not NAME:PARTITIONS:RF:KEY=VALUE*",
+            "test_topic: @pytest.mark.kafka: topics=?'a:b'?: 'a:b' is not NAME:PARTITIONS:RF:KEY=VALUE*",
             "test_virtual: virtual time needs pytest_plugins = ?*pytest_plugin*? in conftest.py",
             "test_virtual_cluster: in virtual time take the fixture kafka*",
         ]
@@ -245,7 +242,9 @@ async def test_two_markers(kafka):
 def test_one_suite_has_clusters_in_virtual_and_in_real_time(run_suite):
     result = run_suite(BOTH_TIMES)
     result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(["test_two_markers: give brokers and configs to *virtual_time*"])
+    result.stdout.fnmatch_lines(
+        ["test_two_markers: give its arguments to @pytest.mark.virtual_time*"]
+    )
 
 
 def test_pytest_does_not_rewrite_the_simulator(pytestconfig):
