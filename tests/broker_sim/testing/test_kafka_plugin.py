@@ -6,11 +6,6 @@ from importlib.metadata import entry_points
 
 from broker_sim import Cluster
 from broker_sim.testing import kafka_plugin
-from broker_sim.testing.options import ClusterOptions
-from broker_sim.testing.shared_clusters import SimulatedClusters
-from integration.clients.groups import Offset, commit, find_coordinator
-from integration.clients.raw_client import RawConnection
-from integration.clients.topics import Topic
 
 pytest_plugins = ["pytester"]
 
@@ -60,42 +55,6 @@ class TestOther:
 
 def test_tests_share_a_cluster_and_leave_nothing_in_it(run_here):
     run_here(SHARED).assert_outcomes(passed=4)
-
-
-def test_groups_of_a_test_are_gone_after_it():
-    topic = Topic("orders", b"", ())
-    arguments = ClusterOptions(brokers=1, topics=["orders"])
-    with SimulatedClusters() as clusters:
-        with clusters.lend(arguments) as cluster, RawConnection(*cluster.address(1)) as client:
-            find_coordinator(client, "billing")
-            for _ in range(10_000):  # until the new coordinator has loaded its partition
-                answer = commit(client, "billing", Offset(topic, 0, 0), version=8).message
-                if answer.topics[0].partitions[0].error_code == 0:
-                    break
-            assert [group.id for group in cluster.groups()] == ["billing"]
-        with clusters.lend(arguments) as again:
-            assert again is cluster
-            assert again.groups() == ()
-
-
-def test_tests_share_a_cluster_where_brokers_and_configs_are_the_same():
-    wanted = [
-        {"brokers": 1},
-        {"brokers": 2},
-        {"brokers": 1, "configs": {"num.partitions": 2}},
-        {"brokers": 1, "configs": {"num.partitions": 2, "log.retention.ms": 1}},
-    ]
-    with SimulatedClusters() as clusters:
-
-        def lent(options):
-            with clusters.lend(ClusterOptions(**options)) as cluster:
-                return cluster
-
-        lent_first = [lent(options) for options in wanted]
-        assert len(set(lent_first)) == len(wanted)
-        assert [lent(options) for options in wanted] == lent_first
-        assert lent({"brokers": 1, "configs": {}, "topics": ["orders"]}) is lent_first[0]
-        assert lent({"brokers": 1, "configs": {"num.partitions": "2"}}) is lent_first[2]
 
 
 FRESH = """
