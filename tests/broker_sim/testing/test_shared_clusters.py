@@ -72,6 +72,7 @@ def test_workers_of_xdist_have_clusters_of_their_own(clusters):
 
 
 def test_cluster_that_cannot_be_reset_is_not_lent_again(clusters):
+    lent(clusters, brokers=1)
     with pytest.raises(WrongStateError), clusters.lend(ONE_BROKER) as broken:
         broken.close()
     assert lent(clusters, brokers=1) is not broken
