@@ -208,7 +208,8 @@ else:
                 build_data["infer_tag"] = True
             for path in sorted(path for path in tree.rglob("*") if path.is_file()):
                 build_data["force_include"][str(path)] = str(path.relative_to(tree))
-            scripts = self.metadata.core.scripts
-            scripts.update({name: own_name(target, names) for name, target in scripts.items()})
+            core = self.metadata.core
+            for entries in (core.scripts, *core.entry_points.values()):
+                entries.update({name: own_name(target, names) for name, target in entries.items()})
             what = f"{len(MODULES)} modules compiled by mypyc" if wants_native() else "pure Python"
             self.app.display_info(f"broker-sim: {what}")

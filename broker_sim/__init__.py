@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ProducerStatus,
         TransactionStatus,
     )
+    from broker_sim.cluster.kafka_container import KafkaContainer
     from broker_sim.cluster.lost_records import LostRecords
     from broker_sim.cluster.records import TopicRecord, TopicRecords
     from broker_sim.cluster.scopes import Scope
@@ -82,6 +83,7 @@ __all__ = [
     "GroupsStatus",
     "HookedRequest",
     "InjectedFault",
+    "KafkaContainer",
     "LinkStatus",
     "Loss",
     "LostRecords",
@@ -127,6 +129,7 @@ _MODULES = {
         "ProducerStatus",
         "TransactionStatus",
     ),
+    "broker_sim.cluster.kafka_container": ("KafkaContainer",),
     "broker_sim.cluster.lost_records": ("LostRecords",),
     "broker_sim.cluster.records": ("TopicRecord", "TopicRecords"),
     "broker_sim.cluster.scopes": ("Scope",),

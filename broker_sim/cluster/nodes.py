@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
+from broker_sim.cluster.coordinators_topics import emptied_topics
 from broker_sim.cluster.node import Node
 from broker_sim.cluster.node_configs import log_doubtful_configs, numbered
 from broker_sim.controller import Controller, initial_features
@@ -106,11 +107,11 @@ class Nodes:
         self._controller_process = Process("controller", scheduler)
         self.links.attach(CONTROLLER_ID, self._controller_process)
         self.links.listen(CONTROLLER_ID)
-        first_config = next(iter(configs.values()))
+        self._first_config = next(iter(configs.values()))
         self.controller = Controller(
             scheduler.clock,
             rng,
-            first_config,
+            self._first_config,
             publish=self._publish,
             cluster_id=cluster_id,
             features=initial_features(as_version),
@@ -306,11 +307,14 @@ class Nodes:
         return self.controller.image.version
 
     def reset(self, topics: Iterable[CreatableTopic]) -> int:
-        """Leave only these topics at the controller, new ones; returns the metadata version.
+        """Leave only these topics at the controller, new ones, and the coordinators' without records.
 
-        Raises ApiError.
+        Returns the metadata version. Raises ApiError.
         """
-        self.controller.reset(topics)
+        topics = list(topics)
+        own, image = {topic.name for topic in topics}, self.controller.image
+        kept, anew = emptied_topics(self.brokers.values(), image, self._first_config, own)
+        self.controller.reset([*topics, *anew], kept)
         return self.controller.image.version
 
     def delete_topic(self, name: str) -> int:

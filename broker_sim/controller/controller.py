@@ -5,7 +5,7 @@ there is no quorum and no metadata log. Every call takes effect at once, brokers
 through `publish`, and the image's version stands for the log's offset.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -272,15 +272,15 @@ class Controller:
         self._topics.create_one_by_one(delta, topics)
         self._commit(delta)
 
-    def reset(self, topics: Iterable[CreatableTopic] = ()) -> None:
-        """Delete all topics, dynamic configurations and SCRAM users, and create `topics`.
+    def reset(self, topics: Iterable[CreatableTopic] = (), keep: Container[str] = ()) -> None:
+        """Delete all topics but `keep`, dynamic configurations and SCRAM users, and create `topics`.
 
-        Kafka has no such request. It is one step: nobody can create a topic in between. Sessions of
-        brokers begin anew. Raises ApiError for the first topic that is refused; nothing is done then.
+        Not in Kafka. Sessions begin anew. Raises ApiError, and does nothing, if a topic is refused.
         """
         delta = MetadataDelta(self.image)
         for topic in delta.all_topics():
-            delta.remove_topic(topic.name)
+            if topic.name not in keep:
+                delta.remove_topic(topic.name)
         for user in self.image.scram:
             delta.set_scram_credentials(user, {})
         self._configs.reset(delta)

@@ -1,42 +1,48 @@
-"""What a test in virtual time may say about its runs: the arguments of the marker `virtual_time`."""
+"""What tests may say about their clusters: the checked arguments of the markers of both plugins."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, get_args
 
-from broker_sim.config import BrokerConfig
+import pytest
+
+from broker_sim.cluster.topic_text import parse_topic
+from broker_sim.config import BrokerConfig, to_texts
 from broker_sim.errors import ConfigError
 from broker_sim.protocol.release import find_release
 from broker_sim.runtime.virtual.loop import DAY_S, Order
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from broker_sim.config import GivenValue
 
-__all__ = ["BadOptionError", "VirtualTimeOptions"]
+__all__ = ["BadOptionError", "ClusterOptions", "VirtualTimeOptions", "options_of"]
+
+Options = TypeVar("Options", bound="ClusterOptions")
+
+FOR_TESTS: Final[Mapping[str, GivenValue]] = {
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 1,
+    "transaction.state.log.num.partitions": 1,
+}
+"""As in testcontainers: a new group does not wait 3 s for more members, and Kafka's own topics are small."""
 
 
 class BadOptionError(ValueError):
-    """An argument of the marker is wrong; the text is one line."""
+    """An argument of a marker is wrong; the text is one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VirtualTimeOptions:
-    """The checked arguments of one marker. Raises BadOptionError."""
+class ClusterOptions:
+    """The arguments of the marker `kafka`, which that of virtual time takes too. Raises BadOptionError."""
 
-    seeds: int = 1
-    """The test runs with the seeds 0 to `seeds` - 1."""
-    order: Order = "fifo"
-    latency_ms: float | tuple[float, float] = 0
-    """How long a message takes one way: fixed, or drawn from (lowest, highest)."""
-    limit_s: float | None = DAY_S
-    trace_steps: bool = False
     brokers: int = 3
     configs: Mapping[str, GivenValue] | None = None
-    broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None
-    as_version: str | None = None
-    check_invariants: bool = True
+    topics: Sequence[str] = ()
+    """The topics that a test finds, each as NAME:PARTITIONS:RF:KEY=VALUE."""
 
     @classmethod
     def from_marker(cls, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> Self:
@@ -50,10 +56,44 @@ class VirtualTimeOptions:
         return cls(**kwargs)
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "brokers"):
-            value = getattr(self, name)
-            if not _is_whole(value) or value < 1:
-                raise BadOptionError(f"{name}={value!r}: give a whole number of at least 1")
+        self.check()
+
+    def check(self) -> None:
+        """Raise BadOptionError for what no cluster can have."""
+        _check_count("brokers", self.brokers)
+        _check_configs("configs", self.configs or {})
+        if isinstance(self.topics, str):
+            raise BadOptionError(f"topics={self.topics!r}: give a list of topics")
+        try:
+            for topic in self.topics:
+                parse_topic(topic)
+        except (TypeError, ValueError) as error:
+            raise BadOptionError(f"topics={self.topics!r}: {error}") from error
+
+    def configs_for_tests(self) -> dict[str, str]:
+        """Return the configurations of a cluster in real time, as Kafka writes them."""
+        return to_texts({**FOR_TESTS, **(self.configs or {})})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualTimeOptions(ClusterOptions):
+    """The checked arguments of one marker `virtual_time`. Raises BadOptionError."""
+
+    seeds: int = 1
+    """The test runs with the seeds 0 to `seeds` - 1."""
+    order: Order = "fifo"
+    latency_ms: float | tuple[float, float] = 0
+    """How long a message takes one way: fixed, or drawn from (lowest, highest)."""
+    limit_s: float | None = DAY_S
+    trace_steps: bool = False
+    broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None
+    as_version: str | None = None
+    check_invariants: bool = True
+
+    def check(self) -> None:
+        """Raise BadOptionError for what no run can have."""
+        ClusterOptions.check(self)  # a class with slots is made anew, which `super()` does not know
+        _check_count("seeds", self.seeds)
         if self.order not in get_args(Order):
             raise BadOptionError(f"order={self.order!r}: choose 'fifo' or 'seeded'")
         if not _is_latency(self.latency_ms):
@@ -62,22 +102,13 @@ class VirtualTimeOptions:
             )
         if self.limit_s is not None and not (_is_number(self.limit_s) and self.limit_s > 0):
             raise BadOptionError(f"limit_s={self.limit_s!r}: give seconds of virtual time, or None")
-        self._check_configs()
-
-    def _check_configs(self) -> None:
         if not isinstance(self.broker_configs or {}, Mapping):
             raise BadOptionError(f"broker_configs={self.broker_configs!r}: give them by broker id")
-        given: dict[str, Any] = {"configs": self.configs or {}}
         for broker_id, configs in (self.broker_configs or {}).items():
             if broker_id not in range(1, self.brokers + 1):
                 raise BadOptionError(f"broker_configs: no broker {broker_id!r} of {self.brokers}")
-            given[f"broker_configs[{broker_id}]"] = configs
-        for name, configs in given.items():
-            if not isinstance(configs, Mapping):
-                raise BadOptionError(f"{name}={configs!r}: give configurations by name")
+            _check_configs(f"broker_configs[{broker_id}]", configs)
         try:
-            for configs in given.values():
-                BrokerConfig.from_mapping(configs)
             if self.as_version is not None:
                 find_release(self.as_version)
         except ConfigError as error:
@@ -90,12 +121,38 @@ class VirtualTimeOptions:
         return self.latency_ms, self.latency_ms
 
 
+def options_of(item: pytest.Item, marker: str, kind: type[Options]) -> Options:
+    """Return what the closest marker of that name says, the defaults if there is none.
+
+    What is wrong with it is the error of the test, in one line.
+    """
+    found = item.get_closest_marker(marker)
+    if found is None:
+        return kind()
+    try:
+        return kind.from_marker(found.args, found.kwargs)
+    except BadOptionError as error:
+        wrong = str(error)
+    # Out here the report is this line, and not the error's own too.
+    pytest.fail(f"{item.name}: @pytest.mark.{marker}: {wrong}", pytrace=False)
+
+
+def _check_count(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise BadOptionError(f"{name}={value!r}: give a whole number of at least 1")
+
+
+def _check_configs(name: str, configs: object) -> None:
+    if not isinstance(configs, Mapping):
+        raise BadOptionError(f"{name}={configs!r}: give configurations by name")
+    try:
+        BrokerConfig.from_mapping(configs)
+    except ConfigError as error:
+        raise BadOptionError(str(error)) from error
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_latency(value: object) -> bool:

@@ -38,12 +38,14 @@ if TYPE_CHECKING:
 MARKER: Final = "virtual_time"
 SIGNATURE: Final = (
     f"{MARKER}(seeds=1, order='fifo', latency_ms=0, limit_s=86400, trace_steps=False, brokers=3, "
-    "configs=None, broker_configs=None, as_version=None, check_invariants=True): run this async test "
-    "in virtual time, once per seed; the fixture `kafka` is its cluster"
+    "configs=None, topics=(), broker_configs=None, as_version=None, check_invariants=True): run this "
+    "async test in virtual time, once per seed; the fixture `kafka` is its cluster"
 )
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
 """Packages whose fixtures know themselves where they run."""
+
+pytest_plugins = ["broker_sim.testing.kafka_plugin"]  # where plugins do not load by themselves
 
 install()
 
@@ -151,15 +153,14 @@ def _tear_down_the_rest(item: pytest.Item, nextitem: pytest.Item | None) -> list
 
 
 @pytest.fixture
-def kafka(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
-    """Give the test and its fixtures a cluster: a running `SimulatedCluster`, new for each seed.
+def _kafka_in_virtual_time(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
+    """Give the fixture `kafka` of a marked test the cluster of this seed, which runs.
 
     It has the verbs of `AsyncCluster`, `bootstrap_servers`, and `leader`, `followers`, `isr` and
     `high_watermark` of a topic. Verbs that wait are awaited.
     """
-    test = request.node.stash.get(_test_of_item, None)
-    if test is None:
-        _fail(f"{request.node.name}: the fixture kafka needs @pytest.mark.{MARKER}")
+    test = request.node.stash[_test_of_item]
+    assert test is not None
     yield test.run.open_cluster()
     test.run.close_cluster()
 
@@ -180,23 +181,15 @@ def _checked(item: pytest.Item) -> _VirtualTest:
     """Return what the marker says; what is wrong with it is the error of the test, in one line."""
     # Imported with the first such test: other runs of pytest start as fast as without the plugin.
     from broker_sim.testing.options import (  # noqa: PLC0415 - see above
-        BadOptionError,
         VirtualTimeOptions,
+        options_of,
     )
 
-    marker = item.get_closest_marker(MARKER)
     if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.obj):
         _fail(f"{item.name}: @pytest.mark.{MARKER} is for tests written with async def")
     if item.cls is not None and issubclass(item.cls, unittest.TestCase):
         _fail(f"{item.name}: @pytest.mark.{MARKER} does not work in a unittest.TestCase")
-    assert marker is not None
-    wrong: object = None
-    try:
-        options = VirtualTimeOptions.from_marker(marker.args, marker.kwargs)
-    except BadOptionError as error:
-        wrong = error
-    if wrong is not None:  # out here the report is this line, and not the error's own too
-        _fail(f"{item.name}: @pytest.mark.{MARKER}: {wrong}")
+    options = options_of(item, MARKER, VirtualTimeOptions)
     return _VirtualTest(item.obj, options, *item.stash[_seed_of_item])
 
 

@@ -100,6 +100,7 @@ def _cluster(loop: VirtualEventLoop, options: VirtualTimeOptions) -> SimulatedCl
         latency_ms=draw if highest_ms else None,
         check_invariants=options.check_invariants,
         configs=options.configs,
+        topics=options.topics,
         broker_configs=options.broker_configs,
         as_version=options.as_version,
     )

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from integration.reference.errors import ReferenceUnavailableError
 from integration.reference.jars import kafka_jars
-from integration.reference.progress import Progress, silent
+from integration.reference.progress import Progress, silent, to_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from integration.reference.clusters.cluster import ReferenceCluster
 
-__all__ = ["ReferenceKind", "Selection", "select_reference"]
+__all__ = ["ReferenceKind", "Selection", "kafka_in_containers", "select_reference"]
 
 BOOTSTRAP_PREFIX = "bootstrap="
 
@@ -94,6 +94,16 @@ def select_reference(
     raise ValueError(
         f"--reference {asked}: choose auto, containers, jvm, bootstrap=HOST:PORT or recorded"
     )
+
+
+def kafka_in_containers(configs: Mapping[str, str]) -> ReferenceCluster:
+    """Return a cluster with these configurations, not started yet, for tests of users' applications.
+
+    pytest's option `--kafka-containers` finds this function by its entry point. Raises
+    `ReferenceUnavailableError` as `Selection.cluster` does.
+    """
+    selection = Selection(ReferenceKind.CONTAINERS, "asked for")
+    return selection.cluster(configs, progress=to_stderr)
 
 
 def _best(*, make_image: bool, progress: Progress) -> Selection:

@@ -1,6 +1,7 @@
 """How long three brokers take to be ready, and what memory they hold when idle.
 
-In the process: `Cluster().open()` in a Python that has imported it, the first time and again.
+In the process: `Cluster().open()` in a Python that has imported it, the first time and again, and
+`reset()` after a topic of three partitions and three replicas, as between two tests.
 """
 
 import json
@@ -28,17 +29,26 @@ SUITE = "startup"
 IN_PROCESS = """
 import json, time
 from broker_sim import Cluster
-times_ms = []
-for _ in range(%d):
+
+def took_ms(function):
     start = time.perf_counter()
-    cluster = Cluster(brokers=3).open()
-    times_ms.append((time.perf_counter() - start) * 1e3)
+    function()
+    return (time.perf_counter() - start) * 1e3
+
+open_ms, reset_ms = [], []
+for _ in range(%d):
+    cluster = Cluster(brokers=3)
+    open_ms.append(took_ms(cluster.open))
+    for _ in range(10):
+        cluster.create_topic("orders", 3, 3)
+        reset_ms.append(took_ms(cluster.reset))
     cluster.close()
-print(json.dumps(times_ms))
+print(json.dumps([open_ms, reset_ms]))
 """
 READY = "process start to ready"
 CPU = "processor time until ready"
 FIRST, AGAIN = "Cluster().open(), first", "Cluster().open(), again"
+RESET = "reset between tests"
 MEMORY = "resident memory, idle"
 
 
@@ -92,18 +102,21 @@ def run(options: Options, report: Report) -> None:
     report.print_suite(SUITE)
     report.bar_below(SUITE, READY, 300)
     report.bar_below(SUITE, FIRST, 30)
+    report.bar_below(SUITE, RESET, 5)
     report.bar_below(SUITE, MEMORY, 80)
 
 
 def _in_process(report: Report, name: str, python: str, starts: int) -> None:
-    """Take the first start of every process, and the median of the others."""
-    firsts, others = [], []
+    """Take the first start of every process, the median of the others, and that of resets."""
+    firsts, others, resets = [], [], []
     for _ in range(starts):
         done = subprocess.run(
             [python, "-P", "-c", IN_PROCESS % 4], capture_output=True, text=True, check=True
         )
-        first, *again = json.loads(done.stdout)
+        (first, *again), reset_ms = json.loads(done.stdout)
         firsts.append(first)
         others += again
+        resets += reset_ms
     report.add(SUITE, FIRST, "ms", name, median(firsts), lower=True)
     report.add(SUITE, AGAIN, "ms", name, median(others), lower=True)
+    report.add(SUITE, RESET, "ms", name, median(resets), lower=True)

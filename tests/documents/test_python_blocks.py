@@ -71,4 +71,5 @@ def test_tests_of_a_page_pass(blocks, pytester, monkeypatch):
         else:
             pytester.makepyfile(**{f"test_{block.line}": block.text})
             count += len(re.findall(r"^(?:async )?def test_", block.text, re.MULTILINE))
-    pytester.runpytest_subprocess("-W", "error").assert_outcomes(passed=count)
+    plugin = ("-p", "broker_sim.testing.kafka_plugin")  # it loads by itself elsewhere
+    pytester.runpytest_subprocess("-W", "error", *plugin).assert_outcomes(passed=count)

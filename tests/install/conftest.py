@@ -2,9 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,13 @@ def test_packages_of_the_user_are_found():
 async def test_cluster_in_virtual_time(kafka):
     await kafka.create_topic("orders", partitions=1, replication_factor=3)
     assert kafka.leader("orders") in kafka.isr("orders")
+
+
+@pytest.mark.kafka(topics=["orders:1:3"])
+def test_cluster_in_real_time_of_the_plugin_that_loads_by_itself(kafka, pytestconfig):
+    loaded = pytestconfig.pluginmanager.list_plugin_distinfo()
+    assert "broker-sim" in [distribution.project_name for _, distribution in loaded]
+    assert kafka.produce("orders", "x").offset == 0
 """,
     "conftest.py": 'pytest_plugins = ["broker_sim.testing.pytest_plugin"]\n',
 }
@@ -148,3 +156,19 @@ def wheel(package_index, tmp_path_factory):
 def native_wheel(package_index, tmp_path_factory):
     directory = tmp_path_factory.mktemp("native")
     return _build_wheel(directory, BROKER_SIM_COMPILE="1", BROKER_SIM_OPT_LEVEL="0")
+
+
+@pytest.fixture
+def run_suite(tmp_path):
+    """Return a function that runs a suite of the examples on two workers, and returns its last line."""
+
+    def run(environment, name, *packages):
+        environment.add("pytest-xdist", *packages)
+        project = shutil.copytree(ROOT / "examples" / "suites", tmp_path / "suites")
+        done = replace(environment, project=project).run(
+            *("python", "-m", "pytest", "-q", "-W", "error", "-n", "2", f"test_{name}.py")
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.splitlines()[-1]
+
+    return run

@@ -113,7 +113,32 @@ def test_packages_of_the_user_stay_what_they_are(installed):
 def test_tests_of_the_user_pass_beside_the_plugin(installed):
     done = installed.environment.run("python", "-m", "pytest", "-q", "-W", "error")
     assert done.returncode == 0, done.stdout
-    assert done.stdout.splitlines()[-1].startswith("2 passed")
+    assert done.stdout.splitlines()[-1].startswith("3 passed")
+
+
+def test_suite_of_an_application_passes_on_two_workers(environments, run_suite):
+    """As all suites of the examples do in the soak, each in an environment of its own."""
+    environment = environments(THIS_PYTHON)
+    plain = environment.packages()
+    try:
+        assert run_suite(environment, "aiokafka", "aiokafka", "anyio").startswith("26 passed")
+    finally:
+        environment.remove(*(environment.packages() - plain))
+
+
+def test_real_kafka_of_the_plugin_names_what_is_missing(installed):
+    program = (
+        "import os, pytest; os.environ['DOCKER_HOST'] = 'unix:///no/docker';"
+        "raise SystemExit(pytest.main(['-q', '--kafka-containers', '-k', 'real_time']))"
+    )
+    done = installed.environment.run("python", "-c", program)
+    assert done.returncode == 1
+    missing = {
+        "compare": "Docker does not run: apt-get install",
+        "": "docker is not installed: pip install 'broker-sim[compare]'",
+    }
+    expected = missing.get(installed.extra, missing[""])
+    assert f"--kafka-containers: {expected}" in done.stdout
 
 
 def test_a_cluster_runs_and_answers(cluster):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from broker_sim.cluster.verbs.base import BaseVerbs
+from broker_sim.cluster.coordinators_topics import are_loaded
+from broker_sim.cluster.verbs.base import WAIT_LIMIT_S, BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
 from broker_sim.runtime.process import ProcessState
 
@@ -109,7 +110,8 @@ class BrokerVerbs(BaseVerbs):
         Removes faults, forgets kept requests, mends links, resumes paused brokers and starts dead ones (their old session
         ends at once). When all accept clients again, it deletes all topics, SCRAM users and
         configurations that were set since, and makes the topics that the cluster was opened with, in
-        one step: no client can create one in between. Returns when every broker knows them.
+        one step: no client can create one in between. Groups and transactional ids are gone; Kafka's
+        own topics stay, empty. Returns when every broker knows them and coordinators have loaded.
         """
         nodes = self.nodes
         nodes.faults.clear()
@@ -128,3 +130,8 @@ class BrokerVerbs(BaseVerbs):
         await self._until_ready("the brokers to be back")
         version = nodes.reset(self._own_topics())
         await self._until_heard_of(version, "the brokers to hear of the topics")
+        await self._until_changed(
+            lambda: are_loaded(nodes.brokers.values()),
+            lambda: "the coordinators to load",
+            WAIT_LIMIT_S,
+        )

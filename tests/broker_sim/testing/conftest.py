@@ -1,4 +1,4 @@
-"""The plugin as a user's suite has it: pytest in a process of its own."""
+"""The plugins as a user's suite has them: pytest in a process of its own, or in this one."""
 
 import pytest
 
@@ -22,5 +22,19 @@ def run_suite(pytester, monkeypatch):
         if source or files:
             pytester.makepyfile(*[IMPORTS + source] * bool(source), **files)
         return pytester.runpytest_subprocess("-W", "error", *arguments)
+
+    return run
+
+
+@pytest.fixture
+def run_here(pytester, monkeypatch):
+    """Run tests with the plugin for real time in this process, which has imported the simulator."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # of this environment's other plugins
+
+    def run(source, *arguments, conftest=""):
+        pytester.makeconftest(conftest)
+        pytester.makepyfile(f"import pytest\n{source}")
+        options = ("-p", "broker_sim.testing.kafka_plugin", "-W", "error", "--strict-markers")
+        return pytester.runpytest_inprocess(*options, *arguments)
 
     return run

@@ -1,6 +1,7 @@
 """What docs/virtual-time.md names exists; its examples are run by tests/documents."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ def test_arguments_of_the_marker_are_all_listed():
     table = re.findall(r"^\| `(\w+)` \| (.*?) \|", PAGE.read_text(), re.MULTILINE)
     listed = {name: default.strip("`").replace('"', "") for name, default in table}
     defaults = VirtualTimeOptions()
-    for name in VirtualTimeOptions.__slots__:
-        assert listed[name] == f"{getattr(defaults, name)}".removesuffix(".0")
+    for field in fields(VirtualTimeOptions):
+        assert listed[field.name] == f"{getattr(defaults, field.name)}".removesuffix(".0")
 
 
 @pytest.mark.parametrize("name", re.findall(r"^\| `(\w+Error)` \|", PAGE.read_text(), re.MULTILINE))

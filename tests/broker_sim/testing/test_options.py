@@ -34,7 +34,7 @@ def test_good_arguments_are_taken(kwargs):
 @pytest.mark.parametrize(
     ("kwargs", "text"),
     [
-        ({"seed": 3}, "there is no argument 'seed', only seeds, order, "),
+        ({"seed": 3}, "there is no argument 'seed', only brokers, configs, topics, seeds, order, "),
         ({"seeds": 0}, "seeds=0: give a whole number"),
         ({"seeds": True}, "seeds=True: give a whole number"),
         ({"seeds": range(3)}, "give a whole number"),
@@ -48,6 +48,9 @@ def test_good_arguments_are_taken(kwargs):
         ({"limit_s": 0}, "limit_s=0: give seconds"),
         ({"configs": {"no.such": 1}}, "Unknown broker config name: no.such"),
         ({"configs": 5}, "configs=5: give configurations by name"),
+        ({"topics": "orders"}, "topics='orders': give a list of topics"),
+        ({"topics": 5}, "topics=5: "),
+        ({"topics": ["a:b"]}, "topics=['a:b']: 'a:b' is not NAME:PARTITIONS:RF:KEY=VALUE"),
         ({"broker_configs": {4: {}}}, "no broker 4 of 3"),
         ({"broker_configs": {1: {"no.such": 1}}}, "Unknown broker config name: no.such"),
         ({"broker_configs": {1: None}}, "broker_configs[1]=None: give configurations by name"),

@@ -149,9 +149,6 @@ async def test_argument():
 async def test_config():
     pass
 
-async def test_unmarked(kafka):
-    pass
-
 class TestCase(unittest.IsolatedAsyncioTestCase):
     @pytest.mark.virtual_time
     async def test_case(self):
@@ -173,13 +170,12 @@ async def narrow():
 async def test_asks_late(request):
     request.getfixturevalue("narrow")
 """)
-    result.assert_outcomes(errors=6, failed=1)
+    result.assert_outcomes(errors=5, failed=1)
     marker = "@pytest.mark.virtual_time"
     expected = [
         f"test_sync: {marker} is for tests written with async def",
-        f"test_argument: {marker}: there is no argument 'seed', only seeds, order, *",
+        f"test_argument: {marker}: there is no argument 'seed', only brokers, configs, topics, seeds, *",
         f"test_config: {marker}: Unknown broker config name: no.such",
-        f"test_unmarked: the fixture kafka needs {marker}",
         f"test_case: {marker} does not work in a unittest.TestCase",
         "test_fixture: the async fixture 'wide' has scope module; in virtual time give it scope function",
         "the async fixture 'narrow' cannot be asked for with getfixturevalue while *",

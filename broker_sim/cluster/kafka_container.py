@@ -1,0 +1,173 @@
+"""`KafkaContainer` of testcontainers without a container: a suite changes one import.
+
+Mirrors `testcontainers.kafka.KafkaContainer` 4.15: one broker with the same defaults. What concerns
+images, and names or disks of a container, has no effect; what needs a container is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+
+from broker_sim.cluster.cluster import Cluster
+from broker_sim.errors import WrongStateError
+
+if TYPE_CHECKING:
+    from broker_sim.config import GivenValue
+
+__all__ = ["KafkaContainer"]
+
+PREFIX: Final = "KAFKA_"
+OF_THE_CONTAINER: Final = re.compile(
+    r"(ADVERTISED_)?LISTENERS|LISTENER_SECURITY_PROTOCOL_MAP|INTER_BROKER_LISTENER_NAME"
+    r"|(BROKER|NODE)_ID|PROCESS_ROLES|CONTROLLER_\w+|ZOOKEEPER_\w+|LOG_DIRS?|METADATA_LOG_DIR"
+    r"|(\w+_)?OPTS|JMX_\w+|LOG4J_\w+|TOOLS_LOG4J_\w+|CLUSTER_ID"
+)
+"""Variables without the prefix that place a broker in its container, or steer its Java."""
+SEPARATORS: Final = {"_": ".", "__": "_", "___": "-"}
+DEFAULTS: Final[dict[str, GivenValue]] = {
+    "offsets.topic.num.partitions": 1,
+    "group.initial.rebalance.delay.ms": 0,
+}
+
+
+class KafkaContainer:
+    """A cluster of one broker with the methods of testcontainers' class of this name.
+
+    `with KafkaContainer() as kafka:` starts and stops it; clients connect to
+    `kafka.get_bootstrap_server()`. `image` and what else concerns a container is taken and has no
+    effect. While it runs, `cluster` is the `Cluster` behind it, with all its verbs. Thread rule: as
+    `Cluster`.
+    """
+
+    def __init__(
+        self,
+        image: str = "broker-sim",
+        port: int = 9093,
+        *_others: object,
+        **_more: object,
+    ) -> None:
+        self.image = image
+        self.port = port
+        self._configs = dict(DEFAULTS)
+        self._host_port = 0
+        self._cluster: Cluster | None = None
+
+    if not TYPE_CHECKING:  # mypy shall tell what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"broker_sim.KafkaContainer has no {name!r}: there is no container"
+            )
+
+    # -- start and stop -------------------------------------------------------------------------
+
+    def start(self, timeout: float = 30) -> Self:
+        """Start the broker; returns when it accepts clients, in milliseconds whatever `timeout` is.
+
+        Raises WrongStateError when it runs already, ConfigError for a variable that names no
+        configuration of Kafka's, and OSError for a port in use.
+        """
+        del timeout
+        if self._cluster is not None:
+            raise WrongStateError("the container runs already")
+        self._cluster = Cluster(1, configs=self._configs, ports=[self._host_port]).open()
+        return self
+
+    def stop(self, force: bool = True, delete_volume: bool = True) -> None:
+        """Stop the broker, whose data is gone; does nothing if it does not run."""
+        del force, delete_volume
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            cluster.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # -- what a running one tells ---------------------------------------------------------------
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster while it runs. Raises WrongStateError when it does not run."""
+        if self._cluster is None:
+            raise WrongStateError("the container does not run; use it with `with`, or call start()")
+        return self._cluster
+
+    def get_bootstrap_server(self) -> str:
+        """Return `host:port` of the broker."""
+        return self.cluster.bootstrap_servers
+
+    def get_container_host_ip(self) -> str:
+        """Return the host of the broker."""
+        return self.cluster.address(1)[0]
+
+    def get_exposed_port(self, port: int) -> int:
+        """Return the port of the broker, whatever the `port` inside of a container would be."""
+        del port
+        return self.cluster.address(1)[1]
+
+    def get_logs(self) -> tuple[bytes, bytes]:
+        """Return nothing as stdout and as stderr: there is no process."""
+        return b"", b""
+
+    # -- before the start -----------------------------------------------------------------------
+
+    def with_env(self, key: str, value: GivenValue) -> Self:
+        """Set a configuration as the images do: KAFKA_NUM_PARTITIONS sets num.partitions.
+
+        Variables without effect here are those that place the broker in its container or steer its
+        Java, and all without the prefix `KAFKA_`.
+        """
+        name = key.removeprefix(PREFIX)
+        if name != key and not OF_THE_CONTAINER.fullmatch(name):
+            config = re.sub("_{1,3}", lambda found: SEPARATORS[found[0]], name).lower()
+            self._configs[config] = value
+        return self
+
+    def with_envs(self, **variables: GivenValue) -> Self:
+        """Do `with_env` for each."""
+        for key, value in variables.items():
+            self.with_env(key, value)
+        return self
+
+    def with_bind_ports(self, container: str | int, host: str | int | None = None) -> Self:
+        """Let the broker listen on the port `host`; without it on any free port, as by default."""
+        del container
+        self._host_port = int(host or 0)
+        return self
+
+    def with_kraft(self) -> Self:
+        """Do nothing: the simulator has no ZooKeeper."""
+        return self
+
+    def with_cluster_id(self, cluster_id: str) -> Self:
+        """Do nothing: the cluster has an id of its own."""
+        del cluster_id
+        return self
+
+    def with_exposed_ports(self, *ports: str | int) -> Self:
+        """Do nothing: the broker can be reached."""
+        del ports
+        return self
+
+    def with_name(self, name: str) -> Self:
+        """Do nothing: there is no container to name."""
+        del name
+        return self
+
+    def with_kwargs(self, **kwargs: Any) -> Self:
+        """Do nothing: there is no Docker to pass them to."""
+        del kwargs
+        return self
+
+    def waiting_for(self, strategy: object) -> Self:
+        """Do nothing: the broker accepts clients when `start` returns."""
+        del strategy
+        return self
+
+    def maybe_emulate_amd64(self) -> Self:
+        """Do nothing: there is no image."""
+        return self

@@ -1,0 +1,74 @@
+"""A real Kafka in containers, for tests that otherwise run on the simulator: `--kafka-containers`.
+
+What starts it is no part of the simulator and may not be installed, so it is found by an entry point.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final, Protocol
+
+import pytest
+
+from broker_sim.testing.options import ClusterOptions
+from broker_sim.testing.real_kafka import RealKafka
+from broker_sim.testing.shared_clusters import SharedClusters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+__all__ = ["KafkaInContainers"]
+
+OPTION: Final = "--kafka-containers"
+GROUP: Final = "broker_sim.kafka_containers"
+"""Its one entry point is a function of configurations that returns a cluster, not open yet."""
+BROKERS: Final = 3
+REMEDY: Final = "pip install 'broker-sim[compare]'"
+
+
+class _Containers(Protocol):
+    """A cluster of `BROKERS` brokers. `open` raises RuntimeError, in one line that names the remedy."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class KafkaInContainers(SharedClusters[RealKafka]):
+    """Clusters of three real brokers, which only these tests use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unavailable: str | None = None
+        """Why no cluster could be started: the next test need not try that again."""
+
+    def _fit(self, options: ClusterOptions) -> ClusterOptions:
+        if options.brokers > BROKERS:
+            pytest.skip(f"{options.brokers} brokers need the simulator: {OPTION} has {BROKERS}")
+        return ClusterOptions(configs=options.configs, topics=options.topics)
+
+    @contextmanager
+    def _open(self, options: ClusterOptions) -> Iterator[RealKafka]:
+        if self._unavailable is None:
+            try:
+                cluster = _starter()(options.configs_for_tests())
+                cluster.open()
+            except RuntimeError as error:
+                self._unavailable = str(error)
+        if self._unavailable is not None:
+            pytest.fail(f"{OPTION}: {self._unavailable}", pytrace=False)
+        try:
+            yield RealKafka(cluster.bootstrap_servers, OPTION, is_ours=True)
+        finally:
+            cluster.close()
+
+
+def _starter() -> Callable[[Mapping[str, str]], _Containers]:
+    for found in entry_points(group=GROUP):
+        starter: Callable[[Mapping[str, str]], _Containers] = found.load()
+        return starter
+    raise RuntimeError(f"what starts the containers is not installed: {REMEDY}")

@@ -1,0 +1,155 @@
+"""The pytest plugin that loads by itself: the fixtures `kafka` and `kafka_cluster`, in real time.
+
+    @pytest.mark.kafka(topics=["orders:3:3"])
+    def test_orders(kafka):
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+
+Every run of pytest imports this module where the package is installed, so it imports nothing of the
+simulator before a test asks for a fixture. In tests marked `virtual_time` the fixture `kafka` is the
+cluster of `broker_sim.testing.pytest_plugin`, which conftest.py loads, because it replaces clocks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker_sim.cluster.cluster import Cluster
+    from broker_sim.cluster.simulated_cluster import SimulatedCluster
+    from broker_sim.testing.options import ClusterOptions
+    from broker_sim.testing.real_kafka import RealKafka
+    from broker_sim.testing.shared_clusters import SharedClusters
+
+MARKER: Final = "kafka"
+SIGNATURE: Final = (
+    f"{MARKER}(brokers=3, configs=None, topics=()): the cluster of the fixtures `kafka` and "
+    "`kafka_cluster`, and the topics that the test finds, each as NAME:PARTITIONS:RF:KEY=VALUE"
+)
+VIRTUAL_MARKER: Final = "virtual_time"
+VIRTUAL_PLUGIN: Final = "broker_sim.testing.pytest_plugin"
+OPTIONS: Final = {"kafka_bootstrap": "--kafka-bootstrap", "kafka_containers": "--kafka-containers"}
+"""Of the command line, each for a real Kafka in place of the simulator."""
+_PACKAGES: Final = {"broker_sim", "broker_sim_purgatory", "broker_sim_integration"}
+
+
+def _servers(text: str) -> str:
+    if not all(re.fullmatch(r"\s*\S+:\d+\s*", server) for server in text.split(",")):
+        raise argparse.ArgumentTypeError(f"{text!r}: give HOST:PORT, more of them after commas")
+    return text
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the options, and keep pytest from rewriting the asserts of the simulator.
+
+    It does so in all modules of a package that has a plugin. Whoever imports the simulator would
+    compile it anew, and run it in another form than programs do.
+    """
+    group = parser.getgroup("kafka")
+    group.addoption(
+        OPTIONS["kafka_bootstrap"],
+        type=_servers,
+        metavar="HOST:PORT,...",
+        help="run tests with the fixture kafka against this Kafka and not the simulator",
+    )
+    group.addoption(
+        OPTIONS["kafka_containers"],
+        action="store_true",
+        help="run tests with the fixture kafka against a real Kafka of three brokers in containers",
+    )
+    marked: set[str] = getattr(pluginmanager.rewrite_hook, "_must_rewrite", set())
+    marked -= _PACKAGES
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell the marker to pytest."""
+    config.addinivalue_line("markers", SIGNATURE)
+    if all(map(config.getoption, OPTIONS)):
+        raise pytest.UsageError(f"give {' or '.join(OPTIONS.values())}, not both")
+
+
+@pytest.fixture(scope="session")
+def _kafka_clusters(pytestconfig: pytest.Config) -> Iterator[SharedClusters[Any]]:
+    """Give the clusters that tests of this process share; each is opened when a test asks for it."""
+    with _shared_clusters(pytestconfig) as clusters:
+        yield clusters
+
+
+def _shared_clusters(config: pytest.Config) -> SharedClusters[Any]:
+    if config.getoption("kafka_containers"):
+        from broker_sim.testing.containers import KafkaInContainers  # noqa: PLC0415 - see the module
+
+        return KafkaInContainers()
+    if config.getoption("kafka_bootstrap"):
+        from broker_sim.testing.real_kafka import KafkaAtAddress  # noqa: PLC0415 - see the module
+
+        return KafkaAtAddress(config.getoption("kafka_bootstrap"))
+    from broker_sim.testing.shared_clusters import (  # noqa: PLC0415 - see the module
+        SimulatedClusters,
+    )
+
+    return SimulatedClusters()
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster | RealKafka]:
+    """Give the test a Kafka cluster without topics, faults and groups of other tests.
+
+    It is a `broker_sim.Cluster` of three brokers on free ports. Tests share it, and after each it is
+    reset. With `--kafka-bootstrap` it is that Kafka, with `--kafka-containers` one that is started.
+    In a test marked `virtual_time` it is a `broker_sim.SimulatedCluster`, new for each seed.
+    """
+    if request.node.get_closest_marker(VIRTUAL_MARKER) is not None:
+        yield _in_virtual_time(request)
+        return
+    options = _options(request)
+    clusters: SharedClusters[Any] = request.getfixturevalue("_kafka_clusters")
+    with clusters.lend(options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Give the test a `broker_sim.Cluster` of its own, which ends with the test."""
+    if request.node.get_closest_marker(VIRTUAL_MARKER) is not None:
+        _fail(
+            f"{request.node.name}: in virtual time take the fixture kafka, which is new each time"
+        )
+    for name, option in OPTIONS.items():
+        if request.config.getoption(name):
+            pytest.skip(f"kafka_cluster needs the simulator, and {option} was given")
+    options = _options(request)
+    from broker_sim.testing.shared_clusters import new_cluster  # noqa: PLC0415 - see the module
+
+    with new_cluster(options, topics=options.topics) as cluster:
+        yield cluster
+
+
+def _in_virtual_time(request: pytest.FixtureRequest) -> SimulatedCluster:
+    name = request.node.name
+    if not request.config.pluginmanager.has_plugin(VIRTUAL_PLUGIN):
+        _fail(f'{name}: virtual time needs pytest_plugins = ["{VIRTUAL_PLUGIN}"] in conftest.py')
+    if request.node.get_closest_marker(MARKER) is not None:
+        _fail(
+            f"{name}: give its arguments to @pytest.mark.{VIRTUAL_MARKER}, not to @pytest.mark.{MARKER}"
+        )
+    cluster: SimulatedCluster = request.getfixturevalue("_kafka_in_virtual_time")
+    return cluster
+
+
+def _options(request: pytest.FixtureRequest) -> ClusterOptions:
+    from broker_sim.testing.options import (  # noqa: PLC0415 - see the module
+        ClusterOptions,
+        options_of,
+    )
+
+    return options_of(request.node, MARKER, ClusterOptions)
+
+
+def _fail(message: str) -> NoReturn:
+    pytest.fail(message, pytrace=False)

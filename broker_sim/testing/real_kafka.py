@@ -1,0 +1,144 @@
+"""A Kafka that runs already, for tests that otherwise run on the simulator.
+
+It takes what any Kafka can do: bootstrap servers and topics. Kafka deletes the offsets of groups
+with the topics that they are of.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+
+import pytest
+
+from broker_sim.cluster.cluster import Cluster
+from broker_sim.config import to_texts
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.network.one_request import ask
+from broker_sim.protocol import messages
+from broker_sim.protocol.message import Message
+from broker_sim.testing.options import ClusterOptions
+from broker_sim.testing.shared_clusters import SharedClusters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
+
+    from broker_sim.config import GivenValue
+
+__all__ = ["KafkaAtAddress", "RealKafka"]
+
+R = TypeVar("R", bound=Message)
+
+BOOTSTRAP: Final = "--kafka-bootstrap"
+TIMEOUT_S: Final = 30
+METADATA_VERSION: Final = 12
+CREATE_TOPICS_VERSION: Final = 7
+DELETE_TOPICS_VERSION: Final = 6
+
+
+class RealKafka:
+    """The Kafka at an address. A test that asks it for what only the simulator can do is skipped.
+
+    `option` is the command line's that brought it. `is_ours` says that nobody else uses it, so that
+    all topics are removed after a test and not only those that were made here.
+    """
+
+    def __init__(self, bootstrap_servers: str, option: str, *, is_ours: bool) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._option = option
+        self._is_ours = is_ours
+        self._made: dict[str, bytes] = {}
+
+    if not TYPE_CHECKING:  # mypy shall tell what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_") or not hasattr(Cluster, name):
+                raise AttributeError(f"the fixture kafka has no {name!r}")
+            pytest.skip(f"kafka.{name} needs the simulator, and {self._option} was given")
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, GivenValue] | None = None,
+    ) -> None:
+        """Create a topic; brokers may hear of it later. Raises ApiError, and OSError without a Kafka."""
+        request = messages.CreateTopicsRequest
+        texts = to_texts(configs or {}).items()
+        wanted = request.CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replication_factor,
+            configs=[request.CreatableTopicConfig(key, value) for key, value in texts],
+        )
+        answer = self._ask(
+            request(topics=[wanted], timeout_ms=TIMEOUT_S * 1_000),
+            CREATE_TOPICS_VERSION,
+            messages.CreateTopicsResponse,
+        )
+        (made,) = answer.topics
+        _raise_error(f"create {name}", made.error_code, made.error_message)
+        self._made[name] = bytes(made.topic_id)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic that `create_topic` made. Raises KeyError for others, and ApiError."""
+        self._delete([self._made.pop(name)])
+
+    def reset(self) -> None:
+        """Delete the topics that were made here, of a Kafka of our own all topics but Kafka's."""
+        made, self._made = self._made, {}
+        self._delete(self._all_topics() if self._is_ours else made.values())
+
+    def _all_topics(self) -> list[bytes]:
+        answer = self._ask(
+            messages.MetadataRequest(topics=None, allow_auto_topic_creation=False),
+            METADATA_VERSION,
+            messages.MetadataResponse,
+        )
+        return [bytes(topic.topic_id) for topic in answer.topics if not topic.is_internal]
+
+    def _delete(self, topic_ids: Iterable[bytes]) -> None:
+        request = messages.DeleteTopicsRequest
+        topics = [request.DeleteTopicState(name=None, topic_id=topic_id) for topic_id in topic_ids]
+        if not topics:
+            return
+        answer = self._ask(
+            request(topics=topics, timeout_ms=TIMEOUT_S * 1_000),
+            DELETE_TOPICS_VERSION,
+            messages.DeleteTopicsResponse,
+        )
+        for gone in answer.responses:
+            if gone.error_code != ErrorCode.UNKNOWN_TOPIC_ID:  # the test has deleted it by a client
+                _raise_error(f"delete {gone.name}", gone.error_code, gone.error_message)
+
+    def _ask(self, message: Message, version: int, expected: type[R]) -> R:
+        servers = self.bootstrap_servers
+        try:
+            return ask(servers, message, version, expected, timeout_s=TIMEOUT_S)
+        except OSError as error:
+            raise ConnectionError(f"no Kafka at {self._option}={servers}: {error}") from error
+
+
+class KafkaAtAddress(SharedClusters[RealKafka]):
+    """The Kafka of `--kafka-bootstrap`, of whatever size, which others may use too."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__()
+        self._bootstrap_servers = bootstrap_servers
+
+    def _fit(self, options: ClusterOptions) -> ClusterOptions:
+        if options.configs:
+            pytest.skip(f"configs need the simulator, and {BOOTSTRAP} was given")
+        return ClusterOptions(topics=options.topics)
+
+    def _open(self, options: ClusterOptions) -> AbstractContextManager[RealKafka]:
+        del options
+        return nullcontext(RealKafka(self._bootstrap_servers, BOOTSTRAP, is_ours=False))
+
+
+def _raise_error(what: str, code: int, text: str | None) -> None:
+    if code != ErrorCode.NONE:
+        error = ErrorCode(code)
+        raise ApiError(error, f"{what}: {error.name}: {text}")

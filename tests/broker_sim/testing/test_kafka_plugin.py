@@ -1,0 +1,214 @@
+"""The fixtures `kafka` and `kafka_cluster`, as a user's suite has them without a conftest.py."""
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+from broker_sim import Cluster
+from broker_sim.testing import kafka_plugin
+
+pytest_plugins = ["pytester"]
+
+PLUGIN = kafka_plugin.__name__
+
+
+def test_plugin_is_installed_under_the_name_of_its_module():
+    (found,) = (entry for entry in entry_points(group="pytest11") if entry.value == PLUGIN)
+    assert found.name == PLUGIN
+    assert found.load() is kafka_plugin
+
+
+def test_plugin_imports_nothing_of_the_simulator():
+    code = f"import sys, pytest, {PLUGIN}; print(*(name for name in sys.modules if 'broker_sim.' in name))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["broker_sim.testing", PLUGIN]
+
+
+SHARED = """
+seen = []
+
+@pytest.mark.kafka(topics=["orders:2:3", "bills"])
+def test_first(kafka):
+    assert len(kafka.status().topics) == 2
+    assert len(kafka.isr("orders", 1)) == 3
+    kafka.create_topic("more")
+    kafka.kill(3)
+    seen.append((kafka, kafka.bootstrap_servers))
+
+def test_second(kafka):
+    assert (kafka, kafka.bootstrap_servers) == seen[0]
+    assert kafka.status().topics == ()
+    assert kafka.broker(3).state == "running"
+
+@pytest.mark.kafka(brokers=1, configs={"num.partitions": 4})
+class TestOther:
+    def test_third(self, kafka):
+        assert kafka is not seen[0][0]
+        assert len(kafka.create_topic("orders").partitions) == 4
+        seen.append(kafka)
+
+    def test_fourth(self, kafka):
+        assert kafka is seen[1]
+        assert kafka.status().topics == ()
+"""
+
+
+def test_tests_share_a_cluster_and_leave_nothing_in_it(run_here):
+    run_here(SHARED).assert_outcomes(passed=4)
+
+
+FRESH = """
+seen = []
+
+@pytest.mark.kafka(brokers=1, topics=["orders"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_fresh(kafka_cluster, number):
+    assert kafka_cluster.produce("orders", "x").offset == 0
+    assert kafka_cluster not in seen
+    seen.append(kafka_cluster)
+
+def test_closed():
+    from broker_sim import WrongStateError
+    for cluster in seen:
+        with pytest.raises(WrongStateError):
+            cluster.status()
+"""
+
+
+def test_kafka_cluster_is_new_for_each_test_and_closed_after_it(run_here):
+    run_here(FRESH).assert_outcomes(passed=3)
+
+
+def test_cluster_that_cannot_be_reset_is_an_error_of_its_test_alone(run_here):
+    result = run_here("""
+def test_closes(kafka):
+    kafka.close()
+
+def test_next(kafka):
+    assert kafka.status().topics == ()
+""")
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*ERROR at teardown of test_closes*", "E *WrongStateError: *"])
+
+
+def test_fixture_of_the_user_wins(run_here):
+    own = "import pytest\n@pytest.fixture\ndef kafka():\n    return 'mine'"
+    source = "def test_own(kafka):\n    assert kafka == 'mine'"
+    run_here(source, conftest=own).assert_outcomes(passed=1)
+
+
+ON_ANOTHER_KAFKA = """
+@pytest.mark.kafka(topics=["orders:2:1"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_topics(kafka, number):
+    kafka.create_topic("mine", 1, 1, {"retention.ms": 1000})
+    assert kafka.bootstrap_servers.endswith(SERVERS)
+
+@pytest.mark.kafka(topics=["theirs"])
+def test_topic_that_is_there(kafka): pass
+
+def test_verb(kafka):
+    kafka.pause(1)
+
+def test_typing_error(kafka):
+    with pytest.raises(AttributeError):
+        kafka.pauze(1)
+
+@pytest.mark.kafka(configs={"num.partitions": 4})
+def test_configs(kafka): pass
+
+def test_own_cluster(kafka_cluster): pass
+"""
+
+
+def test_same_tests_run_on_another_kafka_which_keeps_its_topics(run_here):
+    with Cluster(1, topics=["theirs"]) as cluster:
+        servers = cluster.bootstrap_servers
+        source = f"SERVERS = {servers!r}\n{ON_ANOTHER_KAFKA}"
+        result = run_here(source, f"--kafka-bootstrap=127.0.0.1:1,{servers}", "-rs")
+        result.assert_outcomes(passed=3, skipped=3, errors=1)
+        assert [topic.name for topic in cluster.status().topics] == ["theirs"]
+    result.stdout.fnmatch_lines_random(
+        [
+            "E *ApiError: create theirs: TOPIC_ALREADY_EXISTS*",
+            "SKIPPED *kafka.pause needs the simulator, and --kafka-bootstrap was given",
+            "SKIPPED *configs need the simulator*",
+            "SKIPPED *kafka_cluster needs the simulator*",
+        ]
+    )
+
+
+def test_kafka_that_does_not_answer_is_told_in_one_line(run_here):
+    source = "@pytest.mark.kafka(topics=['orders'])\ndef test_it(kafka): pass"
+    result = run_here(source, "--kafka-bootstrap=127.0.0.1:1")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["E *ConnectionError: no Kafka at --kafka-bootstrap=127.0.0.1:1*"])
+
+
+WRONG = """
+@pytest.mark.kafka(3)
+def test_position(kafka): pass
+
+@pytest.mark.kafka(broker=3)
+def test_argument(kafka_cluster): pass
+
+@pytest.mark.kafka(configs={"no.such": 1})
+def test_config(kafka): pass
+
+@pytest.mark.kafka(topics=["a:b"])
+def test_topic(kafka): pass
+
+@pytest.mark.virtual_time
+def test_virtual(kafka): pass
+
+@pytest.mark.virtual_time
+def test_virtual_cluster(kafka_cluster): pass
+"""
+
+
+def test_mistakes_are_told_in_one_line(run_here):
+    result = run_here(WRONG, "-o", "markers=virtual_time: as the other plugin says")
+    result.assert_outcomes(errors=6)
+    result.stdout.fnmatch_lines_random(
+        [
+            "test_position: @pytest.mark.kafka: it takes keyword arguments only, not 3",
+            "test_argument: @pytest.mark.kafka: there is no argument 'broker', only brokers, *",
+            "test_config: @pytest.mark.kafka: Unknown broker config name: no.such*",
+            "test_topic: @pytest.mark.kafka: topics=?'a:b'?: 'a:b' is not NAME:PARTITIONS:RF:KEY=VALUE*",
+            "test_virtual: virtual time needs pytest_plugins = ?*pytest_plugin*? in conftest.py",
+            "test_virtual_cluster: in virtual time take the fixture kafka*",
+        ]
+    )
+
+
+BOTH_TIMES = """
+import broker_sim
+
+@pytest.mark.virtual_time
+async def test_virtual(kafka):
+    assert isinstance(kafka, broker_sim.SimulatedCluster)
+
+def test_real(kafka):
+    assert isinstance(kafka, broker_sim.Cluster)
+
+@pytest.mark.kafka(brokers=1)
+@pytest.mark.virtual_time
+async def test_two_markers(kafka):
+    pass
+"""
+
+
+def test_one_suite_has_clusters_in_virtual_and_in_real_time(run_suite):
+    result = run_suite(BOTH_TIMES)
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(
+        ["test_two_markers: give its arguments to @pytest.mark.virtual_time*"]
+    )
+
+
+def test_pytest_does_not_rewrite_the_simulator(pytestconfig):
+    """This run has the plugin too, and pytest rewrites what a package with a plugin has."""
+    assert pytestconfig.pluginmanager.has_plugin(PLUGIN)
+    assert not pytestconfig.pluginmanager.rewrite_hook._is_marked_for_rewrite(
+        "broker_sim.cluster.cluster", None
+    )
