@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.handlers.groups.by_partition import groups_by_partition
+from broker_sim.group.by_partition import groups_by_partition
 from broker_sim.handlers.support.authorized_operations import ALL_GROUP_OPERATIONS
 from broker_sim.protocol import messages
 
@@ -47,7 +47,7 @@ def _describe_all(
     named = [group_id for group_id in request.group_ids if group_id]
     coordinator = context.broker.groups
     try:
-        by_partition = groups_by_partition(named, coordinator)
+        by_partition = groups_by_partition(named, coordinator.partition_for)
     except ApiError as error:
         return described + _failed(named, error.error_code)
     for group_ids in by_partition:

@@ -36,9 +36,6 @@ def handle_heartbeat(
         is_loading = error.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         respond(messages.HeartbeatResponse(error_code=0 if is_loading else error.error_code))
         return
-    if shard.is_committed:
-        respond(messages.HeartbeatResponse(0, result))
-        return
     shard.write(
         [], lambda failure: respond(messages.HeartbeatResponse(error_code=failure or result))
     )

@@ -424,7 +424,7 @@ class TestFailover:
         (member,) = bench.stable()
         member.leave()
         pending = bench.member().join()
-        bench.shard.write(bench.group.tombstones(), lambda error: None)
+        bench.write(bench.group.tombstones())
         assert not bench.shard.groups
         assert bench.heartbeat.num_delayed() == 0
         assert pending.join().error is ErrorCode.UNKNOWN_MEMBER_ID
