@@ -238,7 +238,9 @@ def _offsets(
 ) -> Iterator[GroupOffsetStatus]:
     committed = {
         TopicPartition(topic, partition): offset.offset
-        for topic, partition, offset in shard.offsets.committed_of(group_id, shard.runtime.high_watermark)
+        for topic, partition, offset in shard.offsets.committed_of(
+            group_id, shard.runtime.high_watermark
+        )
     }
     assigned = {each for member in members for each in member.assignment}
     for key in sorted(committed.keys() | assigned):

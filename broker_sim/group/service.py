@@ -9,16 +9,15 @@ NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and after a write COORDINATOR_NOT
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.coordinator.errors import coordinator_error
 from broker_sim.coordinator.runtime import CoordinatorRuntime
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.by_partition import groups_by_partition
-from broker_sim.group.classic.classic_groups import ClassicGroups
-from broker_sim.group.consumer.consumer_groups import ConsumerGroups
-from broker_sim.group.migration import Migration
+from broker_sim.group.consumer.requests import check_heartbeat
+from broker_sim.group.consumer.settings import offered_assignors
 from broker_sim.group.records import serde
 from broker_sim.group.shard import GroupShard
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.runtime import CoordinatorContext
     from broker_sim.coordinator.write_buffer import TransactionMarker, VerifiedTransaction
     from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.group_client import GroupClient
     from broker_sim.group.offset_fetch import OffsetQuery
     from broker_sim.group.offset_metadata import OffsetCommit
     from broker_sim.log import VerificationGuard
@@ -46,7 +46,9 @@ __all__ = ["GroupCoordinatorService"]
 
 log = get_logger(__name__)
 
+R = TypeVar("R")
 Described = messages.DescribeGroupsResponse.DescribedGroup
+DescribedConsumers = messages.ConsumerGroupDescribeResponse.DescribedGroup
 DeletedGroup = messages.DeleteGroupsResponse.DeletableGroupResult
 
 
@@ -70,6 +72,7 @@ class GroupCoordinatorService:
             ),
             self,
         )
+        self._assignors = offered_assignors(config)
         self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
 
     # -- look-up --------------------------------------------------------------------------------
@@ -88,12 +91,92 @@ class GroupCoordinatorService:
         """Return the shards that are loaded, by partition."""
         return [context.shard for context in self.runtime.partitions.loaded()]
 
+    def _write(
+        self,
+        group_id: str,
+        decide: Callable[[GroupShard], Result[R]],
+        on_response: Callable[[R], object],
+        on_error: OnError,
+    ) -> None:
+        """Let the shard of a group decide; an empty id is INVALID_GROUP_ID."""
+        if group_id:
+            self.runtime.write(group_id, decide, on_response, on_error)
+        else:
+            on_error(ApiError(ErrorCode.INVALID_GROUP_ID))
+
+    # -- members ----------------------------------------------------------------------------------
+
+    def join_group(
+        self,
+        request: messages.JoinGroupRequest,
+        client: GroupClient,
+        respond: Callable[[messages.JoinGroupResponse], object],
+        on_error: OnError,
+    ) -> None:
+        """Let a member into a group; answered when the next generation begins."""
+        self._write(
+            request.group_id,
+            lambda shard: shard.join_group(request, client, respond),
+            respond,
+            on_error,
+        )
+
+    def sync_group(
+        self,
+        request: messages.SyncGroupRequest,
+        respond: Callable[[messages.SyncGroupResponse], object],
+        on_error: OnError,
+    ) -> None:
+        """Tell a member its assignment, when the leader has brought it."""
+        self._write(
+            request.group_id, lambda shard: shard.sync_group(request, respond), respond, on_error
+        )
+
+    def heartbeat(
+        self,
+        request: messages.HeartbeatRequest,
+        on_result: Callable[[ErrorCode], object],
+        on_error: OnError,
+    ) -> None:
+        """Keep a member's session alive, and tell it NONE or REBALANCE_IN_PROGRESS."""
+        self._write(request.group_id, lambda shard: shard.heartbeat(request), on_result, on_error)
+
+    def leave_group(
+        self,
+        group_id: str,
+        members: Sequence[messages.LeaveGroupRequest.MemberIdentity],
+        on_left: Callable[[list[messages.LeaveGroupResponse.MemberResponse]], object],
+        on_error: OnError,
+    ) -> None:
+        """Remove members from a group, and tell what became of each."""
+        self._write(group_id, lambda shard: shard.leave_group(group_id, members), on_left, on_error)
+
+    def consumer_group_heartbeat(
+        self,
+        request: messages.ConsumerGroupHeartbeatRequest,
+        client: GroupClient,
+        respond: Callable[[messages.ConsumerGroupHeartbeatResponse], object],
+        on_error: OnError,
+    ) -> None:
+        """Serve a member of the consumer protocol: it joins, stays or leaves."""
+        try:
+            check_heartbeat(request, client.api_version, self._assignors)
+        except ApiError as error:
+            on_error(error)
+            return
+        self._write(
+            request.group_id,
+            lambda shard: shard.consumer.heartbeat(request, client),
+            respond,
+            on_error,
+        )
+
     # -- offsets: an empty group id is as good as any --------------------------------------------
 
     def offset_commit(self, commit: OffsetCommit, on_errors: OnErrors, on_error: OnError) -> None:
         """Commit offsets; `on_errors` gets the error of each."""
         self.runtime.write(
-            commit.group_id, lambda shard: shard.offset_metadata.commit(commit), on_errors, on_error
+            commit.group_id, lambda shard: shard.offset_commit(commit), on_errors, on_error
         )
 
     def txn_offset_commit(
@@ -176,10 +259,7 @@ class GroupCoordinatorService:
         on_error: OnError,
     ) -> None:
         """Delete offsets of a group; `on_errors` gets the error of each partition."""
-        if not group_id:
-            on_error(ApiError(ErrorCode.INVALID_GROUP_ID))
-            return
-        self.runtime.write(
+        self._write(
             group_id,
             lambda shard: shard.offset_metadata.delete(group_id, partitions),
             on_errors,
@@ -245,15 +325,27 @@ class GroupCoordinatorService:
                 described += [shard.describe(group_id, api_version) for group_id in part]
         return described
 
+    def consumer_group_describe(self, group_ids: Sequence[str]) -> list[DescribedConsumers]:
+        """Describe groups of the consumer protocol; one that cannot be has its error."""
+        described = [
+            DescribedConsumers(ErrorCode.INVALID_GROUP_ID, group_id=group_id)
+            for group_id in group_ids
+            if not group_id
+        ]
+        for part in groups_by_partition(filter(None, group_ids), self.partition_for):
+            for group_id in part:
+                try:
+                    described.append(self.shard(group_id).consumer.describe(group_id))
+                except ApiError as error:
+                    failed = DescribedConsumers(error.error_code, error.error_message, group_id)
+                    described.append(failed)
+        return described
+
     # -- the runtime's shards: see `ShardOwner` ---------------------------------------------------
 
     def make_shard(self, partition: int, runtime: ShardRuntime) -> GroupShard:
         """Return a shard without groups."""
-        shard = GroupShard(partition, self.environment, runtime)
-        shard.classic = ClassicGroups(shard)
-        shard.consumer = ConsumerGroups(shard)
-        shard.migration = Migration(shard)
-        return shard
+        return GroupShard(partition, self.environment, runtime)
 
     def loaded(self, context: CoordinatorContext[GroupShard]) -> None:
         """Let the groups of the shard begin to work."""

@@ -9,8 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
+from broker_sim.group.classic.classic_group import ClassicGroup
+from broker_sim.group.classic.classic_groups import ClassicGroups, left
+from broker_sim.group.consumer.consumer_group import ConsumerGroup
+from broker_sim.group.consumer.consumer_groups import ConsumerGroups
+from broker_sim.group.consumer.metadata_hash import TopicHashes
+from broker_sim.group.migration import Migration
 from broker_sim.group.offset_metadata import OffsetMetadataManager
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID
@@ -20,12 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.coordinator.result import ShardRuntime
-    from broker_sim.group.classic.classic_groups import ClassicGroups
-    from broker_sim.group.consumer.consumer_groups import ConsumerGroups
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
-    from broker_sim.group.migration import Migration
+    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.offset_metadata import OffsetCommit
     from broker_sim.group.records import GroupRecord
+
+    JoinResponder = Callable[[messages.JoinGroupResponse], object]
+    SyncResponder = Callable[[messages.SyncGroupResponse], object]
 
 __all__ = ["GroupShard"]
 
@@ -40,55 +48,81 @@ Described = messages.DescribeGroupsResponse.DescribedGroup
 class GroupShard:
     """The groups and offsets of one partition.
 
-    The coordinator completes a new shard with the two kinds of groups, `classic` and `consumer`, and
-    with what moves groups between them.
+    `groups` are those of both kinds, by id. A member of the classic protocol may be in a group of the
+    other kind, which then serves it.
     """
-
-    classic: ClassicGroups
-    consumer: ConsumerGroups
-    migration: Migration
 
     def __init__(
         self, partition: int, environment: GroupEnvironment, runtime: ShardRuntime
     ) -> None:
         self.partition = partition
-        self.environment = environment
         self.runtime = runtime
         self.groups: dict[str, Group] = {}
-        self.log = log.bind(
-            environment.clock, node=f"broker-{environment.broker_id}", shard=partition
-        )
+        bound = log.bind(environment.clock, node=f"broker-{environment.broker_id}", shard=partition)
+        hashes = TopicHashes()
+        self.classic = ClassicGroups(environment, runtime, self.groups, bound)
+        migration = Migration(environment, self.groups, self.classic.rebalance, hashes)
+        self.consumer = ConsumerGroups(environment, runtime, self.groups, hashes, migration, bound)
         self.offset_metadata = OffsetMetadataManager(
-            environment, runtime, self.groups, self._get_or_create, self.log
+            environment, runtime, self.groups, self.classic.get_or_create, bound
         )
         self.offsets = self.offset_metadata.offsets
         self.transactional_offsets = self.offset_metadata.transactional_offsets
 
-    def _get_or_create(self, group_id: str) -> Group:
-        return self.classic.get_or_create(group_id)
+    # -- members of the classic protocol --------------------------------------------------------
 
-    @property
-    def is_active(self) -> bool:
-        """Whether this broker still leads the partition."""
-        return self.runtime.is_active
+    def join_group(
+        self, request: messages.JoinGroupRequest, client: GroupClient, respond: JoinResponder
+    ) -> Result[messages.JoinGroupResponse]:
+        """Let a member into a group. What is known at once, or when others have come, is `respond`ed."""
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self.consumer.classic_members.join(group, request, client, respond)
+        return self.classic.join(request, client, respond)
 
-    def write(
-        self,
-        records: Sequence[GroupRecord],
-        on_done: Callable[[ErrorCode], object],
-        *,
-        replay: bool = True,
-        on_appended: Callable[[], object] | None = None,
-    ) -> None:
-        """Append the records and replay them at once; `on_done(NONE)` is called when they are committed."""
-        if not self.is_active:
-            on_done(ErrorCode.NOT_COORDINATOR)
-            return
-        self.runtime.perform(
-            lambda: Result(
-                None, records, replays=replay, on_appended=on_appended, on_settled=on_done
-            )
-        )
+    def sync_group(
+        self, request: messages.SyncGroupRequest, respond: SyncResponder
+    ) -> Result[messages.SyncGroupResponse]:
+        """Tell a member its assignment; `respond` as above."""
+        group = self._group_with_members(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.classic_members.sync(group, request)
+        if group.is_empty:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return self.classic.sync(group, request, respond)
+
+    def heartbeat(self, request: messages.HeartbeatRequest) -> Result[ErrorCode]:
+        """Keep a member's session alive, and tell it whether it should join."""
+        group = self._group_with_members(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.classic_members.heartbeat(group, request)
+        return self.classic.heartbeat(group, request)
+
+    def _group_with_members(self, group_id: str) -> ClassicGroup | ConsumerGroup:
+        """Return the group. Raises UNKNOWN_MEMBER_ID: who is in no group is no member."""
+        group = self.groups.get(group_id)
+        if not isinstance(group, (ClassicGroup, ConsumerGroup)):
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
+        return group
+
+    def leave_group(
+        self, group_id: str, members: Sequence[messages.LeaveGroupRequest.MemberIdentity]
+    ) -> Result[list[messages.LeaveGroupResponse.MemberResponse]]:
+        """Remove members from a group of either kind."""
+        group = self.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return self.classic.leave(group, members)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.classic_members.leave(group, members)
+        return Result([left(member, ErrorCode.UNKNOWN_MEMBER_ID) for member in members])
+
+    # -- offsets and administration -------------------------------------------------------------
+
+    def offset_commit(self, commit: OffsetCommit) -> Result[list[ErrorCode]]:
+        """Commit offsets, which keeps the member's session alive."""
+        result = self.offset_metadata.commit(commit)
+        self.classic.member_committed(commit.group_id, commit.member_id)
+        return result
 
     def describe(self, group_id: str, api_version: int) -> Described:
         """Return what DescribeGroups answers: one that is not a classic group is dead."""
@@ -133,12 +167,18 @@ class GroupShard:
     def on_loaded(self) -> None:
         """Begin to work after the whole log was replayed."""
         for group in list(self.groups.values()):
-            group.on_loaded()
+            if isinstance(group, ConsumerGroup):
+                self.consumer.on_loaded(group)
+            elif isinstance(group, ClassicGroup):
+                self.classic.rebalance.start(group)
 
     def on_unloaded(self) -> None:
         """Stop: another broker is the leader now, or the topic is gone."""
         for group in list(self.groups.values()):
-            group.on_unloaded()
+            if isinstance(group, ConsumerGroup):
+                self.consumer.on_unloaded(group)
+            elif isinstance(group, ClassicGroup):
+                self.classic.rebalance.stop(group)
 
 
 def _converted(

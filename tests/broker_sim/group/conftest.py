@@ -7,7 +7,7 @@ import pytest
 
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.result import Result
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ErrorCode
 from broker_sim.group.consumer.settings import GROUP_RESOURCE
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.group_client import GroupClient
@@ -101,6 +101,10 @@ class Log:
         return map(bytes, self.batches)
 
 
+def raise_error(error):
+    raise error
+
+
 def topic_id(number):
     """Return the id of the topic of that number; ids are far apart, as Kafka's are."""
     return random.Random(number).randbytes(16)
@@ -144,7 +148,11 @@ class ClassicMember:
                 self.generation = response.generation_id
 
         client = GroupClient(self.client_id, "/127.0.0.1", version)
-        self.bench.classic.join(request, client, answer)
+
+        def fail(error):
+            answer(messages.JoinGroupResponse(error_code=error.error_code))
+
+        self.bench.service.join_group(request, client, answer, fail)
         return self
 
     def enter(self, **changes):
@@ -167,7 +175,11 @@ class ClassicMember:
         for name, value in changes.items():
             setattr(request, name, value)
         self.synced = None
-        self.bench.classic.sync(request, lambda response: setattr(self, "synced", response))
+
+        def answer(response):
+            self.synced = response
+
+        self.bench.service.sync_group(request, answer, raise_error)
         return self
 
     def beat(self, **changes):
@@ -177,10 +189,7 @@ class ClassicMember:
         )
         for name, value in changes.items():
             setattr(request, name, value)
-        try:
-            return self.bench.classic.heartbeat(request)
-        except ApiError as error:
-            return error.error_code
+        return self.bench.heart(request)
 
     def leave(self):
         """Leave and return the member's error."""
@@ -375,15 +384,23 @@ class Bench:
     def send(self, request, version=1, client_id="client"):
         """Send a heartbeat; returns the list that gets the answer."""
         answers = []
-        try:
-            self.consumers.heartbeat(request, GroupClient(client_id, HOST, version), answers.append)
-        except ApiError as error:
+
+        def fail(error):
             answers.append(
                 messages.ConsumerGroupHeartbeatResponse(
                     error_code=error.error_code, error_message=error.error_message
                 )
             )
+
+        client = GroupClient(client_id, HOST, version)
+        self.service.consumer_group_heartbeat(request, client, answers.append, fail)
         return answers
+
+    def heart(self, request):
+        """Send a heartbeat of the classic protocol; returns its error, None while that waits."""
+        told = []
+        self.service.heartbeat(request, told.append, lambda error: told.append(error.error_code))
+        return told[0] if told else None
 
     def consumer(self, member_id, *topics, **options):
         """Return a new member of the new protocol, which has not joined yet."""
@@ -413,11 +430,9 @@ class Bench:
         """Let members leave, each by member id and group instance id; return their errors."""
         identity = messages.LeaveGroupRequest.MemberIdentity
         told = []
-        self.classic.leave(
-            GROUP, [identity(*each) for each in identities], lambda *result: told.append(result)
-        )
-        ((left, error_code),) = told
-        assert not error_code
+        members = [identity(*each) for each in identities]
+        self.service.leave_group(GROUP, members, told.append, raise_error)
+        (left,) = told
         return [ErrorCode(each.error_code) for each in left]
 
     def stable(self, count=1, **options):

@@ -11,7 +11,6 @@ from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
 from broker_sim.cluster.random_run.shrink import failed_invariant
 from broker_sim.coordinator.runtime import CoordinatorContext
 from broker_sim.errors import ErrorCode
-from broker_sim.group.consumer import consumer_groups
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.current_assignment import Reconciliation
 from broker_sim.group.consumer.settings import GroupSettings
@@ -161,23 +160,28 @@ def members_commit_in_any_epoch(monkeypatch):
 
 def heartbeats_are_answered_twice(monkeypatch):
     """Each write answers, and so does what it does afterwards."""
-    original = consumer_groups._answering
+    original = GroupCoordinatorService.consumer_group_heartbeat
 
-    def answering(response, respond):
-        answer = original(response, respond)
-        return lambda error_code: (answer(error_code), answer(error_code))
+    def heartbeat(self, request, client, respond, *arguments):
+        original(
+            self, request, client, lambda answer: (respond(answer), respond(answer)), *arguments
+        )
 
-    monkeypatch.setattr(consumer_groups, "_answering", answering)
+    monkeypatch.setattr(GroupCoordinatorService, "consumer_group_heartbeat", heartbeat)
 
 
 def first_heartbeats_are_not_answered(monkeypatch):
     """Who gets the first epoch of a group hears nothing."""
-    original = consumer_groups._answering
+    original = GroupCoordinatorService.consumer_group_heartbeat
 
-    def answering(response, respond):
-        return original(response, respond if response.member_epoch != 2 else lambda _: None)
+    def heartbeat(self, request, client, respond, *arguments):
+        def answer(response):
+            if response.member_epoch != 2:
+                respond(response)
 
-    monkeypatch.setattr(consumer_groups, "_answering", answering)
+        original(self, request, client, answer, *arguments)
+
+    monkeypatch.setattr(GroupCoordinatorService, "consumer_group_heartbeat", heartbeat)
 
 
 FOUND_BY = [

@@ -99,8 +99,11 @@ class OurSide:
     def join(self, request):
         number = len(self.answers)
         self.answers[number] = None
-        self._bench.classic.join(
-            request, self._client, lambda answer: self.answers.update({number: answer})
+        self._bench.service.join_group(
+            request,
+            self._client,
+            lambda answer: self.answers.update({number: answer}),
+            pytest.fail,
         )
         return number
 
@@ -108,10 +111,12 @@ class OurSide:
         return self.answers[number]
 
     def sync(self, request):
-        self._bench.classic.sync(request, lambda _: None)
+        self._bench.service.sync_group(request, lambda _: None, pytest.fail)
 
     def leave(self, request):
-        self._bench.classic.leave(request.group_id, request.members, lambda *_: None)
+        self._bench.service.leave_group(
+            request.group_id, request.members, lambda _: None, pytest.fail
+        )
 
     def wait(self, by_ms):
         self._bench.advance(by_ms)
