@@ -14,8 +14,9 @@ One batch of records deletes the group of the old kind and makes the one of the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from broker_sim.group.classic.rebalance import Rebalance
     from broker_sim.group.consumer.assignment import Partitions
-    from broker_sim.group.consumer.decision import Decision
+    from broker_sim.group.consumer.conversions import OnSettled
     from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Migration"]
 
+R = TypeVar("R")
 UPGRADES = frozenset({"bidirectional", "upgrade"})
 DOWNGRADES = frozenset({"bidirectional", "downgrade"})
 
@@ -71,10 +73,10 @@ class Migration:
 
     # -- to the consumer protocol -----------------------------------------------------------------
 
-    def upgrade(self, group: Group, decision: Decision) -> ConsumerGroup:
+    def upgrade(self, group: Group, written: list[GroupRecord]) -> ConsumerGroup:
         """Return a classic group with members as one of the consumer protocol.
 
-        It is in the shard when its records are replayed. Parked joins and syncs are answered at once. Raises `ApiError`: GROUP_ID_NOT_FOUND if the group
+        The records of that are added to `written`; it is in the shard when they are replayed. Parked joins and syncs are answered at once. Raises `ApiError`: GROUP_ID_NOT_FOUND if the group
         stays what it is, UNKNOWN_SERVER_ERROR before its first generation.
         """
         assert isinstance(group, ClassicGroup)
@@ -100,7 +102,7 @@ class Migration:
             upgraded.update_member(member)
         image = self._environment.image()
         upgraded.metadata_hash = self._hashes.of(upgraded.topics, image)
-        decision.records += [*group.tombstones(), *_records_of(upgraded)]
+        written += [*group.tombstones(), *_records_of(upgraded)]
         return upgraded
 
     def _check_upgrade(self, group: ClassicGroup) -> None:
@@ -173,8 +175,9 @@ class Migration:
         self,
         group: ConsumerGroup,
         leaving: Collection[ConsumerMember],
-        decision: Decision,
-    ) -> None:
+        response: R,
+        on_settled: OnSettled,
+    ) -> Result[R]:
         """Make it a classic group of the other members, which rebalance.
 
         Raises `ApiError` GROUP_ID_NOT_FOUND if a member's metadata cannot be read.
@@ -182,18 +185,20 @@ class Migration:
         gone = {member.member_id for member in leaving}
         staying = (group.members[member_id] for member_id in group.members.in_order())
         members = [(m, m.member_id) for m in staying if m.member_id not in gone]
-        decision.records += group.tombstones()
-        self._downgrade(group, members, decision, rebalances=True)
+        written = group.tombstones()
+        return self._downgrade(group, members, written, response, on_settled, rebalances=True)
 
     def downgrade_with(
         self,
         group: ConsumerGroup,
         replaced: ConsumerMember,
         joining: ConsumerMember,
-        decision: Decision,
+        written: list[GroupRecord],
+        response: R,
+        on_settled: OnSettled,
         *,
         is_stale: bool,
-    ) -> None:
+    ) -> Result[R]:
         """Do the same when `joining`, of the classic protocol, takes the place of a static member.
 
         It gets that one's target. The members rebalance only if the targets are stale.
@@ -201,18 +206,20 @@ class Migration:
         others = (group.members[member_id] for member_id in group.members.in_order())
         members = [(m, m.member_id) for m in others if m.instance_id != joining.instance_id]
         members.append((joining, replaced.member_id))
-        decision.records += group.tombstones({replaced.member_id: joining.member_id})
-        self._downgrade(group, members, decision, rebalances=is_stale)
+        written += group.tombstones({replaced.member_id: joining.member_id})
+        return self._downgrade(group, members, written, response, on_settled, rebalances=is_stale)
 
     def _downgrade(
         self,
         group: ConsumerGroup,
         members: Iterable[tuple[ConsumerMember, str]],
-        decision: Decision,
+        written: list[GroupRecord],
+        response: R,
+        on_settled: OnSettled,
         *,
         rebalances: bool,
-    ) -> None:
-        """Add the record of the classic group of these members, each with the id whose target it gets."""
+    ) -> Result[R]:
+        """Write the classic group of these members, each with the id whose target it gets."""
         classic = self._classic_group(group, members)
         assignments = {member.member_id: member.assignment for member in classic.members.values()}
 
@@ -224,9 +231,13 @@ class Migration:
                     classic, "the group moves from the consumer to the classic protocol"
                 )
 
-        decision.records.append(group_record(classic, assignments))
-        decision.timers.append(appended)
-        decision.replays = False
+        return Result(
+            response,
+            [*written, group_record(classic, assignments)],
+            replays=False,
+            on_appended=appended,
+            on_settled=on_settled,
+        )
 
     def _classic_group(
         self, group: ConsumerGroup, members: Iterable[tuple[ConsumerMember, str]]

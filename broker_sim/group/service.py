@@ -69,6 +69,8 @@ class GroupCoordinatorService:
                 serde=serde,
                 codec=CompressionCodec(config.offsets_topic_compression_codec),
                 timeout_ms=config.offsets_commit_timeout_ms,
+                base_sequence=0,
+                keeps_shards_when_reelected=True,
             ),
             self,
         )

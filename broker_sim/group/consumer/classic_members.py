@@ -16,7 +16,6 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.assignment import NO_PARTITIONS, epochs_in_order
 from broker_sim.group.consumer.consumer_group import PROTOCOL_TYPE, UNOWNED
-from broker_sim.group.consumer.decision import Decision
 from broker_sim.group.consumer.member import ClassicMetadata, MemberState
 from broker_sim.group.consumer.member_timers import Wait
 from broker_sim.group.consumer.membership import (
@@ -111,9 +110,9 @@ class ClassicMembers:
             error_code = ErrorCode.MEMBER_ID_REQUIRED
             respond(messages.JoinGroupResponse(error_code=error_code, member_id=request.member_id))
             return Result()
-        decision = Decision()
-        member = self._member(group, request, is_unknown, decision.records)
-        return self._take_step(group, member, request, client, decision)
+        written: list[GroupRecord] = []
+        member = self._member(group, request, is_unknown, written)
+        return self._take_step(group, member, request, client, written)
 
     @staticmethod
     def _member(
@@ -143,7 +142,7 @@ class ClassicMembers:
         member: ConsumerMember,
         request: messages.JoinGroupRequest,
         client: GroupClient,
-        decision: Decision,
+        written: list[GroupRecord],
     ) -> Result[messages.JoinGroupResponse]:
         """Update the member; the last one that moves to the classic protocol takes the group along."""
         subscription = _subscription(request)
@@ -151,28 +150,29 @@ class ClassicMembers:
         owned = self._owned(subscription)
         replaced = group.static_member(request.group_instance_id)
         if replaced is None or not self._conversions.must_downgrade_for(group, replaced):
-            updated = self._updates.update(group, member, updated, owned, decision.records)
-            return self._joined(request, updated, decision, is_downgraded=False)
-        changed, group_epoch, _ = self._updates.subscribe(group, member, updated, decision.records)
+            updated = self._updates.update(group, member, updated, owned, written)
+            settled = self._when_joined(request, updated)
+            return Result(_joined(updated), written, on_settled=settled)
+        changed, group_epoch, _ = self._updates.subscribe(group, member, updated, written)
         is_stale = group.assignment_epoch < group_epoch
         if not is_stale:
             target = group.target_of(updated)
             updated = self._updates.reconcile(
-                group, updated, group.assignment_epoch, target, changed, owned, decision.records
+                group, updated, group.assignment_epoch, target, changed, owned, written
             )
-        self._conversions.downgrade_with(group, replaced, updated, decision, is_stale=is_stale)
-        return self._joined(request, updated, decision, is_downgraded=True)
+        settled = self._when_joined(request, updated, is_downgraded=True)
+        return self._conversions.downgrade_with(
+            group, replaced, updated, written, _joined(updated), settled, is_stale=is_stale
+        )
 
-    def _joined(
+    def _when_joined(
         self,
         request: messages.JoinGroupRequest,
         member: ConsumerMember,
-        decision: Decision,
         *,
-        is_downgraded: bool,
-    ) -> Result[messages.JoinGroupResponse]:
-        """Return the answer; once the join is committed, the member's sync is timed."""
-        assert member.classic is not None
+        is_downgraded: bool = False,
+    ) -> Callable[[ErrorCode], None]:
+        """Return what times the member's sync, once its join is committed."""
         key = MemberKey(request.group_id, member.member_id)
 
         def settled(error_code: ErrorCode) -> None:
@@ -183,13 +183,7 @@ class ClassicMembers:
                 self._fencing.keep_alive(key.group_id, member, request.session_timeout_ms)
                 self._begin(Wait.SYNC, key, request.rebalance_timeout_ms, member)
 
-        response = messages.JoinGroupResponse(
-            generation_id=member.member_epoch,
-            protocol_type=PROTOCOL_TYPE,
-            protocol_name=member.classic.protocols[0][0],
-            member_id=member.member_id,
-        )
-        return decision.result(response, settled)
+        return settled
 
     def _begin(self, wait: Wait, key: MemberKey, timeout_ms: int, member: ConsumerMember) -> None:
         """Give the member that long for its next request."""
@@ -328,9 +322,17 @@ class ClassicMembers:
             except ApiError as error:
                 error_code = error.error_code
             left.append(Left(identity.member_id, identity.group_instance_id, error_code))
-        decision = Decision()
-        self._fencing.fence(group, list(leaving.values()), decision)
-        return decision.result(left)
+        return self._fencing.fence(group, list(leaving.values()), left)
+
+
+def _joined(member: ConsumerMember) -> messages.JoinGroupResponse:
+    assert member.classic is not None
+    return messages.JoinGroupResponse(
+        generation_id=member.member_epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=member.classic.protocols[0][0],
+        member_id=member.member_id,
+    )
 
 
 def _subscription(request: messages.JoinGroupRequest) -> messages.ConsumerProtocolSubscription:

@@ -15,7 +15,6 @@ from broker_sim.group.consumer import records
 from broker_sim.group.consumer.assignment import epochs_in_order
 from broker_sim.group.consumer.classic_members import ClassicMembers
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
-from broker_sim.group.consumer.decision import Decision
 from broker_sim.group.consumer.describe import describe_group
 from broker_sim.group.consumer.fencing import Fencing
 from broker_sim.group.consumer.member import (
@@ -108,7 +107,9 @@ class ConsumerGroups:
             )
         return group
 
-    def _find_or_make(self, group_id: str, joins: bool, decision: Decision) -> ConsumerGroup:
+    def _find_or_make(
+        self, group_id: str, joins: bool, written: list[GroupRecord]
+    ) -> ConsumerGroup:
         """Return the group; one that is new is not in the shard before its records are."""
         group = self._groups.get(group_id)
         if group is None:
@@ -118,10 +119,10 @@ class ConsumerGroups:
                 )
             return ConsumerGroup(group_id)
         if joins and group.group_type == CLASSIC and group.is_empty:
-            decision.records += group.tombstones()
+            written += group.tombstones()
             return ConsumerGroup(group_id)
         if joins and group.group_type == CLASSIC:
-            upgraded = self._conversions.upgrade(group, decision)
+            upgraded = self._conversions.upgrade(group, written)
             self._begin_sessions(upgraded)
             return upgraded
         return self.find(group_id)
@@ -195,10 +196,10 @@ class ConsumerGroups:
         return self._stay(MemberRequest.of(request, client))
 
     def _stay(self, request: MemberRequest) -> Result[Response]:
-        decision = Decision()
-        group = self._find_or_make(request.group_id, request.joins, decision)
+        written: list[GroupRecord] = []
+        group = self._find_or_make(request.group_id, request.joins, written)
         check_capacity(group, request.member_id, self.settings.max_size)
-        member = self._member(group, request, decision.records)
+        member = self._member(group, request, written)
         names = request.topic_names
         named = member if names is None else member.with_topic_names(names)
         updated = replace(
@@ -212,7 +213,7 @@ class ConsumerGroups:
             client_host=request.client.client_host,
             classic=None,
         )
-        updated = self._updates.update(group, member, updated, request.owned, decision.records)
+        updated = self._updates.update(group, member, updated, request.owned, written)
         self.fencing.keep_alive(group.group_id, updated)
         response = Response(
             member_id=updated.member_id,
@@ -221,7 +222,7 @@ class ConsumerGroups:
         )
         if request.joins or request.is_full or updated.assigned != member.assigned:
             response.assignment = _assignment(updated.assigned)
-        return decision.result(response)
+        return Result(response, written)
 
     def _member(
         self, group: ConsumerGroup, request: MemberRequest, written: list[GroupRecord]
@@ -257,11 +258,8 @@ class ConsumerGroups:
                 away = records.current_assignment(group.group_id, member.left_for_a_while())
                 told = Response(member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH)
                 return Result(told, [away])
-        decision = Decision()
-        self.fencing.fence(group, [member], decision)
-        return decision.result(
-            Response(member_id=request.member_id, member_epoch=request.member_epoch)
-        )
+        left = Response(member_id=request.member_id, member_epoch=request.member_epoch)
+        return self.fencing.fence(group, [member], left)
 
     # -- ConsumerGroupDescribe ------------------------------------------------------------------
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
+    from broker_sim.coordinator.result import Result
+    from broker_sim.errors import ErrorCode
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
-    from broker_sim.group.consumer.decision import Decision
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.group import Group
+    from broker_sim.group.records import GroupRecord
+
+    OnSettled = Callable[[ErrorCode], object] | None
 
 __all__ = ["Conversions"]
+
+R = TypeVar("R")
 
 
 class Conversions(Protocol):
     """Moves groups between the protocols; see `broker_sim.group.migration`."""
 
-    def upgrade(self, group: Group, decision: Decision) -> ConsumerGroup:
+    def upgrade(self, group: Group, written: list[GroupRecord]) -> ConsumerGroup:
         """Return a classic group with members as one of the consumer protocol."""
 
     def must_downgrade(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
@@ -28,8 +34,12 @@ class Conversions(Protocol):
         """Return whether it becomes one when a classic member takes a static member's place."""
 
     def downgrade_without(
-        self, group: ConsumerGroup, leaving: Collection[ConsumerMember], decision: Decision
-    ) -> None:
+        self,
+        group: ConsumerGroup,
+        leaving: Collection[ConsumerMember],
+        response: R,
+        on_settled: OnSettled,
+    ) -> Result[R]:
         """Make it a classic group of the other members, which rebalance."""
 
     def downgrade_with(
@@ -37,8 +47,10 @@ class Conversions(Protocol):
         group: ConsumerGroup,
         replaced: ConsumerMember,
         joining: ConsumerMember,
-        decision: Decision,
+        written: list[GroupRecord],
+        response: R,
+        on_settled: OnSettled,
         *,
         is_stale: bool,
-    ) -> None:
+    ) -> Result[R]:
         """Do the same when `joining` takes the place of a static member."""

@@ -6,14 +6,12 @@ only members of the classic protocol are left becomes a classic one, if it may.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
-from broker_sim.group.consumer.decision import Decision
 from broker_sim.group.consumer.member_timers import Wait
 from broker_sim.group.keys import MemberKey
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.errors import ErrorCode
-    from broker_sim.group.consumer.conversions import Conversions
+    from broker_sim.group.consumer.conversions import Conversions, OnSettled
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.member_timers import MemberTimers
     from broker_sim.group.consumer.metadata_hash import TopicHashes
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fencing"]
 
+R = TypeVar("R")
 RETRY_MS: Final = 500
 """After which a timeout is tried again that could not be written."""
 
@@ -62,21 +61,27 @@ class Fencing:
         self._log = log
 
     def fence(
-        self, group: ConsumerGroup, members: Sequence[ConsumerMember], decision: Decision
-    ) -> None:
-        """Remove the members.
+        self,
+        group: ConsumerGroup,
+        members: Sequence[ConsumerMember],
+        response: R,
+        on_settled: OnSettled = None,
+    ) -> Result[R]:
+        """Remove the members; their times end when the leader has the records.
 
         Raises `ApiError` GROUP_ID_NOT_FOUND if the group would become a classic one and cannot.
         """
         if not members:
-            return
+            return Result(response, on_settled=on_settled)
         if self._conversions.must_downgrade(group, members):
-            self._conversions.downgrade_without(group, members, decision)
-            return
-        decision.records += self._removal(group, members)
-        for member in members:
-            key = MemberKey(group.group_id, member.member_id)
-            decision.timers.append(partial(self._timers.end_all, key))
+            return self._conversions.downgrade_without(group, members, response, on_settled)
+
+        def appended() -> None:
+            for member in members:
+                self._timers.end_all(MemberKey(group.group_id, member.member_id))
+
+        records_of_removal = self._removal(group, members)
+        return Result(response, records_of_removal, on_appended=appended, on_settled=on_settled)
 
     def _removal(
         self, group: ConsumerGroup, members: Sequence[ConsumerMember]
@@ -130,15 +135,13 @@ class Fencing:
             if error_code and self._runtime.is_active and member_id in group.members:
                 self.keep_alive(group_id, member, RETRY_MS)
 
-        decision = Decision()
         try:
-            self.fence(group, [member], decision)
+            return self.fence(group, [member], None, settled)
         except ApiError as error:
             self._log.info(
                 "could not fence", group=group_id, member=member_id, reason=error.error_message
             )
             return Result()
-        return decision.result(None, settled)
 
     def expire_in_epoch(self, group_id: str, member_id: str, member_epoch: int) -> None:
         """Fence a member that has not revoked in time: it is still in the same epoch."""
