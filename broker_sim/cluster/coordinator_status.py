@@ -275,7 +275,7 @@ def transactions_status(nodes: Nodes) -> tuple[TransactionStatus, ...]:
             tuple(sorted(metadata.partitions)),
         )
         for broker in nodes.brokers.values()
-        for partition in broker.transactions.states.partitions.loaded()
+        for partition in broker.transactions.states.loaded_partitions()
         if _leads(nodes, broker, TRANSACTION_STATE_TOPIC, partition.partition)
         for metadata in partition.transactions.values()
     ]

@@ -30,4 +30,8 @@ class RuntimeEnvironment:
     codec: CompressionCodec
     """How batches are compressed."""
     timeout_ms: int
-    """How long the in-sync replicas have to get what was written."""
+    """How long the in-sync replicas have to get what was written, unless a result says it."""
+    base_sequence: int
+    """Of every batch; a coordinator numbers nothing."""
+    keeps_shards_when_reelected: bool
+    """Whether a shard goes on in a new epoch of the same leader, or is loaded again."""

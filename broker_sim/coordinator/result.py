@@ -26,12 +26,21 @@ class Result(Generic[Response]):
       leaves the answer to the operation: it has answered, has parked the request, or `on_settled` does
     * `replays=False` is for records of what the state is already, or of what `on_appended` makes of it
     * `shares_batch` puts the records into one batch with others of the same turn of the event loop
+    * `timeout_ms` is how long the replicas have to get the records; None means the coordinator's time
     * `on_appended()` sets and ends timers. It is called as soon as the leader has the records
     * `on_settled(NONE)` is called when they are committed, or with the error that clients are told; it
       comes before the answer. After an error of the append neither records nor timers were taken in
     """
 
-    __slots__ = ("on_appended", "on_settled", "records", "replays", "response", "shares_batch")
+    __slots__ = (
+        "on_appended",
+        "on_settled",
+        "records",
+        "replays",
+        "response",
+        "shares_batch",
+        "timeout_ms",
+    )
 
     def __init__(
         self,
@@ -40,6 +49,7 @@ class Result(Generic[Response]):
         *,
         replays: bool = True,
         shares_batch: bool = False,
+        timeout_ms: int | None = None,
         on_appended: Callable[[], object] | None = None,
         on_settled: Callable[[ErrorCode], object] | None = None,
     ) -> None:
@@ -47,6 +57,7 @@ class Result(Generic[Response]):
         self.records = records
         self.replays = replays
         self.shares_batch = shares_batch
+        self.timeout_ms = timeout_ms
         self.on_appended = on_appended
         self.on_settled = on_settled
 
@@ -57,6 +68,10 @@ class ShardRuntime(Protocol):
     @property
     def is_active(self) -> bool:
         """Whether this broker still leads the shard's partition."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch in which this broker leads the partition."""
 
     @property
     def high_watermark(self) -> int:

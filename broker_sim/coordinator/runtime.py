@@ -145,7 +145,7 @@ class CoordinatorContext(Generic[S]):
             if result.on_appended is not None:
                 result.on_appended()
 
-        self._buffer.append(result.records, appended, settled, transaction)
+        self._buffer.append(result.records, appended, settled, transaction, result.timeout_ms)
 
     def _append_shared(self, result: Result[R], settled: Callable[[ErrorCode], object]) -> None:
         """Replay the records now; they are appended soon. Should that fail, the shard is loaded again."""
@@ -304,9 +304,10 @@ class CoordinatorRuntime(Generic[S]):
         self._owner.loaded(part)
 
     def reelected(self, part: CoordinatorContext[S], leader_epoch: int) -> bool:
-        """Keep the shard: what it has is what the log has."""
-        part.leader_epoch = leader_epoch
-        return True
+        """Keep the shard, if what it has is what the log has whatever the epoch."""
+        if self._environment.keeps_shards_when_reelected:
+            part.leader_epoch = leader_epoch
+        return self._environment.keeps_shards_when_reelected
 
     def unloaded(self, part: CoordinatorContext[S]) -> None:
         """Let the shard stop to work."""

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TransactionMarker", "VerifiedTransaction", "WriteBuffer"]
 
-BASE_SEQUENCE: Final = 0
-"""Of every batch: a coordinator numbers nothing, and writes 0 instead of -1 for that."""
-
 
 class VerifiedTransaction(NamedTuple):
     """The transaction that a batch belongs to, and what shows that its coordinator knows of it."""
@@ -134,13 +131,14 @@ class WriteBuffer:
         on_appended: Callable[[int], object],
         on_done: Callable[[ErrorCode], object],
         transaction: VerifiedTransaction = NO_TRANSACTION,
+        timeout_ms: int | None = None,
     ) -> None:
         """Append the records at once as a batch of their own, after all that is here."""
         self.flush()
         if self._has_failed:
             on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
-        self._append(self._encoded(records), on_appended, on_done, transaction)
+        self._append(self._encoded(records), on_appended, on_done, transaction, timeout_ms)
 
     def append_marker(
         self,
@@ -179,19 +177,20 @@ class WriteBuffer:
         on_appended: Callable[[int], object],
         on_done: Callable[[ErrorCode], object],
         transaction: VerifiedTransaction = NO_TRANSACTION,
+        timeout_ms: int | None = None,
     ) -> None:
         batch = build_batch(
             records,
             codec=self._environment.codec,
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,
-            base_sequence=BASE_SEQUENCE,
+            base_sequence=self._environment.base_sequence,
             is_transactional=transaction.producer_id != NO_PRODUCER_ID,
         )
         self._storage.append(
             self._partition,
             batch,
-            self._environment.timeout_ms,
+            self._environment.timeout_ms if timeout_ms is None else timeout_ms,
             on_appended,
             on_done,
             transaction.verification_guard,

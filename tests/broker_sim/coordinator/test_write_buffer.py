@@ -96,6 +96,8 @@ def environment(storage, loop):
         serde=serde,
         codec=CompressionCodec.NONE,
         timeout_ms=5_000,
+        base_sequence=0,
+        keeps_shards_when_reelected=True,
     )
 
 
