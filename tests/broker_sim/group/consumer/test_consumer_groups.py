@@ -402,6 +402,32 @@ def test_times_that_begin_in_a_group_that_is_unloaded_write_nothing(bench):
     assert list(bench.group.members) == ["m1"]
 
 
+def test_departure_that_is_not_written_leaves_the_session_as_it_was(bench):
+    bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert member.leave() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (list(bench.group.members), bench.heartbeat.num_delayed()) == (["m1"], 1)
+    bench.log.fails_with = None
+    assert member.leave() is ErrorCode.NONE
+    assert bench.heartbeat.num_delayed() == 0
+
+
+def test_member_is_heard_of_although_its_records_are_not_written(make_bench):
+    bench = make_bench(group_consumer_session_timeout_ms=45_000)
+    bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    bench.advance(30_000)
+    bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    told = member.beat(subscribed_topic_names=["b"])
+    assert told is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    bench.log.fails_with = None
+    bench.advance(30_000)
+    assert list(bench.group.members) == ["m1"]
+
+
 # -- offsets --------------------------------------------------------------------------------------
 
 
