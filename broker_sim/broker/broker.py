@@ -25,8 +25,8 @@ from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
 from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
 from broker_sim.config import RACK_AWARE_SELECTOR
 from broker_sim.fetch_session import FetchManager
-from broker_sim.group.coordinator import GroupCoordinator
 from broker_sim.group.environment import GroupEnvironment
+from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions
 from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
@@ -181,9 +181,9 @@ class Broker:
     def _make_storage(self, topic: str, read_bytes: int) -> ReplicatedStorage:
         return ReplicatedStorage(topic, self.replica_manager, self._complete_soon, read_bytes)
 
-    def _make_groups(self) -> GroupCoordinator:
+    def _make_groups(self) -> GroupCoordinatorService:
         process = self.process
-        return GroupCoordinator(
+        return GroupCoordinatorService(
             GroupEnvironment(
                 broker_id=self.broker_id,
                 config=self.config,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.coordinator.write_buffer import TransactionMarker
 from broker_sim.errors import ErrorCode
-from broker_sim.group.write_buffer import TransactionMarker
 from broker_sim.log import AppendOrigin
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -22,7 +22,7 @@ from broker_sim.protocol.records import build_end_txn_marker
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker_sim.group.coordinator import GroupCoordinator
+    from broker_sim.group.service import GroupCoordinatorService
     from broker_sim.replica import ProducePartitionStatus, ReplicaManager
     from purgatory import Clock
 
@@ -43,7 +43,7 @@ class TxnMarkerWriter:
     def __init__(
         self,
         replica_manager: ReplicaManager,
-        groups: GroupCoordinator,
+        groups: GroupCoordinatorService,
         clock: Clock,
         request_timeout_ms: int,
     ) -> None:

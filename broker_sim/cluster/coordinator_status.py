@@ -238,7 +238,9 @@ def _offsets(
 ) -> Iterator[GroupOffsetStatus]:
     committed = {
         TopicPartition(topic, partition): offset.offset
-        for topic, partition, offset in shard.offsets.committed_of(group_id, shard.high_watermark)
+        for topic, partition, offset in shard.offsets.committed_of(
+            group_id, shard.runtime.high_watermark
+        )
     }
     assigned = {each for member in members for each in member.assignment}
     for key in sorted(committed.keys() | assigned):
@@ -273,7 +275,7 @@ def transactions_status(nodes: Nodes) -> tuple[TransactionStatus, ...]:
             tuple(sorted(metadata.partitions)),
         )
         for broker in nodes.brokers.values()
-        for partition in broker.transactions.states.partitions.loaded()
+        for partition in broker.transactions.states.loaded_partitions()
         if _leads(nodes, broker, TRANSACTION_STATE_TOPIC, partition.partition)
         for metadata in partition.transactions.values()
     ]

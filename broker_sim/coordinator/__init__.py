@@ -1,1 +1,1 @@
-"""What the coordinators of groups and of transactions share: their partitions, and records in them."""
+"""What coordinators share: a runtime that carries out what they decide, partitions, and records in them."""

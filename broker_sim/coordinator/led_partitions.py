@@ -153,6 +153,13 @@ class LedPartitions(Generic[Part]):
         """Load the partition again: its state has what is not in the log."""
         part = self._parts.get(partition)
         if part is not None:
+            log.info(
+                "coordinator_reloaded",
+                node=f"broker-{self._broker_id}",
+                topic=self._topic,
+                partition=partition,
+                why="records could not be appended",
+            )
             self.resigned(partition)
             self.elected(partition, part.leader_epoch)
 

@@ -69,8 +69,7 @@ class Group(Protocol):
     ) -> CommitPartitionValidator | None:
         """Check that this member may commit: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION and others.
 
-        Returns the check of its partitions, None without one. A commit keeps a classic member's session
-        alive, as any request of it.
+        Returns the check of its partitions, None without one.
         """
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
@@ -93,9 +92,3 @@ class Group(Protocol):
 
     def offset_expiration(self) -> OffsetExpiration | None:
         """Return from when on offsets expire, or None while they do not."""
-
-    def on_loaded(self) -> None:
-        """Begin to work after the group was loaded: start the members' sessions."""
-
-    def on_unloaded(self) -> None:
-        """End: answer what is parked with NOT_COORDINATOR, and stop all timers."""

@@ -14,8 +14,9 @@ One batch of records deletes the group of the old kind and makes the one of the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
@@ -33,15 +34,19 @@ from broker_sim.group.consumer_protocol import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Collection, Iterable
 
+    from broker_sim.group.classic.rebalance import Rebalance
     from broker_sim.group.consumer.assignment import Partitions
+    from broker_sim.group.consumer.conversions import OnSettled
+    from broker_sim.group.consumer.metadata_hash import TopicHashes
+    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import Group
     from broker_sim.group.records import GroupRecord
-    from broker_sim.group.shard import GroupShard
 
 __all__ = ["Migration"]
 
+R = TypeVar("R")
 UPGRADES = frozenset({"bidirectional", "upgrade"})
 DOWNGRADES = frozenset({"bidirectional", "downgrade"})
 
@@ -51,25 +56,32 @@ class CustomAssignorError(ValueError):
 
 
 class Migration:
-    """Moves the groups of a shard. It needs the shard's groups of both kinds."""
+    """Moves the groups of a shard; it alone knows both kinds. See `Conversions`."""
 
-    def __init__(self, shard: GroupShard) -> None:
-        self._shard = shard
-        self._config = shard.environment.config
+    def __init__(
+        self,
+        environment: GroupEnvironment,
+        groups: dict[str, Group],
+        rebalance: Rebalance,
+        hashes: TopicHashes,
+    ) -> None:
+        self._environment = environment
+        self._config = environment.config
+        self._groups = groups
+        self._rebalance = rebalance
+        self._hashes = hashes
 
     # -- to the consumer protocol -----------------------------------------------------------------
 
     def upgrade(self, group: Group, written: list[GroupRecord]) -> ConsumerGroup:
         """Return a classic group with members as one of the consumer protocol.
 
-        The records of that are added to `written`; it is in the shard when they are replayed. Parked
-        joins and syncs are answered at once. Raises `ApiError`: GROUP_ID_NOT_FOUND if the group
+        The records of that are added to `written`; it is in the shard when they are replayed. Parked joins and syncs are answered at once. Raises `ApiError`: GROUP_ID_NOT_FOUND if the group
         stays what it is, UNKNOWN_SERVER_ERROR before its first generation.
         """
         assert isinstance(group, ClassicGroup)
         self._check_upgrade(group)
-        self._shard.classic.rebalance.answer_all(group, ErrorCode.REBALANCE_IN_PROGRESS)
-        written += group.tombstones()
+        self._rebalance.answer_all(group, ErrorCode.REBALANCE_IN_PROGRESS)
         try:
             members = [
                 self._consumer_member(group, member) for member in group.members.values_in_order()
@@ -83,28 +95,15 @@ class Migration:
                 "unsupported custom assignor is in use. Please refer to the documentation or switch "
                 "to a default assignor before re-attempting the upgrade.",
             ) from error
-        consumer = self._shard.consumer
-        upgraded = ConsumerGroup(group.group_id, consumer)
+        upgraded = ConsumerGroup(group.group_id)
         upgraded.group_epoch = upgraded.assignment_epoch = group.generation_id
         for member, target in members:
             upgraded.update_target(member.member_id, target)
             upgraded.update_member(member)
-        self._begin_sessions(upgraded)
-        image = self._shard.environment.image()
-        upgraded.metadata_hash = consumer.hashes.of(upgraded.topics, image)
-        written += _records_of(upgraded)
+        image = self._environment.image()
+        upgraded.metadata_hash = self._hashes.of(upgraded.topics, image)
+        written += [*group.tombstones(), *_records_of(upgraded)]
         return upgraded
-
-    def _begin_sessions(self, group: ConsumerGroup) -> None:
-        """Begin the sessions of its members, in the order in which those of equal length will end.
-
-        If the records cannot be written, the sessions end without consequences.
-        """
-        keep_alive = self._shard.consumer.fencing.keep_alive
-        for member_id in group.members.in_order():
-            member = group.members[member_id]
-            assert member.classic is not None
-            keep_alive(group.group_id, member, member.classic.session_timeout_ms)
 
     def _check_upgrade(self, group: ClassicGroup) -> None:
         if self._config.group_consumer_migration_policy not in UPGRADES:
@@ -123,7 +122,7 @@ class Migration:
             assignment = read_assignment(member.assignment)
             if assignment.user_data:
                 raise CustomAssignorError
-            topics = self._shard.environment.image().topics
+            topics = self._environment.image().topics
             target = target_from_record(
                 (topics[assigned.topic].topic_id, assigned.partitions)
                 for assigned in assignment.assigned_partitions
@@ -176,16 +175,18 @@ class Migration:
         self,
         group: ConsumerGroup,
         leaving: Collection[ConsumerMember],
-        on_done: Callable[[ErrorCode], object],
-    ) -> None:
-        """Make it a classic group of the other members, which rebalance; `on_done` as in `write`.
+        response: R,
+        on_settled: OnSettled,
+    ) -> Result[R]:
+        """Make it a classic group of the other members, which rebalance.
 
         Raises `ApiError` GROUP_ID_NOT_FOUND if a member's metadata cannot be read.
         """
         gone = {member.member_id for member in leaving}
         staying = (group.members[member_id] for member_id in group.members.in_order())
         members = [(m, m.member_id) for m in staying if m.member_id not in gone]
-        self._downgrade(group, members, group.tombstones(), on_done, rebalances=True)
+        written = group.tombstones()
+        return self._downgrade(group, members, written, response, on_settled, rebalances=True)
 
     def downgrade_with(
         self,
@@ -193,54 +194,57 @@ class Migration:
         replaced: ConsumerMember,
         joining: ConsumerMember,
         written: list[GroupRecord],
-        on_done: Callable[[ErrorCode], object],
+        response: R,
+        on_settled: OnSettled,
         *,
         is_stale: bool,
-    ) -> None:
+    ) -> Result[R]:
         """Do the same when `joining`, of the classic protocol, takes the place of a static member.
 
-        It gets that one's target. The members rebalance only if the targets are stale. `written`
-        are the records of the replacement.
+        It gets that one's target. The members rebalance only if the targets are stale.
         """
         others = (group.members[member_id] for member_id in group.members.in_order())
         members = [(m, m.member_id) for m in others if m.instance_id != joining.instance_id]
         members.append((joining, replaced.member_id))
-        tombstones = group.tombstones({replaced.member_id: joining.member_id})
-        self._downgrade(group, members, [*written, *tombstones], on_done, rebalances=is_stale)
+        written += group.tombstones({replaced.member_id: joining.member_id})
+        return self._downgrade(group, members, written, response, on_settled, rebalances=is_stale)
 
     def _downgrade(
         self,
         group: ConsumerGroup,
         members: Iterable[tuple[ConsumerMember, str]],
         written: list[GroupRecord],
-        on_done: Callable[[ErrorCode], object],
+        response: R,
+        on_settled: OnSettled,
         *,
         rebalances: bool,
-    ) -> None:
+    ) -> Result[R]:
         """Write the classic group of these members, each with the id whose target it gets."""
         classic = self._classic_group(group, members)
         assignments = {member.member_id: member.assignment for member in classic.members.values()}
-        rebalance = self._shard.classic.rebalance
 
         def appended() -> None:
-            self._shard.groups[group.group_id] = classic
-            rebalance.start_sessions(classic)
+            self._groups[group.group_id] = classic
+            self._rebalance.start_sessions(classic)
             if rebalances:
-                rebalance.prepare(
+                self._rebalance.prepare(
                     classic, "the group moves from the consumer to the classic protocol"
                 )
 
-        record = group_record(classic, assignments)
-        self._shard.write([*written, record], on_done, replay=False, on_appended=appended)
+        return Result(
+            response,
+            [*written, group_record(classic, assignments)],
+            replays=False,
+            on_appended=appended,
+            on_settled=on_settled,
+        )
 
     def _classic_group(
         self, group: ConsumerGroup, members: Iterable[tuple[ConsumerMember, str]]
     ) -> ClassicGroup:
-        environment = self._shard.environment
         classic = ClassicGroup(
             group.group_id,
-            environment.clock,
-            self._shard.classic.rebalance,
+            self._environment.clock,
             state=ClassicGroupState.STABLE,
             generation_id=group.group_epoch,
             protocol_type=CONSUMER_PROTOCOL_TYPE,
@@ -251,7 +255,7 @@ class Migration:
             targets[member.member_id] = group.targets.get(target_id, NO_PARTITIONS)
         classic.protocol_name = classic.select_protocol()
         classic.update_subscribed_topics()
-        names = environment.image().topic_names
+        names = self._environment.image().topic_names
         for converted in classic.members.values():
             target = targets[converted.member_id]
             try:

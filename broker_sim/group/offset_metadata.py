@@ -1,36 +1,31 @@
-"""Commits, deletions and expiry of a shard's offsets; mirrors `OffsetMetadataManager`."""
+"""Commits, fetches, deletions and expiry of a shard's offsets; mirrors `OffsetMetadataManager`."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
+from broker_sim.group.offset_fetch import OffsetView, is_of_topic
+from broker_sim.group.offsets import OffsetStore
 from broker_sim.group.records import GroupRecord
+from broker_sim.group.transactional_offsets import TransactionalOffsets
 from broker_sim.metadata import NO_TOPIC_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from broker_sim.coordinator.result import ShardRuntime
+    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group import CommitPartitionValidator, Group
-    from broker_sim.group.offsets import CommittedOffset
-    from broker_sim.group.shard import GroupShard
+    from broker_sim.group.offset_fetch import OffsetQuery
     from broker_sim.metadata import TopicState
+    from broker_sim.protocol import messages
+    from broker_sim.runtime.event_log import EventLogger
 
-__all__ = [
-    "OffsetToCommit",
-    "commit_records",
-    "delete_records",
-    "expired_records",
-    "fetch_group",
-    "find_group",
-    "is_of_topic",
-    "tombstones_of_deleted_topics",
-    "tombstones_of_group",
-    "validate_commit",
-    "validate_transactional_commit",
-]
+__all__ = ["OffsetCommit", "OffsetMetadataManager", "OffsetToCommit"]
 
 GROUP_NOT_FOUND_VERSION: Final = 9
 NO_RETENTION: Final = -1
@@ -48,68 +43,316 @@ class OffsetToCommit(NamedTuple):
     metadata: str | None
 
 
-def find_group(shard: GroupShard, group_id: str) -> Group:
-    """Return the group. Raises ApiError GROUP_ID_NOT_FOUND, worded as Kafka's."""
-    group = shard.groups.get(group_id)
-    if group is None:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    return group
+class OffsetCommit(NamedTuple):
+    """An OffsetCommit or TxnOffsetCommit: who commits, in which version of the API, and what."""
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id_or_member_epoch: int
+    api_version: int
+    offsets: Sequence[OffsetToCommit]
+    retention_time_ms: int = NO_RETENTION
 
 
-def validate_commit(
-    shard: GroupShard,
-    group_id: str,
-    member_id: str,
-    group_instance_id: str | None,
-    generation_id_or_member_epoch: int,
-    api_version: int,
-) -> CommitPartitionValidator | None:
-    """Check that this member may commit; return the check of its partitions, None without one.
+class OffsetMetadataManager:
+    """The offsets of the groups of one shard."""
 
-    Without a group, who has no generation may commit: the first record makes a simple group.
-    Raises ApiError: that of the group, GROUP_ID_NOT_FOUND, or ILLEGAL_GENERATION before version 9.
-    """
-    group = shard.groups.get(group_id)
-    if group is None:
-        if generation_id_or_member_epoch >= 0:
-            raise ApiError(
-                ErrorCode.GROUP_ID_NOT_FOUND
-                if api_version >= GROUP_NOT_FOUND_VERSION
-                else ErrorCode.ILLEGAL_GENERATION
+    def __init__(
+        self,
+        environment: GroupEnvironment,
+        runtime: ShardRuntime,
+        groups: Mapping[str, Group],
+        get_or_create_group: Callable[[str], object],
+        log: EventLogger,
+    ) -> None:
+        """`get_or_create_group(group_id)` makes a simple group where there is none."""
+        self.offsets = OffsetStore()
+        self.transactional_offsets = TransactionalOffsets()
+        self._environment = environment
+        self._runtime = runtime
+        self._groups = groups
+        self._get_or_create_group = get_or_create_group
+        self._log = log
+
+    def _find(self, group_id: str) -> Group:
+        """Return the group. Raises ApiError GROUP_ID_NOT_FOUND, worded as Kafka's."""
+        group = self._groups.get(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    # -- commits --------------------------------------------------------------------------------
+
+    def commit(self, commit: OffsetCommit) -> Result[list[ErrorCode]]:
+        """Commit offsets; the response has the error of each (OFFSET_METADATA_TOO_LARGE).
+
+        Without a group, who has no generation may commit: the first record makes a simple group.
+        Raises ApiError: that of the group, GROUP_ID_NOT_FOUND, or ILLEGAL_GENERATION before version 9.
+        """
+        group = self._groups.get(commit.group_id)
+        validator = None
+        if group is not None:
+            validator = group.validate_offset_commit(
+                commit.member_id,
+                commit.group_instance_id,
+                commit.generation_id_or_member_epoch,
+                False,
+                commit.api_version,
             )
-        shard.log.info("simple_group_created", group=group_id)
-        return None
-    return group.validate_offset_commit(
-        member_id, group_instance_id, generation_id_or_member_epoch, False, api_version
-    )
-
-
-def validate_transactional_commit(
-    shard: GroupShard,
-    group_id: str,
-    member_id: str,
-    group_instance_id: str | None,
-    generation_id: int,
-    api_version: int,
-) -> CommitPartitionValidator | None:
-    """Do the same for a commit in a transaction. Raises ApiError: that of the group, ILLEGAL_GENERATION."""
-    group = shard.groups.get(group_id)
-    if group is None:
-        if generation_id >= 0:
+        elif commit.generation_id_or_member_epoch < 0:
+            self._log.info("simple_group_created", group=commit.group_id)
+        elif commit.api_version >= GROUP_NOT_FOUND_VERSION:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
+        else:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
-        return None
-    with _as_illegal_generation():
-        validator = group.validate_offset_commit(
-            member_id, group_instance_id, generation_id, True, api_version
-        )
-    if validator is None:
-        return None
+        return self._written(commit, validator, keeps_topic_id=True)
 
-    def check(topic: str, topic_id: bytes, partition: int) -> None:
+    def commit_transactional(self, commit: OffsetCommit) -> Result[list[ErrorCode]]:
+        """Do the same in a transaction. Raises ApiError: that of the group, ILLEGAL_GENERATION.
+
+        As in Kafka, a transaction's offsets have no topic id in their records.
+        """
+        group = self._groups.get(commit.group_id)
+        if group is None:
+            if commit.generation_id_or_member_epoch >= 0:
+                raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+            return self._written(commit, None, keeps_topic_id=False)
         with _as_illegal_generation():
-            validator(topic, topic_id, partition)
+            validator = group.validate_offset_commit(
+                commit.member_id,
+                commit.group_instance_id,
+                commit.generation_id_or_member_epoch,
+                True,
+                commit.api_version,
+            )
+            return self._written(commit, validator, keeps_topic_id=False)
 
-    return check
+    def _written(
+        self,
+        commit: OffsetCommit,
+        validator: CommitPartitionValidator | None,
+        *,
+        keeps_topic_id: bool,
+    ) -> Result[list[ErrorCode]]:
+        """Return the records. Raises the ApiError of the validator, which fails the commit as a whole."""
+        now_ms = self._environment.clock.wall_clock_ms()
+        retention_ms = commit.retention_time_ms
+        expires_ms = -1 if retention_ms == NO_RETENTION else now_ms + retention_ms
+        max_metadata = self._environment.config.offset_metadata_max_bytes
+        records: list[GroupRecord] = []
+        errors: list[ErrorCode] = []
+        for offset in commit.offsets:
+            metadata = offset.metadata or ""
+            if _java_length(metadata) > max_metadata:
+                errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            if validator is not None:
+                validator(offset.topic, offset.topic_id, offset.partition)
+            errors.append(ErrorCode.NONE)
+            key = record_messages.OffsetCommitKey(commit.group_id, offset.topic, offset.partition)
+            topic_id = offset.topic_id if keeps_topic_id else NO_TOPIC_ID
+            value = record_messages.OffsetCommitValue(
+                offset.offset, offset.leader_epoch, metadata, now_ms, expires_ms, topic_id
+            )
+            records.append(GroupRecord(key, value))
+        self._environment.counters.offset_commits += len(records)
+        if not records:
+            # As in Kafka, the group is there although nothing was committed.
+            self._get_or_create_group(commit.group_id)
+        return Result(errors, records, shares_batch=keeps_topic_id)
+
+    # -- fetches --------------------------------------------------------------------------------
+
+    def fetch(
+        self, query: OffsetQuery
+    ) -> Result[messages.OffsetFetchResponse.OffsetFetchResponseGroup]:
+        """Return what the group has. Raises ApiError of the group's check."""
+        asked = query.asked
+        group = self._groups.get(asked.group_id)
+        has_offsets = group is not None
+        if group is not None:
+            try:
+                group.validate_offset_fetch(asked.member_id, asked.member_epoch)
+            except ApiError as error:
+                if error.error_code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                    raise
+                has_offsets = False
+        view = OffsetView(
+            query,
+            self.offsets,
+            self.transactional_offsets,
+            self._runtime.high_watermark,
+            self._environment.image(),
+        )
+        return Result(view.answer(has_offsets=has_offsets))
+
+    # -- deletions ------------------------------------------------------------------------------
+
+    def delete(
+        self, group_id: str, partitions: Iterable[tuple[str, int]]
+    ) -> Result[list[ErrorCode]]:
+        """Delete offsets; the response has the error of each partition.
+
+        Raises ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+        group = self._find(group_id)
+        group.validate_offset_delete()
+        records: list[GroupRecord] = []
+        errors: list[ErrorCode] = []
+        for topic, partition in partitions:
+            if group.is_subscribed_to_topic(topic):
+                errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+                continue
+            errors.append(ErrorCode.NONE)
+            if self._is_known(group_id, topic, partition):
+                records.append(_tombstone(group_id, topic, partition))
+        self._environment.counters.offset_deletions += len(records)
+        return Result(errors, records)
+
+    def _is_known(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether the partition has an offset, also one of a transaction that is not over."""
+        return self.offsets.get(
+            group_id, topic, partition
+        ) is not None or self.transactional_offsets.contains(group_id, topic, partition)
+
+    def delete_groups(self, group_ids: Iterable[str]) -> Result[dict[str, ErrorCode]]:
+        """Delete groups with their offsets by one write; the response has the error of each.
+
+        Those of a group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+        errors: dict[str, ErrorCode] = {}
+        records: list[GroupRecord] = []
+        for group_id in group_ids:
+            try:
+                group = self._find(group_id)
+                group.validate_delete_group()
+            except ApiError as error:
+                errors[group_id] = error.error_code
+            else:
+                errors[group_id] = ErrorCode.NONE
+                records += self.tombstones_of_group(group)
+        deleted = [group_id for group_id, error_code in errors.items() if not error_code]
+
+        def settled(error_code: ErrorCode) -> None:
+            if deleted and not error_code:
+                self._log.info("groups_deleted", groups=deleted)
+
+        return Result(errors, records, on_settled=settled)
+
+    def tombstones_of_group(self, group: Group) -> list[GroupRecord]:
+        """Return the records that delete a group with its offsets."""
+        group_id = group.group_id
+        offsets = [
+            _tombstone(group_id, topic, partition)
+            for topic, partition, _ in self.offsets.latest_of(group_id)
+        ]
+        offsets += [
+            _tombstone(group_id, topic, partition)
+            for topic, partition in self.transactional_offsets.partitions_of(group_id)
+            if self.offsets.get(group_id, topic, partition) is None
+        ]
+        return [*offsets, *group.tombstones()]
+
+    def expire(self) -> Result[None]:
+        """Delete expired offsets, and groups that have nothing left.
+
+        Mirrors `GroupCoordinatorShard.cleanupGroupMetadata`.
+        """
+        records: list[GroupRecord] = []
+        for group in list(self._groups.values()):
+            kept = 0
+            for topic, partition, is_expired in self._expiry(group):
+                if is_expired:
+                    self._environment.counters.offset_expirations += 1
+                    records.append(_tombstone(group.group_id, topic, partition))
+                else:
+                    kept += 1
+            if (
+                not kept
+                and group.is_empty
+                and not self.transactional_offsets.has_group(group.group_id)
+            ):
+                records += group.tombstones()
+        if records:
+            self._log.info("offsets_expired", tombstones=len(records))
+        return self._in_background(records)
+
+    def _expiry(self, group: Group) -> Iterator[tuple[str, int, bool]]:
+        """Tell of each offset of a group whether it has expired."""
+        expiration = group.offset_expiration()
+        now_ms = self._environment.clock.wall_clock_ms()
+        retention_ms = self._environment.config.offsets_retention_minutes * MINUTE_MS
+        for topic, partition, committed in self.offsets.latest_of(group.group_id):
+            if (
+                expiration is None
+                or group.is_subscribed_to_topic(topic)
+                or self.transactional_offsets.contains(group.group_id, topic, partition)
+            ):
+                yield topic, partition, False
+            elif committed.expire_timestamp_ms >= 0:
+                yield topic, partition, now_ms >= committed.expire_timestamp_ms
+            else:
+                base_ms = expiration.base_timestamp_ms
+                if base_ms is None:
+                    base_ms = committed.commit_timestamp_ms
+                yield topic, partition, now_ms - base_ms >= retention_ms
+
+    def topics_deleted(self, topics: Iterable[TopicState]) -> Result[None]:
+        """Delete the offsets of topics that are gone."""
+        deleted = {topic.name: topic.topic_id for topic in topics}
+        tombstones = [
+            _tombstone(group_id, topic, partition)
+            for group_id in self.offsets.group_ids()
+            for topic, partition, committed in self.offsets.latest_of(group_id)
+            if topic in deleted and is_of_topic(committed, deleted[topic])
+        ]
+        tombstones += [
+            _tombstone(*key)
+            for key, offset in self.transactional_offsets.items()
+            if key[1] in deleted and is_of_topic(offset, deleted[key[1]])
+        ]
+        return self._in_background(tombstones)
+
+    def _in_background(self, tombstones: list[GroupRecord]) -> Result[None]:
+        """Return records that nobody waits for; what failed is tried again at the next occasion."""
+
+        def settled(error_code: ErrorCode) -> None:
+            if error_code:
+                self._log.info("tombstones_failed", error=error_code.name)
+
+        return Result(records=tombstones, on_settled=settled if tombstones else None)
+
+    # -- replay ---------------------------------------------------------------------------------
+
+    def replay(
+        self,
+        key: record_messages.OffsetCommitKey,
+        value: record_messages.OffsetCommitValue | None,
+        record_offset: int,
+        producer_id: int | None,
+    ) -> None:
+        """Take in an offset that is in the log at `record_offset`, of a producer's transaction unless None."""
+        if value is None:
+            self.transactional_offsets.remove(key.group, key.topic, key.partition)
+        else:
+            # Who commits without being a member has a "simple" group.
+            self._get_or_create_group(key.group)
+            if producer_id is not None:
+                self.transactional_offsets.replay(producer_id, key, value, record_offset)
+                return
+        self.offsets.replay(key, value, record_offset, self._runtime.high_watermark)
+
+    def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
+        """Take in the marker at that offset of the log: the producer's offsets count now, or never will.
+
+        Of offsets committed in a transaction and outside of it, those whose record is the last one count.
+        """
+        for key, offset in self.transactional_offsets.end(producer_id).items():
+            if is_commit and not self.offsets.materialise(
+                key, offset, marker_offset, self._runtime.high_watermark
+            ):
+                self._log.info("transactional_offset_skipped", group=key[0], topic=key[1])
 
 
 @contextmanager
@@ -123,42 +366,6 @@ def _as_illegal_generation() -> Iterator[None]:
         raise
 
 
-def commit_records(
-    shard: GroupShard,
-    group_id: str,
-    offsets: Sequence[OffsetToCommit],
-    retention_time_ms: int,
-    validator: CommitPartitionValidator | None,
-    *,
-    keeps_topic_id: bool = True,
-) -> tuple[list[GroupRecord], list[ErrorCode]]:
-    """Return the records of a commit, and the error of each offset (OFFSET_METADATA_TOO_LARGE).
-
-    As in Kafka, a transaction's offsets have no topic id in their records (`keeps_topic_id=False`). Raises the ApiError of the validator, which fails the commit as a whole.
-    """
-    now_ms = shard.environment.clock.wall_clock_ms()
-    expires_ms = -1 if retention_time_ms == NO_RETENTION else now_ms + retention_time_ms
-    max_metadata = shard.environment.config.offset_metadata_max_bytes
-    records: list[GroupRecord] = []
-    errors: list[ErrorCode] = []
-    for offset in offsets:
-        metadata = offset.metadata or ""
-        if _java_length(metadata) > max_metadata:
-            errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-            continue
-        if validator is not None:
-            validator(offset.topic, offset.topic_id, offset.partition)
-        errors.append(ErrorCode.NONE)
-        key = record_messages.OffsetCommitKey(group_id, offset.topic, offset.partition)
-        topic_id = offset.topic_id if keeps_topic_id else NO_TOPIC_ID
-        value = record_messages.OffsetCommitValue(
-            offset.offset, offset.leader_epoch, metadata, now_ms, expires_ms, topic_id
-        )
-        records.append(GroupRecord(key, value))
-    shard.environment.counters.offset_commits += len(records)
-    return records, errors
-
-
 def _java_length(text: str) -> int:
     """Return the length as Java counts it, which the limit is compared with in spite of its name."""
     if text.isascii():
@@ -166,131 +373,5 @@ def _java_length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def fetch_group(shard: GroupShard, group_id: str, member_id: str | None, member_epoch: int) -> bool:
-    """Return whether the group has offsets to show. Raises ApiError of the group's check."""
-    group = shard.groups.get(group_id)
-    if group is None:
-        return False
-    try:
-        group.validate_offset_fetch(member_id, member_epoch)
-    except ApiError as error:
-        if error.error_code is ErrorCode.GROUP_ID_NOT_FOUND:
-            return False
-        raise
-    return True
-
-
-def is_of_topic(committed: CommittedOffset, topic_id: bytes) -> bool:
-    """Whether the offset is of that topic, and not of one deleted before; any fits where an id is unknown."""
-    return NO_TOPIC_ID in (committed.topic_id, topic_id) or committed.topic_id == topic_id
-
-
 def _tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
     return GroupRecord(record_messages.OffsetCommitKey(group_id, topic, partition), None)
-
-
-def delete_records(
-    shard: GroupShard, group_id: str, partitions: Iterable[tuple[str, int]]
-) -> tuple[list[GroupRecord], list[ErrorCode]]:
-    """Return the records that delete those offsets, and the error of each partition.
-
-    Raises ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
-    """
-    group = find_group(shard, group_id)
-    group.validate_offset_delete()
-    records: list[GroupRecord] = []
-    errors: list[ErrorCode] = []
-    for topic, partition in partitions:
-        if group.is_subscribed_to_topic(topic):
-            errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
-            continue
-        errors.append(ErrorCode.NONE)
-        if _is_known(shard, group_id, topic, partition):
-            records.append(_tombstone(group_id, topic, partition))
-    shard.environment.counters.offset_deletions += len(records)
-    return records, errors
-
-
-def _is_known(shard: GroupShard, group_id: str, topic: str, partition: int) -> bool:
-    """Whether the partition has an offset, also one of a transaction that is not over."""
-    return shard.offsets.get(
-        group_id, topic, partition
-    ) is not None or shard.transactional_offsets.contains(group_id, topic, partition)
-
-
-def tombstones_of_group(shard: GroupShard, group: Group) -> list[GroupRecord]:
-    """Return the records that delete a group with its offsets."""
-    group_id = group.group_id
-    offsets = [
-        _tombstone(group_id, topic, partition)
-        for topic, partition, _ in shard.offsets.latest_of(group_id)
-    ]
-    offsets += [
-        _tombstone(group_id, topic, partition)
-        for topic, partition in shard.transactional_offsets.partitions_of(group_id)
-        if shard.offsets.get(group_id, topic, partition) is None
-    ]
-    return [*offsets, *group.tombstones()]
-
-
-def expired_records(shard: GroupShard) -> list[GroupRecord]:
-    """Return the records that delete expired offsets, and groups that have nothing left.
-
-    Mirrors `GroupCoordinatorShard.cleanupGroupMetadata`.
-    """
-    records: list[GroupRecord] = []
-    for group in list(shard.groups.values()):
-        kept = 0
-        for topic, partition, is_expired in _expiry(shard, group):
-            if is_expired:
-                shard.environment.counters.offset_expirations += 1
-                records.append(_tombstone(group.group_id, topic, partition))
-            else:
-                kept += 1
-        if (
-            not kept
-            and group.is_empty
-            and not shard.transactional_offsets.has_group(group.group_id)
-        ):
-            records += group.tombstones()
-    return records
-
-
-def _expiry(shard: GroupShard, group: Group) -> Iterator[tuple[str, int, bool]]:
-    """Tell of each offset of a group whether it has expired."""
-    expiration = group.offset_expiration()
-    now_ms = shard.environment.clock.wall_clock_ms()
-    retention_ms = shard.environment.config.offsets_retention_minutes * MINUTE_MS
-    for topic, partition, committed in shard.offsets.latest_of(group.group_id):
-        if (
-            expiration is None
-            or group.is_subscribed_to_topic(topic)
-            or shard.transactional_offsets.contains(group.group_id, topic, partition)
-        ):
-            yield topic, partition, False
-        elif committed.expire_timestamp_ms >= 0:
-            yield topic, partition, now_ms >= committed.expire_timestamp_ms
-        else:
-            base_ms = expiration.base_timestamp_ms
-            if base_ms is None:
-                base_ms = committed.commit_timestamp_ms
-            yield topic, partition, now_ms - base_ms >= retention_ms
-
-
-def tombstones_of_deleted_topics(
-    shard: GroupShard, topics: Iterable[TopicState]
-) -> list[GroupRecord]:
-    """Return the records that delete the offsets of topics that are gone."""
-    deleted = {topic.name: topic.topic_id for topic in topics}
-    tombstones = [
-        _tombstone(group_id, topic, partition)
-        for group_id in shard.offsets.group_ids()
-        for topic, partition, committed in shard.offsets.latest_of(group_id)
-        if topic in deleted and is_of_topic(committed, deleted[topic])
-    ]
-    tombstones += [
-        _tombstone(*key)
-        for key, offset in shard.transactional_offsets.items()
-        if key[1] in deleted and is_of_topic(offset, deleted[key[1]])
-    ]
-    return tombstones

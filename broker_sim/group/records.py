@@ -23,6 +23,7 @@ __all__ = [
     "encode_key",
     "encode_record",
     "encode_value",
+    "serde",
 ]
 
 NO_TIMESTAMP: Final = -1
@@ -51,10 +52,10 @@ def _written_version(value: Message) -> int:
     return value.MIN_VERSION
 
 
-_serde: Final = RecordSerde(record_messages, _NAMES, _written_version)
-decode_batch = _serde.decode_batch
-decode_record = _serde.decode_record
-encode_batch = _serde.encode_batch
-encode_key = _serde.encode_key
-encode_record = _serde.encode_record
-encode_value = _serde.encode_value
+serde: Final = RecordSerde(record_messages, _NAMES, _written_version)
+decode_batch = serde.decode_batch
+decode_record = serde.decode_record
+encode_batch = serde.encode_batch
+encode_key = serde.encode_key
+encode_record = serde.encode_record
+encode_value = serde.encode_value

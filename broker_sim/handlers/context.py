@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.errors import ErrorCode
     from broker_sim.fetch_session import FetchManager
-    from broker_sim.group.coordinator import GroupCoordinator
+    from broker_sim.group.service import GroupCoordinatorService
     from broker_sim.handlers.controller_channel import ControllerChannel
     from broker_sim.metadata import MetadataImage
     from broker_sim.protocol import messages
@@ -134,7 +134,7 @@ class BrokerServices(Protocol):
         """Ids for idempotent producers."""
 
     @property
-    def groups(self) -> GroupCoordinator:
+    def groups(self) -> GroupCoordinatorService:
         """The groups and offsets that this broker coordinates."""
 
     @property

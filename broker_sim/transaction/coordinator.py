@@ -74,7 +74,7 @@ class TransactionCoordinator:
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
         """Follow new metadata."""
-        self.states.partitions.follow(changes, image)
+        self.states.runtime.partitions.follow(changes, image)
         self.markers.on_image()
 
     def _loaded(self, partition: TransactionPartition) -> None:
@@ -87,7 +87,7 @@ class TransactionCoordinator:
 
     def shutdown(self) -> None:
         """Forget everything without a word, as a broker that dies."""
-        self.states.partitions.drop_all()
+        self.states.runtime.shutdown()
 
     def _prepare_markers(
         self, partition: TransactionPartition, metadata: TransactionMetadata

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.records import CoordinatorRecord, RecordSerde
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.protocol.records import Record, build_batch
 from broker_sim.transaction import record_messages
 from broker_sim.transaction.metadata import TxnTransitMetadata
 from broker_sim.transaction.state import TransactionState, TransactionVersion
@@ -27,9 +26,9 @@ __all__ = [
     "decode_batch",
     "encode_batch",
     "encode_record",
-    "encode_values",
     "metadata_of",
     "record_of",
+    "serde",
     "tombstone_of",
 ]
 
@@ -44,24 +43,23 @@ def _newest_version(value: Message) -> int:
     return value.MAX_VERSION
 
 
-_serde: Final = RecordSerde(record_messages, {0: "TransactionLog"}, _newest_version)
-decode_batch = _serde.decode_batch
-encode_batch = _serde.encode_batch
-encode_record = _serde.encode_record
+class _Serde(RecordSerde):
+    """Knows the encoded keys of ids, each of which is written many times."""
+
+    def encode_key(self, key: Message) -> bytes:
+        assert isinstance(key, TransactionLogKey)
+        return _encode_key(key.transactional_id)
 
 
 @lru_cache(KNOWN_KEYS)
 def _encode_key(transactional_id: str) -> bytes:
-    return _serde.encode_key(TransactionLogKey(transactional_id))
+    return RecordSerde.encode_key(serde, TransactionLogKey(transactional_id))
 
 
-def encode_values(
-    transactional_id: str, values: TxnTransitMetadata, level: TransactionVersion, timestamp_ms: int
-) -> bytes:
-    """Return the batch with the one record that says the values of an id; see `record_of`."""
-    record = record_of(transactional_id, values, level)
-    value = _serde.encode_value(record.value, record.value_version)
-    return build_batch([Record(value, _encode_key(transactional_id), timestamp_ms)])
+serde: Final = _Serde(record_messages, {0: "TransactionLog"}, _newest_version)
+decode_batch = serde.decode_batch
+encode_batch = serde.encode_batch
+encode_record = serde.encode_record
 
 
 def record_of(

@@ -9,22 +9,25 @@ have become too small right after.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.coordinator.led_partitions import LedPartitions
+from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.coordinator.records import CoordinatorRecord, size_in_batch
+from broker_sim.coordinator.result import Result
+from broker_sim.coordinator.runtime import CoordinatorRuntime
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
-from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES
+from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, NO_PRODUCER_ID, NO_SEQUENCE
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.transaction import record_messages
 from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata
 from broker_sim.transaction.records import (
-    decode_batch,
-    encode_batch,
     encode_record,
-    encode_values,
     metadata_of,
+    record_of,
+    serde,
     tombstone_of,
 )
 from broker_sim.transaction.state import TransactionState, TransactionVersion
@@ -32,6 +35,8 @@ from broker_sim.transaction.state import TransactionState, TransactionVersion
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from broker_sim.coordinator.result import ShardRuntime
+    from broker_sim.coordinator.runtime import CoordinatorContext
     from broker_sim.transaction.environment import TransactionEnvironment
 
 __all__ = ["TRANSACTION_VERSION_FEATURE", "TransactionPartition", "TransactionStateManager"]
@@ -40,28 +45,38 @@ log = get_logger(__name__)
 
 TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
 
-_COORDINATOR_ERRORS: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What is told of a failed append."""
-
 
 class TransactionPartition:
-    """The transactional ids of one partition, while this broker leads it in `leader_epoch`."""
+    """The transactional ids of one partition that this broker leads."""
 
-    __slots__ = ("leader_epoch", "partition", "transactions")
+    __slots__ = ("_runtime", "partition", "transactions")
 
-    def __init__(self, partition: int, leader_epoch: int) -> None:
+    def __init__(self, partition: int, runtime: ShardRuntime) -> None:
         self.partition = partition
-        self.leader_epoch = leader_epoch
-        """Leaders of other partitions know it as the coordinator epoch."""
         self.transactions: dict[str, TransactionMetadata] = {}
+        self._runtime = runtime
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of its leader, which leaders of other partitions know as the coordinator epoch."""
+        return self._runtime.leader_epoch
+
+    def replay(
+        self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID
+    ) -> None:
+        """Take in a record of the log: the values of an id, or that it is forgotten."""
+        del record_offset, producer_id
+        key, value = record.key, record.value
+        assert isinstance(key, record_messages.TransactionLogKey)
+        if value is None:
+            self.transactions.pop(key.transactional_id, None)
+            return
+        assert isinstance(value, record_messages.TransactionLogValue)
+        metadata = TransactionMetadata(key.transactional_id, metadata_of(value))
+        self.transactions[key.transactional_id] = metadata
+
+    def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
+        """Do nothing: no transaction writes to this topic."""
 
 
 class _Expired(NamedTuple):
@@ -80,8 +95,23 @@ class TransactionStateManager:
     ) -> None:
         """`on_loaded(partition)` and `on_unloaded(number)` follow the roles of the broker."""
         self.environment = environment
-        self.partitions: LedPartitions[TransactionPartition] = LedPartitions(
-            TRANSACTION_STATE_TOPIC, environment.broker_id, environment.call_later, self
+        config = environment.config
+        self.runtime: CoordinatorRuntime[TransactionPartition] = CoordinatorRuntime(
+            RuntimeEnvironment(
+                broker_id=environment.broker_id,
+                topic=TRANSACTION_STATE_TOPIC,
+                default_partitions=config.transaction_state_log_num_partitions,
+                clock=environment.clock,
+                call_later=environment.call_later,
+                storage=environment.storage,
+                serde=serde,
+                codec=CompressionCodec.NONE,
+                timeout_ms=config.request_timeout_ms,
+                base_sequence=NO_SEQUENCE,
+                # Markers carry the coordinator's epoch.
+                keeps_shards_when_reelected=False,
+            ),
+            self,
         )
         self._on_loaded = on_loaded
         self._on_unloaded = on_unloaded
@@ -97,14 +127,11 @@ class TransactionStateManager:
 
     def partition_for(self, transactional_id: str) -> int:
         """Return the partition of `__transaction_state` that the id is in, or will be."""
-        environment = self.environment
-        return self.partitions.partition_for(
-            transactional_id, environment.config.transaction_state_log_num_partitions
-        )
+        return self.runtime.partition_for(transactional_id)
 
     def partition_of(self, transactional_id: str) -> TransactionPartition:
         """Return the id's partition. Raises `ApiError`: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""
-        return self.partitions.get(self.partition_for(transactional_id))
+        return self.runtime.find(transactional_id).shard
 
     def find(self, transactional_id: str, coordinator_epoch: int) -> TransactionMetadata:
         """Return what is known of an id while the coordinator's epoch stays the same.
@@ -118,7 +145,7 @@ class TransactionStateManager:
         self, partition: int, transactional_id: str, coordinator_epoch: int
     ) -> TransactionMetadata:
         """Do the same for an id whose partition is known."""
-        led = self.partitions.get(partition)
+        led = self.runtime.partitions.get(partition).shard
         metadata = led.transactions.get(transactional_id)
         if metadata is None or led.leader_epoch != coordinator_epoch:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
@@ -126,49 +153,37 @@ class TransactionStateManager:
 
     def each(self) -> Iterator[TransactionMetadata]:
         """Iterate over all ids of the loaded partitions; they may change meanwhile."""
-        for partition in self.partitions.loaded():
+        for partition in self.loaded_partitions():
             yield from list(partition.transactions.values())
 
-    # -- roles ----------------------------------------------------------------------------------
+    def loaded_partitions(self) -> list[TransactionPartition]:
+        """Return the partitions that are loaded, by their numbers."""
+        return [context.shard for context in self.runtime.partitions.loaded()]
 
-    def load(self, partition: int, leader_epoch: int) -> TransactionPartition:
-        """Return what the partition's log holds; see `PartitionOwner`."""
-        loaded = TransactionPartition(partition, leader_epoch)
-        transactions = loaded.transactions
-        for batch in self.environment.storage.read(partition):
-            for _, (key, value, _) in decode_batch(batch):
-                assert isinstance(key, record_messages.TransactionLogKey)
-                if value is None:
-                    transactions.pop(key.transactional_id, None)
-                else:
-                    assert isinstance(value, record_messages.TransactionLogValue)
-                    transactions[key.transactional_id] = TransactionMetadata(
-                        key.transactional_id, metadata_of(value)
-                    )
+    # -- the runtime's shards: see `ShardOwner` ---------------------------------------------------
+
+    def make_shard(self, partition: int, runtime: ShardRuntime) -> TransactionPartition:
+        """Return a partition without ids."""
+        return TransactionPartition(partition, runtime)
+
+    def loaded(self, context: CoordinatorContext[TransactionPartition]) -> None:
+        """Let what is prepared be completed."""
         self._log.info(
             "transactions_loaded",
-            partition=partition,
-            leader_epoch=leader_epoch,
-            transactional_ids=len(transactions),
+            partition=context.partition,
+            leader_epoch=context.leader_epoch,
+            transactional_ids=len(context.shard.transactions),
         )
-        return loaded
+        self._on_loaded(context.shard)
 
-    def loaded(self, partition: TransactionPartition) -> None:
-        """Let what is prepared be completed."""
-        self._on_loaded(partition)
-
-    def reelected(self, _partition: TransactionPartition, _leader_epoch: int) -> bool:
-        """Have the partition loaded again: markers carry the coordinator's epoch."""
-        return False
-
-    def unloaded(self, partition: TransactionPartition) -> None:
+    def unloaded(self, context: CoordinatorContext[TransactionPartition]) -> None:
         """Stop to work for the partition's ids."""
         self._log.info(
             "transactions_unloaded",
-            partition=partition.partition,
-            transactional_ids=len(partition.transactions),
+            partition=context.partition,
+            transactional_ids=len(context.shard.transactions),
         )
-        self._on_unloaded(partition.partition)
+        self._on_unloaded(context.partition)
 
     # -- changes --------------------------------------------------------------------------------
 
@@ -189,11 +204,11 @@ class TransactionStateManager:
         `keep_pending_on`, after which the caller writes it again. UNSUPPORTED_VERSION: what a client of
         `TV_2` did cannot be written at level 0; as in Kafka the change then stays pending.
         """
-        environment = self.environment
         level = self.version_level
         partition = self.partition_for(transactional_id)
         try:
             self.find_in(partition, transactional_id, coordinator_epoch)
+            context = self.runtime.partitions.get(partition)
         except ApiError as error:
             on_done(error.error_code)
             return
@@ -201,8 +216,7 @@ class TransactionStateManager:
             on_done(ErrorCode.UNSUPPORTED_VERSION)
             return
 
-        def done(error_code: ErrorCode) -> None:
-            error_code = _COORDINATOR_ERRORS.get(error_code, error_code)
+        def settled(error_code: ErrorCode) -> None:
             try:
                 metadata = self.find_in(partition, transactional_id, coordinator_epoch)
             except ApiError as error:
@@ -214,9 +228,11 @@ class TransactionStateManager:
                 metadata.pending_state = None
             on_done(error_code)
 
-        now_ms = environment.clock.wall_clock_ms()
-        batch = encode_values(transactional_id, values, level, now_ms)
-        environment.storage.append(partition, batch, values.timeout_ms, _ignore_offset, done)
+        record = record_of(transactional_id, values, level)
+        result: Result[None] = Result(
+            records=[record], replays=False, timeout_ms=values.timeout_ms, on_settled=settled
+        )
+        context.perform(lambda: result)
 
     # -- expiry ---------------------------------------------------------------------------------
 
@@ -224,22 +240,22 @@ class TransactionStateManager:
         """Forget the ids that nothing has changed for `transactional.id.expiration.ms`."""
         now_ms = self.environment.clock.wall_clock_ms()
         before_ms = now_ms - self.environment.config.transactional_id_expiration_ms
-        for partition in self.partitions.loaded():
+        for context in self.runtime.partitions.loaded():
             expired = [
                 metadata
-                for metadata in partition.transactions.values()
+                for metadata in context.shard.transactions.values()
                 if metadata.pending_state is None
                 and metadata.state.is_complete
                 and metadata.values.last_update_ms <= before_ms
             ]
-            for some in self._batches(partition, expired):
-                self._write_tombstones(partition, some, now_ms)
+            for some in self._batches(context.partition, expired):
+                context.perform(partial(self._forget, context.shard, some))
 
     def _batches(
-        self, partition: TransactionPartition, expired: Iterable[TransactionMetadata]
+        self, partition: int, expired: Iterable[TransactionMetadata]
     ) -> Iterator[list[TransactionMetadata]]:
         """Yield the ids in parts whose tombstones the topic's largest batch has room for."""
-        room = self.environment.storage.max_batch_bytes(partition.partition) - BATCH_OVERHEAD_BYTES
+        room = self.environment.storage.max_batch_bytes(partition) - BATCH_OVERHEAD_BYTES
         part: list[TransactionMetadata] = []
         size_bytes = 0
         for metadata in expired:
@@ -252,9 +268,10 @@ class TransactionStateManager:
         if part:
             yield part
 
-    def _write_tombstones(
-        self, partition: TransactionPartition, expired: list[TransactionMetadata], now_ms: int
-    ) -> None:
+    def _forget(
+        self, partition: TransactionPartition, expired: list[TransactionMetadata]
+    ) -> Result[None]:
+        """Return the tombstones of ids, which are gone once these are committed."""
         tombstones: list[CoordinatorRecord] = []
         removed: list[_Expired] = []
         for metadata in expired:
@@ -262,7 +279,7 @@ class TransactionStateManager:
             tombstones.append(tombstone_of(metadata.transactional_id))
             removed.append(_Expired(metadata.transactional_id, values.producer_epoch))
 
-        def done(error_code: ErrorCode) -> None:
+        def settled(error_code: ErrorCode) -> None:
             for transactional_id, producer_epoch in removed:
                 metadata = partition.transactions.get(transactional_id)
                 if metadata is None:
@@ -282,14 +299,4 @@ class TransactionStateManager:
                 error=error_code.name,
             )
 
-        self.environment.storage.append(
-            partition.partition,
-            encode_batch(tombstones, now_ms),
-            self.environment.config.request_timeout_ms,
-            _ignore_offset,
-            done,
-        )
-
-
-def _ignore_offset(_last_offset: int) -> None:
-    """Do nothing when a record is appended: it counts when it is replicated."""
+        return Result(records=tombstones, replays=False, on_settled=settled)

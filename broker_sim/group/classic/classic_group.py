@@ -5,7 +5,7 @@ What it knows and may do, without waits and without I/O; `Rebalance` moves it on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
@@ -26,23 +26,10 @@ if TYPE_CHECKING:
     from broker_sim.group.classic.delayed_sync import DelayedSync
     from purgatory import Clock
 
-__all__ = ["CONSUMER_PROTOCOL_TYPE", "ClassicGroup", "GroupSessions"]
+__all__ = ["CONSUMER_PROTOCOL_TYPE", "ClassicGroup"]
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
-
-
-class GroupSessions(Protocol):
-    """What keeps the sessions of a group's members."""
-
-    def keep_alive(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Begin the member's session anew."""
-
-    def start(self, group: ClassicGroup) -> None:
-        """Begin the sessions of all members of a group that was loaded."""
-
-    def stop(self, group: ClassicGroup) -> None:
-        """Answer what is parked and stop all waits of a group that leaves this coordinator."""
 
 
 class ClassicGroup:
@@ -53,7 +40,6 @@ class ClassicGroup:
 
     __slots__ = (
         "_clock",
-        "_sessions",
         "_supporters",
         "awaiting_join_count",
         "generation_id",
@@ -80,7 +66,6 @@ class ClassicGroup:
         self,
         group_id: str,
         clock: Clock,
-        sessions: GroupSessions,
         *,
         state: ClassicGroupState = EMPTY,
         generation_id: int = 0,
@@ -90,7 +75,6 @@ class ClassicGroup:
     ) -> None:
         self.group_id = group_id
         self._clock = clock
-        self._sessions = sessions
         self.state = state
         self.previous_state = DEAD
         self.state_timestamp_ms: int | None = clock.wall_clock_ms()
@@ -312,7 +296,7 @@ class ClassicGroup:
         is_transactional: bool,
         api_version: int,  # noqa: ARG002 - only other kinds of groups ask
     ) -> None:
-        """Check that this member may commit, and keep its session alive.
+        """Check that this member may commit.
 
         An empty group takes commits without a generation; those of transactions need no member, and
         do not mind a rebalance.
@@ -322,19 +306,14 @@ class ClassicGroup:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if generation_id < 0 and self.state is EMPTY:
             return
-        member = None
         if generation_id >= 0 or member_id or group_instance_id is not None:
-            member = self.validate_member(member_id, group_instance_id)
+            self.validate_member(member_id, group_instance_id)
             if generation_id != self.generation_id:
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION)
         elif not is_transactional:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if is_transactional:
-            return
-        if self.state is COMPLETING_REBALANCE:
+        if self.state is COMPLETING_REBALANCE and not is_transactional:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
-        if member is not None and self.state in {STABLE, PREPARING_REBALANCE}:
-            self._sessions.keep_alive(self, member)
 
     def validate_offset_fetch(
         self,
@@ -388,11 +367,3 @@ class ClassicGroup:
     def tombstones(self) -> Sequence[GroupRecord]:
         """Return the record that deletes the group."""
         return [GroupRecord(record_messages.GroupMetadataKey(self.group_id), None)]
-
-    def on_loaded(self) -> None:
-        """Begin the sessions of all members."""
-        self._sessions.start(self)
-
-    def on_unloaded(self) -> None:
-        """Answer what is parked with NOT_COORDINATOR, and stop all waits."""
-        self._sessions.stop(self)

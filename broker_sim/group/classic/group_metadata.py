@@ -16,7 +16,6 @@ from broker_sim.group.records import GroupRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from broker_sim.group.classic.classic_group import GroupSessions
     from purgatory import Clock
 
 __all__ = ["empty_group_record", "group_record", "restored_group"]
@@ -70,7 +69,7 @@ def _timestamp(group: ClassicGroup) -> int:
 
 
 def restored_group(
-    group_id: str, value: record_messages.GroupMetadataValue, clock: Clock, sessions: GroupSessions
+    group_id: str, value: record_messages.GroupMetadataValue, clock: Clock
 ) -> ClassicGroup:
     """Return the group as the record has it: stable with its members, or empty.
 
@@ -79,7 +78,6 @@ def restored_group(
     group = ClassicGroup(
         group_id,
         clock,
-        sessions,
         state=ClassicGroupState.STABLE if value.members else ClassicGroupState.EMPTY,
         generation_id=value.generation,
         protocol_type=value.protocol_type or None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from broker_sim.group.classic.classic_group import ClassicGroup
     from broker_sim.group.classic.classic_member import JoinResponder
     from broker_sim.group.classic.rebalance import Rebalance
+    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_client import GroupClient
-    from broker_sim.group.shard import GroupShard
+
+    JoinResult = Result[messages.JoinGroupResponse]
 
 __all__ = ["JoinRequest", "Joins"]
 
@@ -66,32 +69,32 @@ class JoinRequest:
         """Why the client joins, if it says so (KIP-800)."""
         return self.message.reason or "not provided"
 
-    def refuse(self, error_code: ErrorCode, member_id: str = UNKNOWN_MEMBER_ID) -> None:
-        """Answer with an error."""
+    def refuse(self, error_code: ErrorCode, member_id: str = UNKNOWN_MEMBER_ID) -> JoinResult:
+        """Answer with an error, and return that nothing else follows."""
         self.respond(messages.JoinGroupResponse(error_code=error_code, member_id=member_id))
+        return Result()
 
 
 class Joins:
-    """Lets members into the groups of a shard."""
+    """Lets members into the groups of a partition."""
 
-    def __init__(self, shard: GroupShard, rebalance: Rebalance) -> None:
-        self._shard = shard
+    def __init__(self, environment: GroupEnvironment, rebalance: Rebalance) -> None:
+        self._environment = environment
         self._rebalance = rebalance
 
-    def join(self, group: ClassicGroup, request: JoinRequest) -> None:
-        """Answer the request, now or when the next generation begins."""
+    def join(self, group: ClassicGroup, request: JoinRequest) -> JoinResult:
+        """Answer the request, now or when the next generation begins; return what is to be written."""
         member_id = request.message.member_id
         if not self._accepts(group, member_id):
             self._drop(group, member_id)
-            request.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
-        elif group.state is DEAD:
-            request.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id)
-        elif not group.supports_protocols(request.message.protocol_type, request.protocols):
-            request.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
-        elif member_id == UNKNOWN_MEMBER_ID:
-            self._join_new_member(group, request)
-        else:
-            self._join_known_member(group, request)
+            return request.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        if group.state is DEAD:
+            return request.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id)
+        if not group.supports_protocols(request.message.protocol_type, request.protocols):
+            return request.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
+        if member_id == UNKNOWN_MEMBER_ID:
+            return self._join_new_member(group, request)
+        return self._join_known_member(group, request)
 
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
         """Return whether there is room for it.
@@ -101,7 +104,7 @@ class Joins:
         """
         if group.state in {EMPTY, DEAD}:
             return True
-        size = self._shard.environment.config.group_max_size
+        size = self._environment.config.group_max_size
         member = group.members.get(member_id)
         if group.state is PREPARING_REBALANCE:
             if member is not None and member.is_awaiting_join:
@@ -119,26 +122,23 @@ class Joins:
 
     # -- new members ----------------------------------------------------------------------------
 
-    def _join_new_member(self, group: ClassicGroup, request: JoinRequest) -> None:
+    def _join_new_member(self, group: ClassicGroup, request: JoinRequest) -> JoinResult:
         instance_id = request.message.group_instance_id
         client = request.client
         prefix = client.client_id if instance_id is None else instance_id
-        member_id = f"{prefix}-{_uuid_text(self._shard.environment.random.getrandbits(128))}"
+        member_id = f"{prefix}-{_uuid_text(self._environment.random.getrandbits(128))}"
         if instance_id is not None:
             known_id = group.static_members.get(instance_id)
-            if known_id is None:
-                self._add(group, request, member_id)
-            else:
-                self._replace_static_member(group, request, known_id, member_id)
+            if known_id is not None:
+                return self._replace_static_member(group, request, known_id, member_id)
         elif client.api_version >= KNOWN_MEMBER_ID_VERSION:
             self._rebalance.sessions.begin_pending(
                 group, member_id, request.message.session_timeout_ms, client.client_id
             )
-            request.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
-        else:
-            self._add(group, request, member_id)
+            return request.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        return self._add(group, request, member_id)
 
-    def _add(self, group: ClassicGroup, request: JoinRequest, member_id: str) -> None:
+    def _add(self, group: ClassicGroup, request: JoinRequest, member_id: str) -> JoinResult:
         """Add a member and begin a rebalance."""
         message = request.message
         member = ClassicMember(
@@ -158,12 +158,13 @@ class Joins:
         self._rebalance.prepare_or_complete(
             group, f"adding new member {member_id}; client reason: {request.reason}"
         )
+        return Result()
 
     # -- static members that come back ------------------------------------------------------------
 
     def _replace_static_member(
         self, group: ClassicGroup, request: JoinRequest, old_id: str, new_id: str
-    ) -> None:
+    ) -> JoinResult:
         """Give the member's place to its successor, and fence it."""
         message = request.message
         assert message.group_instance_id is not None
@@ -185,7 +186,8 @@ class Joins:
         elif group.select_protocol() != group.protocol_name:
             self._rebalance.prepare_or_complete(group, f"static member {new_id} joined anew")
         else:
-            self._store_replacement(group, request, member, old_id, before, leader_before)
+            return self._store_replacement(group, request, member, old_id, before, leader_before)
+        return Result()
 
     def _fence(
         self, group: ClassicGroup, instance_id: str, old_id: str, new_id: str
@@ -207,7 +209,7 @@ class Joins:
         old_id: str,
         before: tuple[Sequence[MemberProtocol], int, int],
         leader_before: str,
-    ) -> None:
+    ) -> JoinResult:
         """Let the successor go on in the generation, without a rebalance, once that is written."""
         can_skip = request.client.api_version >= SKIP_ASSIGNMENT_VERSION
         instance_id = member.group_instance_id
@@ -238,27 +240,25 @@ class Joins:
             request.respond(response)
 
         assignments = {each.member_id: each.assignment for each in group.members.values()}
-        self._shard.write([group_record(group, assignments)], stored, replay=False)
+        record = group_record(group, assignments)
+        return Result(records=[record], replays=False, on_settled=stored)
 
     # -- known members ----------------------------------------------------------------------------
 
-    def _join_known_member(self, group: ClassicGroup, request: JoinRequest) -> None:
+    def _join_known_member(self, group: ClassicGroup, request: JoinRequest) -> JoinResult:
         message = request.message
         member_id = message.member_id
         if member_id in group.pending_join_members:
             if message.group_instance_id is not None:
-                request.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-            else:
-                self._add(group, request, member_id)
-            return
+                return request.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return self._add(group, request, member_id)
         try:
             member = group.validate_member(member_id, message.group_instance_id)
         except ApiError as error:
-            request.refuse(error.error_code, member_id)
-            return
+            return request.refuse(error.error_code, member_id)
         if group.state is EMPTY:
-            request.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
-        elif self._has_missed_nothing(group, member, request):
+            return request.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
+        if self._has_missed_nothing(group, member, request):
             is_leader = group.is_leader(member_id)
             request.respond(join_response(group, member_id, with_members=is_leader))
         else:
@@ -272,6 +272,7 @@ class Joins:
             self._rebalance.prepare_or_complete(
                 group, f"member {member_id} joins again; client reason: {request.reason}"
             )
+        return Result()
 
     @staticmethod
     def _has_missed_nothing(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ErrorCode
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.classic_member import EMPTY_ASSIGNMENT
@@ -26,9 +27,11 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.classic.classic_group import ClassicGroup
     from broker_sim.group.classic.classic_member import ClassicMember
-    from broker_sim.group.shard import GroupShard
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.runtime.event_log import EventLogger
 
 __all__ = ["Rebalance", "join_response"]
 
@@ -67,21 +70,21 @@ def join_response(
 class Rebalance:
     """Moves the groups of a shard on. It is their `JoinPhase` and keeps their sessions."""
 
-    def __init__(self, shard: GroupShard) -> None:
-        self._shard = shard
-        self._purgatory = shard.environment.rebalance
-        self.sessions = MemberSessions(shard.environment.heartbeat, self._expire_heartbeat)
+    def __init__(
+        self, environment: GroupEnvironment, runtime: ShardRuntime, log: EventLogger
+    ) -> None:
+        self._config = environment.config
+        self._runtime = runtime
+        self._event_log = log
+        self._purgatory = environment.rebalance
+        self.sessions = MemberSessions(environment.heartbeat, self._expire_heartbeat)
 
-    # -- sessions: what a group asks for --------------------------------------------------------
-
-    def keep_alive(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Begin the member's session anew."""
-        self.sessions.begin(group, member)
+    # -- groups that come and go ------------------------------------------------------------------
 
     def start(self, group: ClassicGroup) -> None:
         """Begin the sessions of a group that was loaded; one that is too large must rebalance."""
         self.start_sessions(group)
-        if len(group.members) > self._shard.environment.config.group_max_size:
+        if len(group.members) > self._config.group_max_size:
             self.prepare(group, "the group was loaded and is over capacity")
 
     def start_sessions(self, group: ClassicGroup) -> None:
@@ -157,7 +160,7 @@ class Rebalance:
         self._log(group, "preparing to rebalance", reason=reason)
         timeout_ms = group.rebalance_timeout_ms
         if is_initial:
-            delay_ms = self._shard.environment.config.group_initial_rebalance_delay_ms
+            delay_ms = self._config.group_initial_rebalance_delay_ms
             remaining_ms = max(timeout_ms - delay_ms, 0)
             self._park(group, InitialDelayedJoin(delay_ms, remaining_ms, group, self))
         else:
@@ -191,7 +194,7 @@ class Rebalance:
             self.complete_join(group)
             return
         group.new_member_added = False
-        longest_ms = self._shard.environment.config.group_initial_rebalance_delay_ms
+        longest_ms = self._config.group_initial_rebalance_delay_ms
         self._park(
             group,
             InitialDelayedJoin(
@@ -203,7 +206,11 @@ class Rebalance:
         )
 
     def complete_join(self, group: ClassicGroup) -> None:
-        """Begin the next generation with those who have joined, and tell them.
+        """Begin the next generation with those who have joined, and tell them."""
+        self._runtime.perform(lambda: self._begin_generation(group))
+
+    def _begin_generation(self, group: ClassicGroup) -> Result[None]:
+        """Return the record of a group that has become empty.
 
         Dynamic members that are missing are removed. If nobody has joined, but static members are
         known, the group waits for them once more.
@@ -213,12 +220,12 @@ class Rebalance:
         if group.members and not group.elect_joined_leader():
             self._log(group, "could not complete the rebalance: no members rejoined")
             self._park(group, DelayedJoin(group.rebalance_timeout_ms, group, self))
-            return
+            return Result()
         group.init_next_generation()
         if not group.members:
+            # If the record is lost, the generation before it comes back, without members.
             self._log(group, "the group is now empty")
-            self._shard.write([group_record(group, {})], _ignore, replay=False)
-            return
+            return Result(records=[group_record(group, {})], replays=False)
         self._log(group, "stabilized", members=len(group.members))
         for member in group.members.values():
             is_leader = group.is_leader(member.member_id)
@@ -229,6 +236,7 @@ class Rebalance:
         group.pending_sync_members.update(group.members)
         group.sync_operation = DelayedSync(group.rebalance_timeout_ms, group, self._expire_sync)
         self._purgatory.try_complete_else_watch(group.sync_operation, [GroupKey(group.group_id)])
+        return Result()
 
     def _remove_missing_members(self, group: ClassicGroup) -> None:
         missing = [
@@ -250,8 +258,10 @@ class Rebalance:
         if not group.pending_sync_members:
             self._purgatory.check_and_complete(GroupKey(group.group_id))
 
-    def store_assignments(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
-        """Write the leader's assignments; once they are committed, all members get theirs."""
+    def store_assignments(
+        self, group: ClassicGroup, assignments: Mapping[str, bytes]
+    ) -> Result[messages.SyncGroupResponse]:
+        """Return the record of the leader's assignments; once it is committed, all members get theirs."""
         generation_id = group.generation_id
         complete = {
             member_id: assignments.get(member_id, EMPTY_ASSIGNMENT) for member_id in group.members
@@ -270,7 +280,8 @@ class Rebalance:
             self._answer_syncs(group, ErrorCode.NONE)
             group.transition_to(STABLE)
 
-        self._shard.write([group_record(group, complete)], stored, replay=False)
+        record = group_record(group, complete)
+        return Result(records=[record], replays=False, on_settled=stored)
 
     def _reset_assignments(self, group: ClassicGroup, error_code: ErrorCode) -> None:
         for member in group.members.values():
@@ -301,10 +312,6 @@ class Rebalance:
         self.prepare(group, f"removing {len(missing)} members on pending sync request expiration")
 
     def _log(self, group: ClassicGroup, event: str, **values: object) -> None:
-        log = self._shard.log
+        log = self._event_log
         if log.is_enabled_for_info:
             log.info(event, group=group.group_id, generation=group.generation_id, **values)
-
-
-def _ignore(error_code: ErrorCode) -> None:
-    """Do nothing: if the record is lost, the generation before it comes back, without members."""

@@ -24,7 +24,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
 
 
 class MemberSessions:
-    """Parks and ends the heartbeats of all groups of a shard.
+    """Parks and ends the heartbeats of all groups of a partition.
 
     `on_timeout(group, member_id)` is called when a member was not heard of in time.
     """

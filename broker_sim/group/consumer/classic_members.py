@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.assignment import NO_PARTITIONS, epochs_in_order
 from broker_sim.group.consumer.consumer_group import PROTOCOL_TYPE, UNOWNED
@@ -36,15 +37,17 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
+    from broker_sim.group.consumer.conversions import Conversions
     from broker_sim.group.consumer.fencing import Fencing
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.member_timers import MemberTimers
     from broker_sim.group.consumer.member_updates import MemberUpdates
     from broker_sim.group.consumer.settings import GroupSettings
+    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
-    from broker_sim.group.shard import GroupShard
 
 __all__ = ["ClassicMembers"]
 
@@ -62,55 +65,54 @@ class ClassicMembers:
 
     def __init__(
         self,
-        shard: GroupShard,
-        find: Callable[[str], ConsumerGroup],
+        environment: GroupEnvironment,
+        runtime: ShardRuntime,
         settings: GroupSettings,
         timers: MemberTimers,
         fencing: Fencing,
         updates: MemberUpdates,
+        conversions: Conversions,
     ) -> None:
-        self._shard = shard
-        self._find = find
+        self._environment = environment
+        self._runtime = runtime
         self._settings = settings
         self._timers = timers
         self._fencing = fencing
         self._updates = updates
+        self._conversions = conversions
 
     # -- JoinGroup --------------------------------------------------------------------------------
 
     def join(
         self,
+        group: ConsumerGroup,
         request: messages.JoinGroupRequest,
         client: GroupClient,
         respond: Callable[[messages.JoinGroupResponse], object],
-    ) -> None:
-        """Let a member in, or take its next step; answers when that is committed.
+    ) -> Result[messages.JoinGroupResponse]:
+        """Let a member in, or take its next step; who is new is given an id at once, by `respond`.
 
         Raises `ApiError`: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
         FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR.
         """
-        group = self._find(request.group_id)
-        if self._shard.environment.config.group_consumer_migration_policy == NO_MIGRATION:
+        if self._environment.config.group_consumer_migration_policy == NO_MIGRATION:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         is_unknown = request.member_id == UNKNOWN_MEMBER_ID
         instance_id = request.group_instance_id
         if is_unknown:
-            request.member_id = new_member_id(self._shard.environment.random)
+            request.member_id = new_member_id(self._environment.random)
         check_capacity(group, request.member_id, self._settings.max_size)
         if not group.supports_classic_protocols(
             request.protocol_type, [protocol.name for protocol in request.protocols]
         ):
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if is_unknown and instance_id is None and client.api_version >= KNOWN_MEMBER_ID_VERSION:
-            respond(
-                messages.JoinGroupResponse(
-                    error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=request.member_id
-                )
-            )
-            return
+            error_code = ErrorCode.MEMBER_ID_REQUIRED
+            respond(messages.JoinGroupResponse(error_code=error_code, member_id=request.member_id))
+            return Result()
         written: list[GroupRecord] = []
         member = self._member(group, request, is_unknown, written)
-        self._take_step(group, member, request, client, written, respond)
+        return self._take_step(group, member, request, client, written)
 
     @staticmethod
     def _member(
@@ -141,18 +143,16 @@ class ClassicMembers:
         request: messages.JoinGroupRequest,
         client: GroupClient,
         written: list[GroupRecord],
-        respond: Callable[[messages.JoinGroupResponse], object],
-    ) -> None:
+    ) -> Result[messages.JoinGroupResponse]:
         """Update the member; the last one that moves to the classic protocol takes the group along."""
         subscription = _subscription(request)
         updated = _updated(member, request, client, subscription)
         owned = self._owned(subscription)
         replaced = group.static_member(request.group_instance_id)
-        migration = self._shard.migration
-        if replaced is None or not migration.must_downgrade_for(group, replaced):
+        if replaced is None or not self._conversions.must_downgrade_for(group, replaced):
             updated = self._updates.update(group, member, updated, owned, written)
-            self._shard.write(written, self._joined(request, updated, respond))
-            return
+            settled = self._when_joined(request, updated)
+            return Result(_joined(updated), written, on_settled=settled)
         changed, group_epoch, _ = self._updates.subscribe(group, member, updated, written)
         is_stale = group.assignment_epoch < group_epoch
         if not is_stale:
@@ -160,45 +160,30 @@ class ClassicMembers:
             updated = self._updates.reconcile(
                 group, updated, group.assignment_epoch, target, changed, owned, written
             )
-        migration.downgrade_with(
-            group,
-            replaced,
-            updated,
-            written,
-            self._joined(request, updated, respond, is_downgraded=True),
-            is_stale=is_stale,
+        settled = self._when_joined(request, updated, is_downgraded=True)
+        return self._conversions.downgrade_with(
+            group, replaced, updated, written, _joined(updated), settled, is_stale=is_stale
         )
 
-    def _joined(
+    def _when_joined(
         self,
         request: messages.JoinGroupRequest,
         member: ConsumerMember,
-        respond: Callable[[messages.JoinGroupResponse], object],
         *,
         is_downgraded: bool = False,
     ) -> Callable[[ErrorCode], None]:
-        """Return what answers the join once it is committed, and times the member's sync."""
-        assert member.classic is not None
-        response = messages.JoinGroupResponse(
-            generation_id=member.member_epoch,
-            protocol_type=PROTOCOL_TYPE,
-            protocol_name=member.classic.protocols[0][0],
-            member_id=member.member_id,
-        )
+        """Return what times the member's sync, once its join is committed."""
+        key = MemberKey(request.group_id, member.member_id)
 
-        def done(error_code: ErrorCode) -> None:
+        def settled(error_code: ErrorCode) -> None:
             if error_code:
-                respond(messages.JoinGroupResponse(error_code=error_code))
                 return
-            group_id = request.group_id
-            key = MemberKey(group_id, member.member_id)
             self._timers.end(Wait.JOIN, key)
-            if self._shard.is_active and not is_downgraded:
-                self._fencing.keep_alive(group_id, member, request.session_timeout_ms)
+            if self._runtime.is_active and not is_downgraded:
+                self._fencing.keep_alive(key.group_id, member, request.session_timeout_ms)
                 self._begin(Wait.SYNC, key, request.rebalance_timeout_ms, member)
-            respond(response)
 
-        return done
+        return settled
 
     def _begin(self, wait: Wait, key: MemberKey, timeout_ms: int, member: ConsumerMember) -> None:
         """Give the member that long for its next request."""
@@ -214,7 +199,7 @@ class ClassicMembers:
         self, subscription: messages.ConsumerProtocolSubscription
     ) -> Mapping[bytes, Sequence[int]]:
         """Return what the member says that it owns, of topics that exist."""
-        topics = self._shard.environment.image().topics
+        topics = self._environment.image().topics
         return {
             topics[owned.topic].topic_id: owned.partitions
             for owned in subscription.owned_partitions
@@ -224,16 +209,13 @@ class ClassicMembers:
     # -- SyncGroup --------------------------------------------------------------------------------
 
     def sync(
-        self,
-        request: messages.SyncGroupRequest,
-        respond: Callable[[messages.SyncGroupResponse], object],
-    ) -> None:
-        """Answer with what the member has, once all that was written is committed.
+        self, group: ConsumerGroup, request: messages.SyncGroupRequest
+    ) -> Result[messages.SyncGroupResponse]:
+        """Answer with what the member has.
 
         Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
         INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
         """
-        group = self._find(request.group_id)
         member, classic = self._known(
             group, request.member_id, request.group_instance_id, request.generation_id
         )
@@ -251,25 +233,22 @@ class ClassicMembers:
             self._expect_join(key, member)
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
-        def done(error_code: ErrorCode) -> None:
+        response = messages.SyncGroupResponse(
+            protocol_type=request.protocol_type, protocol_name=request.protocol_name
+        )
+
+        def settled(error_code: ErrorCode) -> None:
             if error_code:
-                respond(messages.SyncGroupResponse(error_code=error_code))
                 return
             self._timers.end(Wait.SYNC, key)
-            if self._shard.is_active:
+            if self._runtime.is_active:
                 self._fencing.keep_alive(group.group_id, member, classic.session_timeout_ms)
-            respond(
-                messages.SyncGroupResponse(
-                    protocol_type=request.protocol_type,
-                    protocol_name=request.protocol_name,
-                    assignment=self._assignment(member, metadata),
-                )
-            )
+            response.assignment = self._assignment(member, metadata)
 
-        self._shard.write([], done)
+        return Result(response, on_settled=settled)
 
     def _assignment(self, member: ConsumerMember, metadata: bytes) -> bytes:
-        names = self._shard.environment.image().topic_names
+        names = self._environment.image().topic_names
         return encode_assignment(
             (
                 (names[topic_id], numbers)
@@ -304,14 +283,15 @@ class ClassicMembers:
 
     # -- Heartbeat --------------------------------------------------------------------------------
 
-    def heartbeat(self, request: messages.HeartbeatRequest) -> ErrorCode:
-        """Keep the member's session alive; return NONE, or REBALANCE_IN_PROGRESS if it should join.
+    def heartbeat(
+        self, group: ConsumerGroup, request: messages.HeartbeatRequest
+    ) -> Result[ErrorCode]:
+        """Keep the member's session alive; tell it NONE, or REBALANCE_IN_PROGRESS if it should join.
 
         It should (A) to get to the epoch of the target, (B) to give partitions up, (C) to get those
         that it waits for, once nobody owns them. Raises `ApiError`: UNKNOWN_MEMBER_ID,
         FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
-        group = self._find(request.group_id)
         member, classic = self._known(
             group, request.member_id, request.group_instance_id, request.generation_id
         )
@@ -325,19 +305,13 @@ class ClassicMembers:
             )
         ):
             self._expect_join(MemberKey(group.group_id, member.member_id), member)
-            return ErrorCode.REBALANCE_IN_PROGRESS
-        return ErrorCode.NONE
+            return Result(ErrorCode.REBALANCE_IN_PROGRESS)
+        return Result(ErrorCode.NONE)
 
     # -- LeaveGroup -------------------------------------------------------------------------------
 
-    def leave(
-        self,
-        group_id: str,
-        identities: Sequence[Identity],
-        on_done: Callable[[list[Left], ErrorCode], object],
-    ) -> None:
-        """Remove members of either protocol; tells what became of each when it is committed."""
-        group = self._find(group_id)
+    def leave(self, group: ConsumerGroup, identities: Sequence[Identity]) -> Result[list[Left]]:
+        """Remove members of either protocol; tells what became of each."""
         left: list[Left] = []
         leaving: dict[str, ConsumerMember] = {}
         for identity in identities:
@@ -348,9 +322,17 @@ class ClassicMembers:
             except ApiError as error:
                 error_code = error.error_code
             left.append(Left(identity.member_id, identity.group_instance_id, error_code))
-        self._fencing.fence(
-            group, list(leaving.values()), lambda error_code: on_done(left, error_code)
-        )
+        return self._fencing.fence(group, list(leaving.values()), left)
+
+
+def _joined(member: ConsumerMember) -> messages.JoinGroupResponse:
+    assert member.classic is not None
+    return messages.JoinGroupResponse(
+        generation_id=member.member_epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=member.classic.protocols[0][0],
+        member_id=member.member_id,
+    )
 
 
 def _subscription(request: messages.JoinGroupRequest) -> messages.ConsumerProtocolSubscription:

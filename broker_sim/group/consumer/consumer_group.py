@@ -12,7 +12,7 @@ whose records are committed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer import records
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from broker_sim.group.group import CommitPartitionValidator
     from broker_sim.group.records import GroupRecord
 
-__all__ = ["PROTOCOL_TYPE", "UNOWNED", "ConsumerGroup", "GroupOwner"]
+__all__ = ["PROTOCOL_TYPE", "UNOWNED", "ConsumerGroup"]
 
 PROTOCOL_TYPE: Final = "consumer"
 FIRST_EPOCH: Final = 1
@@ -46,23 +46,13 @@ MEMBER_EPOCH_VERSION: Final = 9
 """The version of OffsetCommit from which on members of the consumer protocol may use it."""
 
 
-class GroupOwner(Protocol):
-    """What runs the timers of the group's members."""
-
-    def on_loaded(self, group: ConsumerGroup) -> None:
-        """Start the timers of a group that was loaded from the log."""
-
-    def on_unloaded(self, group: ConsumerGroup) -> None:
-        """Stop the timers of a group."""
-
-
 class ConsumerGroup:
     """The state of one group; its methods change it as records say, or look at it."""
 
     group_type = CONSUMER
     protocol_type = PROTOCOL_TYPE
 
-    def __init__(self, group_id: str, owner: GroupOwner) -> None:
+    def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.group_epoch = FIRST_EPOCH
         self.metadata_hash = 0
@@ -83,7 +73,6 @@ class ConsumerGroup:
         self.has_subscription_metadata_record = False
         self.static_members: dict[str, str] = {}
         """The ids of static members by their instance ids."""
-        self._owner = owner
         self._assignors: TimelineMap[str, int] = TimelineMap(string_hash)
         self._partition_epochs: dict[bytes, dict[int, int]] = {}
         self._refreshed_epoch: int | None = None
@@ -390,11 +379,3 @@ class ConsumerGroup:
     def offset_expiration(self) -> OffsetExpiration | None:
         """Return that each offset's retention runs from its commit."""
         return OffsetExpiration(None)
-
-    def on_loaded(self) -> None:
-        """Start the timers of its members."""
-        self._owner.on_loaded(self)
-
-    def on_unloaded(self) -> None:
-        """Stop the timers of its members."""
-        self._owner.on_unloaded(self)

@@ -1,7 +1,7 @@
 """The consumer-protocol groups of one shard; mirrors the modern half of `GroupMetadataManager`.
 
-Whatever changes a group is written first; the record is then replayed into the group, here and at
-every broker that loads the log later.
+An operation looks at a group and returns the records that change it. The runtime replays them into
+the group, here and at every broker that loads the log later.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.assignment import epochs_in_order
@@ -30,7 +31,6 @@ from broker_sim.group.consumer.membership import (
     new_member_id,
     static_member,
 )
-from broker_sim.group.consumer.metadata_hash import TopicHashes
 from broker_sim.group.consumer.regexes import Regexes
 from broker_sim.group.consumer.replay import group_id_of, replay_into
 from broker_sim.group.consumer.requests import MemberRequest
@@ -40,38 +40,57 @@ from broker_sim.group.keys import MemberKey
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.consumer.assignment import Epochs
+    from broker_sim.group.consumer.conversions import Conversions
     from broker_sim.group.consumer.member import ConsumerMember
+    from broker_sim.group.consumer.metadata_hash import TopicHashes
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.group import Group
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
-    from broker_sim.group.shard import GroupShard
     from broker_sim.metadata import ImageChanges, MetadataImage
-
-    Respond = Callable[[messages.ConsumerGroupHeartbeatResponse], object]
+    from broker_sim.runtime.event_log import EventLogger
 
 __all__ = ["ConsumerGroups"]
 
 T = TypeVar("T")
+Response = messages.ConsumerGroupHeartbeatResponse
 
 
 class ConsumerGroups:
-    """Makes, keeps and replays the groups of the consumer protocol of a shard."""
+    """Makes, keeps and replays the consumer-protocol groups of one partition."""
 
-    def __init__(self, shard: GroupShard) -> None:
-        environment = shard.environment
-        self._shard = shard
-        self.hashes = TopicHashes()
+    def __init__(
+        self,
+        environment: GroupEnvironment,
+        runtime: ShardRuntime,
+        groups: dict[str, Group],
+        hashes: TopicHashes,
+        conversions: Conversions,
+        log: EventLogger,
+    ) -> None:
+        """Serve the ones of this kind among `groups`, which are those of the shard by id."""
+        self._environment = environment
+        self._groups = groups
+        self._conversions = conversions
         self.settings = GroupSettings(environment)
         self.timers = MemberTimers(environment)
-        self.fencing = Fencing(shard, self.settings, self.timers, self.hashes)
-        self._regexes = Regexes(shard, self.find, self.hashes)
+        self.fencing = Fencing(
+            environment, runtime, groups, self.settings, self.timers, hashes, conversions, log
+        )
+        self._regexes = Regexes(environment, runtime, self.find, hashes)
         self._updates = MemberUpdates(
-            shard, self.settings, self.timers, self.hashes, self._regexes, self.fencing
+            environment, self.settings, self.timers, hashes, self._regexes, self.fencing
         )
         self.classic_members = ClassicMembers(
-            shard, self.find, self.settings, self.timers, self.fencing, self._updates
+            environment,
+            runtime,
+            self.settings,
+            self.timers,
+            self.fencing,
+            self._updates,
+            conversions,
         )
         self._image = environment.image()
 
@@ -79,7 +98,7 @@ class ConsumerGroups:
 
     def find(self, group_id: str) -> ConsumerGroup:
         """Return the group; `ApiError` GROUP_ID_NOT_FOUND."""
-        group = self._shard.groups.get(group_id)
+        group = self._groups.get(group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if not isinstance(group, ConsumerGroup):
@@ -92,32 +111,45 @@ class ConsumerGroups:
         self, group_id: str, joins: bool, written: list[GroupRecord]
     ) -> ConsumerGroup:
         """Return the group; one that is new is not in the shard before its records are."""
-        group = self._shard.groups.get(group_id)
+        group = self._groups.get(group_id)
         if group is None:
             if not joins:
                 raise ApiError(
                     ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found."
                 )
-            return ConsumerGroup(group_id, self)
+            return ConsumerGroup(group_id)
         if joins and group.group_type == CLASSIC and group.is_empty:
             written += group.tombstones()
-            return ConsumerGroup(group_id, self)
+            return ConsumerGroup(group_id)
         if joins and group.group_type == CLASSIC:
-            return self._shard.migration.upgrade(group, written)
+            upgraded = self._conversions.upgrade(group, written)
+            self._begin_sessions(upgraded)
+            return upgraded
         return self.find(group_id)
+
+    def _begin_sessions(self, group: ConsumerGroup) -> None:
+        """Begin the sessions of a group's classic members, in the order in which equal ones will end.
+
+        If the records cannot be written, the sessions end without consequences.
+        """
+        for member_id in group.members.in_order():
+            member = group.members[member_id]
+            if member.classic is not None:
+                timeout_ms = member.classic.session_timeout_ms
+                self.fencing.keep_alive(group.group_id, member, timeout_ms)
 
     # -- the log and metadata -------------------------------------------------------------------
 
     def replay(self, record: GroupRecord) -> None:
         """Take in a record of a group of the consumer protocol."""
         group_id = group_id_of(record)
-        groups = self._shard.groups
+        groups = self._groups
         group = groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             # A simple group, which only has offsets, becomes one of this kind.
             if record.value is None or (group is not None and not group.is_empty):
                 return
-            group = groups[group_id] = ConsumerGroup(group_id, self)
+            group = groups[group_id] = ConsumerGroup(group_id)
         if replay_into(group, record):
             del groups[group_id]
 
@@ -131,7 +163,7 @@ class ConsumerGroups:
             self._regexes.topics_created(image)
         if not changed:
             return
-        for group in self._shard.groups.values():
+        for group in self._groups.values():
             if isinstance(group, ConsumerGroup) and not changed.isdisjoint(group.topics):
                 group.request_metadata_refresh()
 
@@ -151,27 +183,20 @@ class ConsumerGroups:
     # -- ConsumerGroupHeartbeat -----------------------------------------------------------------
 
     def heartbeat(
-        self,
-        request: messages.ConsumerGroupHeartbeatRequest,
-        client: GroupClient,
-        respond: Respond,
-    ) -> None:
-        """Answer a heartbeat when what it has changed is committed.
+        self, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient
+    ) -> Result[Response]:
+        """Serve a member of the consumer protocol.
 
         The request was checked (`check_heartbeat`). Raises `ApiError`: GROUP_ID_NOT_FOUND,
         GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID,
         FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION.
         """
         if request.member_epoch in {LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH}:
-            self._leave(request, respond)
-            return
-        written: list[GroupRecord] = []
-        response = self._stay(MemberRequest.of(request, client), written)
-        self._shard.write(written, _answering(response, respond))
+            return self._leave(request)
+        return self._stay(MemberRequest.of(request, client))
 
-    def _stay(
-        self, request: MemberRequest, written: list[GroupRecord]
-    ) -> messages.ConsumerGroupHeartbeatResponse:
+    def _stay(self, request: MemberRequest) -> Result[Response]:
+        written: list[GroupRecord] = []
         group = self._find_or_make(request.group_id, request.joins, written)
         check_capacity(group, request.member_id, self.settings.max_size)
         member = self._member(group, request, written)
@@ -190,19 +215,19 @@ class ConsumerGroups:
         )
         updated = self._updates.update(group, member, updated, request.owned, written)
         self.fencing.keep_alive(group.group_id, updated)
-        response = messages.ConsumerGroupHeartbeatResponse(
+        response = Response(
             member_id=updated.member_id,
             member_epoch=updated.member_epoch,
             heartbeat_interval_ms=self.settings.heartbeat_interval_ms(group.group_id),
         )
         if request.joins or request.is_full or updated.assigned != member.assigned:
             response.assignment = _assignment(updated.assigned)
-        return response
+        return Result(response, written)
 
     def _member(
         self, group: ConsumerGroup, request: MemberRequest, written: list[GroupRecord]
     ) -> ConsumerMember:
-        member_id = request.member_id or new_member_id(self._shard.environment.random)
+        member_id = request.member_id or new_member_id(self._environment.random)
         if request.instance_id is None:
             return dynamic_member(
                 group,
@@ -223,48 +248,26 @@ class ConsumerGroups:
 
     # -- leaving --------------------------------------------------------------------------------
 
-    def _leave(self, request: messages.ConsumerGroupHeartbeatRequest, respond: Respond) -> None:
+    def _leave(self, request: messages.ConsumerGroupHeartbeatRequest) -> Result[Response]:
         group = self.find(request.group_id)
         if request.instance_id is None:
             member = group.member(request.member_id)
         else:
             member = known_static_member(group, request.member_id, request.instance_id)
             if request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
-                away = member.left_for_a_while()
-                answer = messages.ConsumerGroupHeartbeatResponse(
-                    member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH
-                )
-                self._shard.write(
-                    [records.current_assignment(group.group_id, away)],
-                    _answering(answer, respond),
-                )
-                return
-        left = messages.ConsumerGroupHeartbeatResponse(
-            member_id=request.member_id, member_epoch=request.member_epoch
-        )
-        self.fencing.fence(group, [member], _answering(left, respond))
+                away = records.current_assignment(group.group_id, member.left_for_a_while())
+                told = Response(member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH)
+                return Result(told, [away])
+        left = Response(member_id=request.member_id, member_epoch=request.member_epoch)
+        return self.fencing.fence(group, [member], left)
 
     # -- ConsumerGroupDescribe ------------------------------------------------------------------
 
     def describe(self, group_id: str) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
         """Return what is known of the group; `ApiError` GROUP_ID_NOT_FOUND."""
         return describe_group(
-            self.find(group_id), self.settings.default_assignor, self._shard.environment.image()
+            self.find(group_id), self.settings.default_assignor, self._environment.image()
         )
-
-
-def _answering(
-    response: messages.ConsumerGroupHeartbeatResponse, respond: Respond
-) -> Callable[[ErrorCode], None]:
-    """Return what answers once a write is done."""
-
-    def done(error_code: ErrorCode) -> None:
-        if error_code:
-            respond(messages.ConsumerGroupHeartbeatResponse(error_code=error_code))
-        else:
-            respond(response)
-
-    return done
 
 
 def _newer(told: T | None, known: T) -> T:
@@ -272,7 +275,6 @@ def _newer(told: T | None, known: T) -> T:
 
 
 def _assignment(assigned: Epochs) -> messages.ConsumerGroupHeartbeatResponse.Assignment:
-    response = messages.ConsumerGroupHeartbeatResponse
-    return response.Assignment(
-        [response.TopicPartitions(topic, numbers) for topic, numbers in epochs_in_order(assigned)]
+    return Response.Assignment(
+        [Response.TopicPartitions(topic, numbers) for topic, numbers in epochs_in_order(assigned)]
     )

@@ -6,8 +6,9 @@ only members of the classic protocol are left becomes a classic one, if it may.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
@@ -15,18 +16,23 @@ from broker_sim.group.consumer.member_timers import Wait
 from broker_sim.group.keys import MemberKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.errors import ErrorCode
+    from broker_sim.group.consumer.conversions import Conversions, OnSettled
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.member_timers import MemberTimers
     from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.consumer.settings import GroupSettings
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.group import Group
     from broker_sim.group.records import GroupRecord
-    from broker_sim.group.shard import GroupShard
+    from broker_sim.runtime.event_log import EventLogger
 
 __all__ = ["Fencing"]
 
+R = TypeVar("R")
 RETRY_MS: Final = 500
 """After which a timeout is tried again that could not be written."""
 
@@ -36,39 +42,51 @@ class Fencing:
 
     def __init__(
         self,
-        shard: GroupShard,
+        environment: GroupEnvironment,
+        runtime: ShardRuntime,
+        groups: Mapping[str, Group],
         settings: GroupSettings,
         timers: MemberTimers,
         hashes: TopicHashes,
+        conversions: Conversions,
+        log: EventLogger,
     ) -> None:
-        self._shard = shard
+        self._environment = environment
+        self._runtime = runtime
+        self._groups = groups
         self._settings = settings
         self._timers = timers
         self._hashes = hashes
+        self._conversions = conversions
+        self._log = log
 
     def fence(
         self,
         group: ConsumerGroup,
         members: Sequence[ConsumerMember],
-        on_done: Callable[[ErrorCode], object],
-    ) -> None:
-        """Remove the members; `on_done` as in `GroupShard.write`.
+        response: R,
+        on_settled: OnSettled = None,
+    ) -> Result[R]:
+        """Remove the members; their times end when the leader has the records.
 
         Raises `ApiError` GROUP_ID_NOT_FOUND if the group would become a classic one and cannot.
         """
         if not members:
-            self._shard.write([], on_done)
-            return
-        migration = self._shard.migration
-        if migration.must_downgrade(group, members):
-            migration.downgrade_without(group, members, on_done)
-        else:
-            self._shard.write(self._removal(group, members), on_done)
+            return Result(response, on_settled=on_settled)
+        if self._conversions.must_downgrade(group, members):
+            return self._conversions.downgrade_without(group, members, response, on_settled)
+
+        def appended() -> None:
+            for member in members:
+                self._timers.end_all(MemberKey(group.group_id, member.member_id))
+
+        records_of_removal = self._removal(group, members)
+        return Result(response, records_of_removal, on_appended=appended, on_settled=on_settled)
 
     def _removal(
         self, group: ConsumerGroup, members: Sequence[ConsumerMember]
     ) -> list[GroupRecord]:
-        """Return the records that remove the members, and end their timers."""
+        """Return the records that remove the members."""
         group_id = group.group_id
         written = []
         for member in members:
@@ -81,10 +99,8 @@ class Fencing:
         unused = [regex for regex, count in leaving.items() if group.regexes.get(regex) == count]
         written += [records.regex_tombstone(group_id, regex) for regex in unused]
         topics = group.topics_without(members, unused)
-        metadata_hash = self._hashes.of(topics, self._shard.environment.image())
+        metadata_hash = self._hashes.of(topics, self._environment.image())
         written.append(records.group_epoch(group_id, group.group_epoch + 1, metadata_hash))
-        for member in members:
-            self._timers.end_all(MemberKey(group_id, member.member_id))
         return written
 
     def keep_alive(
@@ -106,28 +122,30 @@ class Fencing:
 
     def expire(self, group_id: str, member_id: str) -> None:
         """Fence a member whose time is over, if it is still there and this is still the coordinator."""
-        if not self._shard.is_active:
-            return
-        group = self._shard.groups.get(group_id)
+        self._runtime.perform(lambda: self._expired(group_id, member_id))
+
+    def _expired(self, group_id: str, member_id: str) -> Result[None]:
+        group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup) or member_id not in group.members:
-            return
+            return Result()
         member = group.members[member_id]
 
-        def written(error_code: ErrorCode) -> None:
+        def settled(error_code: ErrorCode) -> None:
             # Nobody waits for it, so it is tried again.
-            if error_code and self._shard.is_active and member_id in group.members:
+            if error_code and self._runtime.is_active and member_id in group.members:
                 self.keep_alive(group_id, member, RETRY_MS)
 
         try:
-            self.fence(group, [member], written)
+            return self.fence(group, [member], None, settled)
         except ApiError as error:
-            self._shard.log.info(
+            self._log.info(
                 "could not fence", group=group_id, member=member_id, reason=error.error_message
             )
+            return Result()
 
     def expire_in_epoch(self, group_id: str, member_id: str, member_epoch: int) -> None:
         """Fence a member that has not revoked in time: it is still in the same epoch."""
-        group = self._shard.groups.get(group_id)
+        group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             member = group.members.get(member_id)
             if member is not None and member.member_epoch == member_epoch:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.consumer.regexes import Regexes
     from broker_sim.group.consumer.settings import GroupSettings
+    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.records import GroupRecord
-    from broker_sim.group.shard import GroupShard
 
 __all__ = ["MemberUpdates"]
 
@@ -46,14 +46,14 @@ class MemberUpdates:
 
     def __init__(
         self,
-        shard: GroupShard,
+        environment: GroupEnvironment,
         settings: GroupSettings,
         timers: MemberTimers,
         hashes: TopicHashes,
         regexes: Regexes,
         fencing: Fencing,
     ) -> None:
-        self._environment = shard.environment
+        self._environment = environment
         self._settings = settings
         self._timers = timers
         self._hashes = hashes
@@ -188,11 +188,10 @@ class MemberUpdates:
             return after
         written.append(records.current_assignment(group.group_id, after))
         if not after.uses_classic_protocol:
-            key = MemberKey(group.group_id, after.member_id)
             if after.state is MemberState.UNREVOKED_PARTITIONS:
                 self.time_revocation(group.group_id, after)
             else:
-                self._timers.end(Wait.REVOCATION, key)
+                self._timers.end(Wait.REVOCATION, MemberKey(group.group_id, after.member_id))
         return after
 
     def time_revocation(self, group_id: str, member: ConsumerMember) -> None:

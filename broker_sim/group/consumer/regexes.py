@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.subscription import check_regex, resolve
@@ -23,12 +24,13 @@ from broker_sim.group.java_order import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.consumer.subscription import ResolvedRegex
+    from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.records import GroupRecord
-    from broker_sim.group.shard import GroupShard
     from broker_sim.metadata import MetadataImage
 
 __all__ = ["RegexChange", "Regexes"]
@@ -50,16 +52,18 @@ class Regexes:
 
     def __init__(
         self,
-        shard: GroupShard,
+        environment: GroupEnvironment,
+        runtime: ShardRuntime,
         find: Callable[[str], ConsumerGroup],
         hashes: TopicHashes,
     ) -> None:
-        self._shard = shard
+        self._environment = environment
+        self._runtime = runtime
         self._find = find
         self._hashes = hashes
         self._scheduled: set[str] = set()
         """The groups whose expressions are about to be resolved."""
-        self._new_topics_version = shard.environment.image().version
+        self._new_topics_version = environment.image().version
         """The version of the metadata that last brought a new topic."""
 
     def topics_created(self, image: MetadataImage) -> None:
@@ -82,13 +86,13 @@ class Regexes:
             return change
         if group.group_id in self._scheduled:
             return change
-        now_ms = self._shard.environment.clock.wall_clock_ms()
+        now_ms = self._environment.clock.wall_clock_ms()
         refreshed_ms = _newest(group, lambda resolved: resolved.timestamp_ms)
         if refreshed_ms is not None and now_ms <= refreshed_ms + MIN_REFRESH_INTERVAL_MS:
             return change
         regexes = group.next_regexes(member, updated)
         version = _newest(group, lambda resolved: resolved.version) or 0
-        interval_ms = self._shard.environment.config.group_consumer_regex_refresh_interval_ms
+        interval_ms = self._environment.config.group_consumer_regex_refresh_interval_ms
         if regexes and (
             is_new
             or len(regexes) != len(group.resolved)
@@ -97,7 +101,7 @@ class Regexes:
             or now_ms > refreshed_ms + interval_ms
         ):
             self._scheduled.add(group.group_id)
-            self._shard.environment.call_later(
+            self._environment.call_later(
                 0, self._resolve, group.group_id, _in_order(group, regexes)
             )
         return change
@@ -125,20 +129,19 @@ class Regexes:
 
     def _resolve(self, group_id: str, regexes: list[str]) -> None:
         self._scheduled.discard(group_id)
-        if not self._shard.is_active:
-            return
-        environment = self._shard.environment
-        image = environment.image()
-        resolved = resolve(regexes, image, environment.clock.wall_clock_ms())
+        self._runtime.perform(lambda: self._resolved(group_id, regexes))
+
+    def _resolved(self, group_id: str, regexes: list[str]) -> Result[None]:
+        image = self._environment.image()
+        resolved = resolve(regexes, image, self._environment.clock.wall_clock_ms())
         try:
             group = self._find(group_id)
         except ApiError:
-            return  # it is gone
+            return Result()  # it is gone
         written, group_epoch = self._records(group, resolved, image)
-        if written:
-            self._shard.write(written, lambda _error: None)
         if group_epoch is not None:
             group.metadata_refreshed(group_epoch)
+        return Result(records=written)
 
     def _records(
         self, group: ConsumerGroup, resolved: Mapping[str, ResolvedRegex], image: MetadataImage

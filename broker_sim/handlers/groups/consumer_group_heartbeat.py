@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.consumer.requests import check_heartbeat
-from broker_sim.group.consumer.settings import offered_assignors
+from broker_sim.errors import ErrorCode
 from broker_sim.handlers.groups.group_client import group_client
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_consumer_group_heartbeat"]
@@ -35,17 +34,16 @@ def handle_consumer_group_heartbeat(
     respond: Callable[[messages.ConsumerGroupHeartbeatResponse], None],
 ) -> None:
     """Serve a member of a group of the consumer protocol."""
-    config = context.broker.config
-    if PROTOCOL not in config.group_coordinator_rebalance_protocols:
+    if PROTOCOL not in context.broker.config.group_coordinator_rebalance_protocols:
         respond(messages.ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
         return
-    try:
-        check_heartbeat(request, context.api_version, offered_assignors(config))
-        shard = context.broker.groups.shard(request.group_id)
-        shard.consumer.heartbeat(request, group_client(context), respond)
-    except ApiError as error:
+
+    def fail(error: ApiError) -> None:
         respond(
             messages.ConsumerGroupHeartbeatResponse(
                 error_code=error.error_code, error_message=error.error_message
             )
         )
+
+    groups = context.broker.groups
+    groups.consumer_group_heartbeat(request, group_client(context), respond, fail)

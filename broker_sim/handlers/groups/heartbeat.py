@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_heartbeat"]
@@ -29,16 +30,12 @@ def handle_heartbeat(
     respond: Callable[[messages.HeartbeatResponse], None],
 ) -> None:
     """Keep a member alive."""
-    try:
-        shard = context.broker.groups.shard(request.group_id)
-        result = shard.classic.heartbeat(request)
-    except ApiError as error:
+
+    def answer(error_code: ErrorCode) -> None:
+        respond(messages.HeartbeatResponse(error_code=error_code))
+
+    def fail(error: ApiError) -> None:
         is_loading = error.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        respond(messages.HeartbeatResponse(error_code=0 if is_loading else error.error_code))
-        return
-    if shard.is_committed:
-        respond(messages.HeartbeatResponse(0, result))
-        return
-    shard.write(
-        [], lambda failure: respond(messages.HeartbeatResponse(error_code=failure or result))
-    )
+        answer(ErrorCode.NONE if is_loading else error.error_code)
+
+    context.broker.groups.heartbeat(request, answer, fail)

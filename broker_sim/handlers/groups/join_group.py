@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ErrorCode
 from broker_sim.handlers.groups.group_client import group_client
 from broker_sim.protocol import messages
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.config import BrokerConfig
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_join_group"]
@@ -53,12 +54,11 @@ def handle_join_group(
     if error_code:
         answer(messages.JoinGroupResponse(error_code=error_code, member_id=request.member_id))
         return
-    try:
-        shard = context.broker.groups.shard(request.group_id)
-    except ApiError as error:
+
+    def fail(error: ApiError) -> None:
         answer(messages.JoinGroupResponse(error_code=error.error_code))
-        return
-    shard.classic.join(request, group_client(context), answer)
+
+    context.broker.groups.join_group(request, group_client(context), answer, fail)
 
 
 def _check(request: messages.JoinGroupRequest, config: BrokerConfig) -> ErrorCode:

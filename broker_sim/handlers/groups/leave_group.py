@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_leave_group"]
@@ -33,21 +33,14 @@ def handle_leave_group(
     """Remove members from a group."""
     is_batched = context.api_version >= BATCHED_VERSION
     members = request.members if is_batched else [request.MemberIdentity(request.member_id)]
-    try:
-        shard = context.broker.groups.shard(request.group_id)
-    except ApiError as error:
-        respond(messages.LeaveGroupResponse(error_code=error.error_code))
-        return
 
-    def answer(left: list[messages.LeaveGroupResponse.MemberResponse], failure: ErrorCode) -> None:
-        if failure:
-            respond(messages.LeaveGroupResponse(error_code=failure))
-        elif is_batched:
+    def answer(left: list[messages.LeaveGroupResponse.MemberResponse]) -> None:
+        if is_batched:
             respond(messages.LeaveGroupResponse(members=left))
         else:
             respond(messages.LeaveGroupResponse(error_code=left[0].error_code))
 
-    try:
-        shard.classic.leave(request.group_id, members, answer)
-    except ApiError as error:
+    def fail(error: ApiError) -> None:
         respond(messages.LeaveGroupResponse(error_code=error.error_code))
+
+    context.broker.groups.leave_group(request.group_id, members, answer, fail)

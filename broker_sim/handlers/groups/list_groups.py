@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -32,19 +32,11 @@ def handle_list_groups(
     respond: Callable[[messages.ListGroupsResponse], None],
 ) -> None:
     """List the groups that match the filters."""
-    coordinator = context.broker.groups
-    if coordinator.is_loading:
-        respond(messages.ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
-        return
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    groups = [
-        messages.ListGroupsResponse.ListedGroup(
-            group.group_id, group.protocol_type, group.state_name, group.group_type
-        )
-        for shard in coordinator.shards()
-        for group in shard.groups.values()
-        if (not states or group.state_name.lower() in states)
-        and (not types or group.group_type in types)
-    ]
+    try:
+        groups = context.broker.groups.list_groups(states, types)
+    except ApiError as error:
+        respond(messages.ListGroupsResponse(error_code=error.error_code))
+        return
     respond(messages.ListGroupsResponse(groups=groups))

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.offset_metadata import OffsetToCommit, commit_records, validate_commit
+from broker_sim.errors import ErrorCode
+from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
 from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol import messages
@@ -23,6 +23,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_offset_commit"]
@@ -44,39 +45,23 @@ def handle_offset_commit(
         respond(answer.response())
         return
 
-    def fail_all(error_code: ErrorCode) -> None:
-        answer.add_all(offsets, [error_code] * len(offsets))
-        respond(answer.response())
-
-    try:
-        shard = context.broker.groups.shard_of_any_group(request.group_id)
-        validator = validate_commit(
-            shard,
-            request.group_id,
-            request.member_id,
-            request.group_instance_id,
-            request.generation_id_or_member_epoch,
-            context.api_version,
-        )
-        records, errors = commit_records(
-            shard, request.group_id, offsets, request.retention_time_ms, validator
-        )
-    except ApiError as error:
-        fail_all(error.error_code)
-        return
-
-    if not records:
-        # As in Kafka, the group is there although nothing was committed.
-        shard.classic.get_or_create(request.group_id)
-
-    def done(error_code: ErrorCode) -> None:
-        if error_code:
-            fail_all(error_code)
-            return
+    def done(errors: Sequence[ErrorCode]) -> None:
         answer.add_all(offsets, errors)
         respond(answer.response())
 
-    shard.write_soon(records, done)
+    def fail_all(error: ApiError) -> None:
+        done([error.error_code] * len(offsets))
+
+    commit = OffsetCommit(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        context.api_version,
+        offsets,
+        request.retention_time_ms,
+    )
+    context.broker.groups.offset_commit(commit, done, fail_all)
 
 
 class _Answer:

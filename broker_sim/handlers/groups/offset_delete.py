@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.offset_metadata import delete_records
+from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_offset_delete"]
@@ -51,19 +51,13 @@ def handle_offset_delete(
                 add(asked.name, index, error_code)
             else:
                 valid.append((asked.name, index))
-    try:
-        shard = context.broker.groups.shard(request.group_id)
-        records, errors = delete_records(shard, request.group_id, valid)
-    except ApiError as error:
-        respond(messages.OffsetDeleteResponse(error_code=error.error_code))
-        return
 
-    def done(error_code: ErrorCode) -> None:
-        if error_code:
-            respond(messages.OffsetDeleteResponse(error_code=error_code))
-            return
-        for (name, index), error in zip(valid, errors, strict=True):
-            add(name, index, error)
+    def done(errors: Sequence[ErrorCode]) -> None:
+        for (name, index), error_code in zip(valid, errors, strict=True):
+            add(name, index, error_code)
         respond(messages.OffsetDeleteResponse(topics=list(topics.values())))
 
-    shard.write(records, done)
+    def fail(error: ApiError) -> None:
+        respond(messages.OffsetDeleteResponse(error_code=error.error_code))
+
+    context.broker.groups.offset_delete(request.group_id, valid, done, fail)

@@ -16,17 +16,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.offset_metadata import fetch_group, is_of_topic
+from broker_sim.errors import ErrorCode
+from broker_sim.group.offset_fetch import OffsetQuery, no_offset
 from broker_sim.handlers.support.injected_error import injected_error
-from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from broker_sim.group.offsets import CommittedOffset
-    from broker_sim.group.shard import GroupShard
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_offset_fetch"]
@@ -34,16 +32,11 @@ __all__ = ["handle_offset_fetch"]
 GROUP_ERROR_VERSION: Final = 2
 GROUPS_VERSION: Final = 8
 TOPIC_ID_VERSION: Final = 10
-NO_OFFSET: Final = -1
-NO_EPOCH: Final = -1
-EVERYTHING: Final = 2**63 - 1
-"""A high watermark that shows what is not committed yet."""
 
 AskedGroup = messages.OffsetFetchRequest.OffsetFetchRequestGroup
 AskedTopic = messages.OffsetFetchRequest.OffsetFetchRequestTopics
 Group = messages.OffsetFetchResponse.OffsetFetchResponseGroup
 Topic = messages.OffsetFetchResponse.OffsetFetchResponseTopics
-Partition = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
 
 
 def handle_offset_fetch(
@@ -83,104 +76,21 @@ def _fetch(
     asked: AskedGroup,
     require_stable: bool,
     context: RequestContext,
-    on_answer: Callable[[Group], None],
+    on_answer: Callable[[Group], object],
 ) -> None:
-    try:
-        shard = context.broker.groups.shard_of_any_group(asked.group_id)
-        has_offsets = fetch_group(shard, asked.group_id, asked.member_id, asked.member_epoch)
-    except ApiError as error:
-        on_answer(_failed(asked, error.error_code, context.api_version))
-        return
-    view = _View(shard, asked.group_id, require_stable)
-    if asked.topics is None:
-        offsets = shard.offsets.committed_of(asked.group_id, view.high_watermark)
-        topics = _all_topics(offsets if has_offsets else (), view, context)
-    else:
-        topics = [_named_topic(topic, view, context) for topic in asked.topics]
-        # As in Kafka, topics of unknown ids come last.
-        topics.sort(key=lambda topic: not topic.name and context.api_version >= TOPIC_ID_VERSION)
-    answer = Group(group_id=asked.group_id, topics=topics)
-    if not require_stable:
-        on_answer(answer)
-        return
-
-    def done(error_code: ErrorCode) -> None:
+    def fail(error: ApiError) -> None:
+        error_code = error.error_code
         if error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
             error_code = ErrorCode.NOT_COORDINATOR
-        failed = error_code and _failed(asked, error_code, context.api_version)
-        on_answer(failed or answer)
+        on_answer(_failed(asked, error_code, context.api_version))
 
-    shard.write((), done)
-
-
-class _View:
-    """What a request may see of a group's offsets."""
-
-    def __init__(self, shard: GroupShard, group_id: str, require_stable: bool) -> None:
-        self._shard = shard
-        self._group_id = group_id
-        self._require_stable = require_stable
-        self.high_watermark = EVERYTHING if require_stable else shard.high_watermark
-
-    def get(self, topic: str, partition: int) -> CommittedOffset | None:
-        return self._shard.offsets.get_committed(
-            self._group_id, topic, partition, self.high_watermark
-        )
-
-    def is_unstable(self, topic: str, partition: int) -> bool:
-        """Whether a transaction that is not over may yet change the offset, and this matters."""
-        return self._require_stable and self._shard.transactional_offsets.contains(
-            self._group_id, topic, partition
-        )
-
-
-def _all_topics(
-    offsets: Iterable[tuple[str, int, CommittedOffset]], view: _View, context: RequestContext
-) -> list[Topic]:
-    """Return all offsets by topic; by id, without those of topics that are gone."""
-    by_id = context.api_version >= TOPIC_ID_VERSION
-    known = context.broker.image.topics
-    topics: dict[str, Topic] = {}
-    for name, partition, committed in offsets:
-        topic_id = known[name].topic_id if name in known else NO_TOPIC_ID
-        if by_id and topic_id == NO_TOPIC_ID:
-            continue
-        topic = topics.setdefault(name, Topic(name=name, topic_id=topic_id))
-        topic.partitions.append(
-            _no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-            if view.is_unstable(name, partition)
-            else _partition(partition, committed)
-        )
-    return list(topics.values())
-
-
-def _named_topic(asked: AskedTopic, view: _View, context: RequestContext) -> Topic:
-    by_id = context.api_version >= TOPIC_ID_VERSION
-    name = context.broker.image.topic_names.get(asked.topic_id, "") if by_id else asked.name
-    topic = Topic(name=name, topic_id=asked.topic_id)
-    for index in asked.partition_indexes:
-        error_code = injected_error(context, name, index)
-        if not error_code and by_id and not name:
-            error_code = ErrorCode.UNKNOWN_TOPIC_ID
-        if not error_code and view.is_unstable(name, index):
-            error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
-        if error_code:
-            topic.partitions.append(_no_offset(index, error_code))
-            continue
-        committed = view.get(name, index)
-        if committed is None or not is_of_topic(committed, asked.topic_id):
-            topic.partitions.append(_no_offset(index, ErrorCode.NONE))
-        else:
-            topic.partitions.append(_partition(index, committed))
-    return topic
-
-
-def _partition(index: int, committed: CommittedOffset) -> Partition:
-    return Partition(index, committed.offset, committed.leader_epoch, committed.metadata)
-
-
-def _no_offset(index: int, error_code: ErrorCode) -> Partition:
-    return Partition(index, NO_OFFSET, NO_EPOCH, "", error_code)
+    query = OffsetQuery(
+        asked,
+        require_stable,
+        context.api_version >= TOPIC_ID_VERSION,
+        partial(injected_error, context),
+    )
+    context.broker.groups.offset_fetch(query, on_answer, fail)
 
 
 def _failed(asked: AskedGroup, error_code: ErrorCode, api_version: int) -> Group:
@@ -190,7 +100,7 @@ def _failed(asked: AskedGroup, error_code: ErrorCode, api_version: int) -> Group
     topics = [
         Topic(
             name=topic.name,
-            partitions=[_no_offset(index, error_code) for index in topic.partition_indexes],
+            partitions=[no_offset(index, error_code) for index in topic.partition_indexes],
         )
         for topic in asked.topics or ()
     ]

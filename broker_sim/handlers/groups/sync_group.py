@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
 
 __all__ = ["handle_sync_group"]
@@ -37,7 +38,8 @@ def handle_sync_group(
     ):
         respond(messages.SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         return
-    try:
-        context.broker.groups.shard(request.group_id).classic.sync(request, respond)
-    except ApiError as error:
+
+    def fail(error: ApiError) -> None:
         respond(messages.SyncGroupResponse(error_code=error.error_code))
+
+    context.broker.groups.sync_group(request, respond, fail)

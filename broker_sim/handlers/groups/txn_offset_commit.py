@@ -16,21 +16,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.offset_metadata import (
-    NO_RETENTION,
-    OffsetToCommit,
-    commit_records,
-    validate_transactional_commit,
-)
-from broker_sim.group.shard import coordinator_error
-from broker_sim.group.write_buffer import VerifiedTransaction
+from broker_sim.coordinator.write_buffer import VerifiedTransaction
+from broker_sim.errors import ErrorCode
+from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
 from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
     from broker_sim.log import VerificationGuard
 
@@ -62,19 +57,27 @@ def handle_txn_offset_commit(
     def fail_all(error_code: ErrorCode) -> None:
         done([error_code] * len(offsets))
 
+    def fail(error: ApiError) -> None:
+        fail_all(error.error_code)
+
+    groups = context.broker.groups
+    commit = OffsetCommit(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        context.api_version,
+        offsets,
+    )
+
     def verified(error_code: ErrorCode, guard: VerificationGuard | None) -> None:
         if error_code:
-            fail_all(_verification_error(error_code, context.api_version))
+            fail_all(_known_in_version(error_code, context.api_version))
             return
-        try:
-            _commit(request, context, offsets, guard, fail_all, done)
-        except ApiError as error:
-            fail_all(error.error_code)
+        transaction = VerifiedTransaction(request.producer_id, request.producer_epoch, guard)
+        groups.txn_offset_commit(commit, transaction, done, fail)
 
-    if not request.group_id:
-        fail_all(ErrorCode.INVALID_GROUP_ID)
-        return
-    context.broker.groups.verify_transaction(
+    groups.verify_transaction(
         request.group_id,
         request.transactional_id,
         request.producer_id,
@@ -84,42 +87,10 @@ def handle_txn_offset_commit(
     )
 
 
-def _verification_error(error_code: ErrorCode, api_version: int) -> ErrorCode:
+def _known_in_version(error_code: ErrorCode, api_version: int) -> ErrorCode:
     if error_code is ErrorCode.TRANSACTION_ABORTABLE and api_version < ABORTABLE_VERSION:
         return ErrorCode.INVALID_TXN_STATE
-    return coordinator_error(error_code)
-
-
-def _commit(
-    request: messages.TxnOffsetCommitRequest,
-    context: RequestContext,
-    offsets: Sequence[OffsetToCommit],
-    guard: VerificationGuard | None,
-    fail_all: Callable[[ErrorCode], None],
-    done: Callable[[Sequence[ErrorCode]], None],
-) -> None:
-    """Write the offsets. Raises ApiError of the group, which fails the commit as a whole."""
-    shard = context.broker.groups.shard(request.group_id)
-    validator = validate_transactional_commit(
-        shard,
-        request.group_id,
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id,
-        context.api_version,
-    )
-    records, errors = commit_records(
-        shard, request.group_id, offsets, NO_RETENTION, validator, keeps_topic_id=False
-    )
-    if not records:
-        # As in Kafka, the group is there although nothing was committed.
-        shard.classic.get_or_create(request.group_id)
-    transaction = VerifiedTransaction(request.producer_id, request.producer_epoch, guard)
-    shard.write_transactional(
-        records,
-        transaction,
-        lambda error_code: fail_all(error_code) if error_code else done(errors),
-    )
+    return error_code
 
 
 class _Answer:

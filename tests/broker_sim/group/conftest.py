@@ -6,15 +6,13 @@ from dataclasses import replace
 import pytest
 
 from broker_sim.config import BrokerConfig
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.classic.classic_groups import ClassicGroups
-from broker_sim.group.consumer.consumer_groups import ConsumerGroups
+from broker_sim.coordinator.result import Result
+from broker_sim.errors import ErrorCode
 from broker_sim.group.consumer.settings import GROUP_RESOURCE
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.group_client import GroupClient
-from broker_sim.group.migration import Migration
 from broker_sim.group.records import decode_batch
-from broker_sim.group.shard import GroupShard
+from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata import (
     MetadataDelta,
     MetadataImage,
@@ -24,6 +22,7 @@ from broker_sim.metadata import (
 )
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode
+from broker_sim.protocol.record_batch import rebase
 from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 GROUP = "group"
@@ -53,7 +52,9 @@ class Log:
 
     def __init__(self):
         self.records = []
+        self.batches = []
         self.is_held = False
+        self._uncommitted = 0
         self.fails_with = None
         self._waiting = []
 
@@ -61,8 +62,10 @@ class Log:
         if self.fails_with is not None:
             on_done(self.fails_with)
             return
+        self.batches.append(rebase(memoryview(batch), len(self.records), 0))
         self.records += [record for _, record in decode_batch(batch)]
         on_appended(len(self.records) - 1)
+        self._uncommitted += self.is_held
         self._wait(on_done)
 
     def await_committed(self, partition, end_offset, timeout_ms, on_done):
@@ -77,12 +80,29 @@ class Log:
     def release(self, error_code=ErrorCode.NONE):
         """Let all that waits be committed, or fail."""
         self.is_held = False
+        self._uncommitted = 0
         waiting, self._waiting = self._waiting, []
         for on_done in waiting:
             on_done(error_code)
 
     def high_watermark(self, partition):
+        return len(self.records) - self._uncommitted
+
+    def log_end_offset(self, partition):
         return len(self.records)
+
+    def max_batch_bytes(self, partition):
+        return 1_000_000
+
+    def check_append(self, partition):
+        return self.fails_with or ErrorCode.NONE
+
+    def read(self, partition):
+        return map(bytes, self.batches)
+
+
+def raise_error(error):
+    raise error
 
 
 def topic_id(number):
@@ -128,7 +148,11 @@ class ClassicMember:
                 self.generation = response.generation_id
 
         client = GroupClient(self.client_id, "/127.0.0.1", version)
-        self.bench.classic.join(request, client, answer)
+
+        def fail(error):
+            answer(messages.JoinGroupResponse(error_code=error.error_code))
+
+        self.bench.service.join_group(request, client, answer, fail)
         return self
 
     def enter(self, **changes):
@@ -151,7 +175,11 @@ class ClassicMember:
         for name, value in changes.items():
             setattr(request, name, value)
         self.synced = None
-        self.bench.classic.sync(request, lambda response: setattr(self, "synced", response))
+
+        def answer(response):
+            self.synced = response
+
+        self.bench.service.sync_group(request, answer, raise_error)
         return self
 
     def beat(self, **changes):
@@ -161,10 +189,7 @@ class ClassicMember:
         )
         for name, value in changes.items():
             setattr(request, name, value)
-        try:
-            return self.bench.classic.heartbeat(request)
-        except ApiError as error:
-            return error.error_code
+        return self.bench.heart(request)
 
     def leave(self):
         """Leave and return the member's error."""
@@ -266,34 +291,47 @@ class Bench:
         self.environment = GroupEnvironment(
             broker_id=1,
             config=BrokerConfig.from_mapping(
-                {name.replace("_", "."): str(value) for name, value in configs.items()}
+                {
+                    "offsets.topic.num.partitions": "1",
+                    **{name.replace("_", "."): str(value) for name, value in configs.items()},
+                }
             ),
             clock=self.clock,
             random=random.Random(7),
-            call_later=lambda _delay_ms, run, *arguments: self._later.append((run, arguments)),
+            call_later=self._call_later,
             image=lambda: self.image,
             storage=self.log,
             verify_transaction=None,
             rebalance=self.rebalance,
             heartbeat=self.heartbeat,
         )
-        self.shard = self.new_shard()
+        self.service = GroupCoordinatorService(self.environment)
+        self._lead(epoch=0)
 
-    def new_shard(self):
-        shard = GroupShard(0, 0, self.environment)
-        shard.classic = ClassicGroups(shard)
-        shard.consumer = ConsumerGroups(shard)
-        shard.migration = Migration(shard)
-        return shard
+    def _call_later(self, delay_ms, run, *arguments):
+        if not delay_ms:
+            self._later.append((run, arguments))
+
+    def _lead(self, epoch):
+        """Let the partition be led in that epoch, and load it."""
+        self.service.runtime.partitions.elected(0, epoch)
+        self.run_later()
+        self.context = self.service.runtime.partitions.get(0)
+        self.shard = self.context.shard
 
     def fail_over(self):
         """Let the shard's records be loaded by another coordinator."""
-        self.shard.on_unloaded()
+        self.resign()
         self._later.clear()
-        self.shard = self.new_shard()
-        for offset, record in enumerate(self.log.records):
-            self.shard.replay(record, offset)
-        self.shard.on_loaded()
+        self._lead(self.context.leader_epoch + 1)
+
+    def resign(self):
+        """Let another broker lead the partition."""
+        self.service.runtime.partitions.resigned(0)
+
+    def write(self, records):
+        """Write records that no operation asks for."""
+        self.context.perform(lambda: Result(records=records))
 
     @property
     def classic(self):
@@ -346,15 +384,23 @@ class Bench:
     def send(self, request, version=1, client_id="client"):
         """Send a heartbeat; returns the list that gets the answer."""
         answers = []
-        try:
-            self.consumers.heartbeat(request, GroupClient(client_id, HOST, version), answers.append)
-        except ApiError as error:
+
+        def fail(error):
             answers.append(
                 messages.ConsumerGroupHeartbeatResponse(
                     error_code=error.error_code, error_message=error.error_message
                 )
             )
+
+        client = GroupClient(client_id, HOST, version)
+        self.service.consumer_group_heartbeat(request, client, answers.append, fail)
         return answers
+
+    def heart(self, request):
+        """Send a heartbeat of the classic protocol; returns its error, None while that waits."""
+        told = []
+        self.service.heartbeat(request, told.append, lambda error: told.append(error.error_code))
+        return told[0] if told else None
 
     def consumer(self, member_id, *topics, **options):
         """Return a new member of the new protocol, which has not joined yet."""
@@ -384,11 +430,9 @@ class Bench:
         """Let members leave, each by member id and group instance id; return their errors."""
         identity = messages.LeaveGroupRequest.MemberIdentity
         told = []
-        self.classic.leave(
-            GROUP, [identity(*each) for each in identities], lambda *result: told.append(result)
-        )
-        ((left, error_code),) = told
-        assert not error_code
+        members = [identity(*each) for each in identities]
+        self.service.leave_group(GROUP, members, told.append, raise_error)
+        (left,) = told
         return [ErrorCode(each.error_code) for each in left]
 
     def stable(self, count=1, **options):

@@ -37,7 +37,7 @@ def test_empty_group_id_has_a_shard_for_offsets_only(user):
     with pytest.raises(ApiError) as refused:
         leader.shard("")
     assert refused.value.error_code is ErrorCode.INVALID_GROUP_ID
-    assert leader.shard_of_any_group("").partition == user.partition("")
+    assert leader.runtime.find("").partition == user.partition("")
 
 
 def test_new_leader_loads_offsets_from_its_log(user):
@@ -102,23 +102,23 @@ def test_partition_that_is_being_loaded_is_not_ready(user):
     user.commit("g", {0: 5})
     groups = coordinator(user, user.leader("g"))
     partition = user.partition("g")
-    groups.partitions.resigned(partition)
-    groups.partitions.elected(partition, 7)
+    groups.runtime.partitions.resigned(partition)
+    groups.runtime.partitions.elected(partition, 7)
     with pytest.raises(ApiError) as refused:
         groups.shard("g")
     assert refused.value.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    assert groups.is_loading
+    assert groups.runtime.partitions.is_loading
     user.cluster.advance(1)
     assert list(groups.shard("g").groups) == ["g"]
-    assert groups.shard("g").leader_epoch == 7
+    assert groups.runtime.find("g").leader_epoch == 7
 
 
 def test_partition_that_is_lost_while_it_is_loaded_is_not_served(user):
     groups = coordinator(user, user.leader("g"))
     partition = user.partition("g")
-    groups.partitions.resigned(partition)
-    groups.partitions.elected(partition, 7)
-    groups.partitions.resigned(partition)
+    groups.runtime.partitions.resigned(partition)
+    groups.runtime.partitions.elected(partition, 7)
+    groups.runtime.partitions.resigned(partition)
     user.cluster.advance(1)
     with pytest.raises(ApiError) as refused:
         groups.shard("g")
@@ -128,12 +128,12 @@ def test_partition_that_is_lost_while_it_is_loaded_is_not_served(user):
 def test_leader_that_stays_keeps_its_groups_in_a_new_epoch(user):
     user.commit("g", {0: 5})
     groups = coordinator(user, user.leader("g"))
-    shard = groups.shard("g")
-    epoch = shard.leader_epoch
-    groups.partitions.elected(user.partition("g"), epoch + 1)
-    groups.partitions.elected(user.partition("g"), epoch)
-    assert groups.shard("g") is shard
-    assert shard.leader_epoch == epoch + 1
+    context = groups.runtime.find("g")
+    epoch = context.leader_epoch
+    groups.runtime.partitions.elected(user.partition("g"), epoch + 1)
+    groups.runtime.partitions.elected(user.partition("g"), epoch)
+    assert groups.runtime.find("g") is context
+    assert context.leader_epoch == epoch + 1
 
 
 def test_offsets_expire_after_their_retention_and_the_group_with_them(make_user):

@@ -342,7 +342,7 @@ def test_leaving_of_nobody_is_no_downgrade(bench):
     taker.member_id = new.member_id
     assert taker.join().error == ErrorCode.NONE
     assert bench.group.classic_members == 2
-    bench.shard.consumer.fencing.fence(bench.group, [], lambda _: None)
+    assert bench.leave(("nobody", None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert bench.group.group_type == "consumer"
 
 

@@ -4,10 +4,11 @@ import random
 
 import pytest
 
+from broker_sim.coordinator.errors import coordinator_error
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.records import GroupRecord
-from broker_sim.group.shard import coordinator_error
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.protocol.record_batch import parse_header
 
@@ -17,86 +18,94 @@ def commit(offset, partition=0):
     return GroupRecord(key, record_messages.OffsetCommitValue(offset))
 
 
-def shard_of(user, group_id="g"):
-    return user.cluster.nodes.brokers[user.leader(group_id)].groups.shard(group_id)
+def context_of(user, group_id="g"):
+    return user.cluster.nodes.brokers[user.leader(group_id)].groups.runtime.find(group_id)
 
 
-def offset_in(shard):
-    found = shard.offsets.get("g", "t", 0)
+def write(context, records, on_done=print, **options):
+    context.carry_out(Result(None, records, on_settled=on_done, **options), print, print)
+
+
+def write_soon(context, records, on_done=print):
+    write(context, records, on_done, shares_batch=True)
+
+
+def offset_in(context):
+    found = context.shard.offsets.get("g", "t", 0)
     return None if found is None else found.offset
 
 
 def test_record_is_in_the_state_at_once_and_done_with_the_replicas(user):
-    shard = shard_of(user)
+    context = context_of(user)
     done = []
-    shard.write([commit(5)], done.append)
-    assert (offset_in(shard), done) == (5, [])
+    write(context, [commit(5)], done.append)
+    assert (offset_in(context), done) == (5, [])
     user.cluster.advance(600)
     assert done == [ErrorCode.NONE]
 
 
 def test_writes_are_done_in_their_order(user):
-    shard = shard_of(user)
+    context = context_of(user)
     done = []
     for number in range(10):
-        shard.write([commit(number)], lambda error, at=number: done.append((at, error)))
+        write(context, [commit(number)], lambda error, at=number: done.append((at, error)))
     user.cluster.advance(600)
     assert done == [(number, ErrorCode.NONE) for number in range(10)]
 
 
 def test_write_of_a_lone_replica_is_done_at_once(make_user):
     user = make_user(brokers=1)
-    shard = shard_of(user)
+    context = context_of(user)
     done = []
-    shard.write([commit(5)], done.append)
+    write(context, [commit(5)], done.append)
     assert done == [ErrorCode.NONE]
 
 
 def test_nothing_to_write_is_done_with_what_was_written_before(user):
-    shard = shard_of(user)
+    context = context_of(user)
     done = []
-    shard.write([], lambda _: done.append("nothing before"))
+    write(context, [], lambda _: done.append("nothing before"))
     assert done == ["nothing before"]
-    shard.write([commit(5)], lambda _: done.append("commit"))
-    shard.write([], lambda _: done.append("nothing after"))
+    write(context, [commit(5)], lambda _: done.append("commit"))
+    write(context, [], lambda _: done.append("nothing after"))
     assert done == ["nothing before"]
     user.cluster.advance(600)
     assert done == ["nothing before", "commit", "nothing after"]
 
 
 def test_shard_knows_whether_all_is_committed(user):
-    shard = shard_of(user)
-    assert shard.is_committed
-    shard.write_soon([commit(5)], lambda _: None)
-    assert not shard.is_committed  # it is not even appended
+    context = context_of(user)
+    assert context.is_committed
+    write_soon(context, [commit(5)], lambda _: None)
+    assert not context.is_committed  # it is not even appended
     user.cluster.advance(0)
-    assert shard._storage.log_end_offset(shard.partition) == 1
-    assert not shard.is_committed
+    assert context._storage.log_end_offset(context.partition) == 1
+    assert not context.is_committed
     user.cluster.advance(600)
-    assert shard.is_committed
-    shard.on_unloaded()
-    assert not shard.is_committed
+    assert context.is_committed
+    context.is_active = False
+    assert not context.is_committed
 
 
 def test_failed_append_changes_nothing(user):
-    shard = shard_of(user)
-    shard.write([commit(5)], lambda _: None)
+    context = context_of(user)
+    write(context, [commit(5)], lambda _: None)
     user.cluster.advance(600)
     new = user.cluster.followers(GROUP_METADATA_TOPIC, user.partition("g"))[0]
     user.cluster.transfer_leadership(GROUP_METADATA_TOPIC, user.partition("g"), new)
     user.cluster.advance(10)
     done = []
-    shard.write([commit(6)], done.append)
-    assert (offset_in(shard), done) == (5, [ErrorCode.NOT_COORDINATOR])
-    assert not shard.is_active
+    write(context, [commit(6)], done.append)
+    assert (offset_in(context), done) == (5, [ErrorCode.NOT_COORDINATOR])
+    assert not context.is_active
 
 
 def test_write_in_flight_is_told_of_the_new_leader(user):
-    shard = shard_of(user)
+    context = context_of(user)
     first, second = user.cluster.followers(GROUP_METADATA_TOPIC, user.partition("g"))
     user.cluster.pause(first)
     done = []
-    shard.write([commit(5)], done.append)
+    write(context, [commit(5)], done.append)
     user.cluster.transfer_leadership(GROUP_METADATA_TOPIC, user.partition("g"), second)
     user.cluster.advance(10)
     assert done == [ErrorCode.NOT_COORDINATOR]
@@ -104,86 +113,88 @@ def test_write_in_flight_is_told_of_the_new_leader(user):
 
 def test_record_larger_than_the_topic_allows_is_not_written(make_user):
     user = make_user(brokers=1, message_max_bytes=1_000)
-    shard = shard_of(user)
+    context = context_of(user)
     key = record_messages.OffsetCommitKey("g", "t", 0)
     large = record_messages.OffsetCommitValue(5, metadata="x" * 2_000)
     done = []
-    shard.write([GroupRecord(key, large)], done.append)
-    assert (offset_in(shard), done) == (None, [ErrorCode.UNKNOWN_SERVER_ERROR])
+    write(context, [GroupRecord(key, large)], done.append)
+    assert (offset_in(context), done) == (None, [ErrorCode.UNKNOWN_SERVER_ERROR])
 
 
-def batches_of(user, shard):
-    storage = shard.environment.storage
-    return [parse_header(batch).records_count for batch in storage.read(shard.partition)]
+def batches_of(user, context):
+    storage = user.cluster.nodes.brokers[user.leader("g")].groups.environment.storage
+    return [parse_header(batch).records_count for batch in storage.read(context.partition)]
 
 
 def test_commits_of_one_turn_are_one_batch_with_all_their_answers(make_user):
     user = make_user(brokers=1)
-    shard = shard_of(user)
+    context = context_of(user)
     done = []
     for number in range(3):
-        shard.write_soon([commit(number), commit(number, 1)], done.append)
-    assert (offset_in(shard), batches_of(user, shard), done) == (2, [], [])
+        write_soon(context, [commit(number), commit(number, 1)], done.append)
+    assert (offset_in(context), batches_of(user, context), done) == (2, [], [])
     user.cluster.advance(1)
-    assert (batches_of(user, shard), done) == ([6], [ErrorCode.NONE] * 3)
+    assert (batches_of(user, context), done) == ([6], [ErrorCode.NONE] * 3)
 
 
 def test_commits_of_one_turn_stay_below_the_largest_batch(make_user):
     user = make_user(brokers=1, message_max_bytes=1_000)
-    shard = shard_of(user)
+    context = context_of(user)
     done = []
     for number in range(5):
         key = record_messages.OffsetCommitKey("g", "t", number)
         value = record_messages.OffsetCommitValue(5, metadata="x" * 300)
-        shard.write_soon([GroupRecord(key, value)], done.append)
+        write_soon(context, [GroupRecord(key, value)], done.append)
     user.cluster.advance(1)
-    assert (batches_of(user, shard), done) == ([2, 2, 1], [ErrorCode.NONE] * 5)
+    assert (batches_of(user, context), done) == ([2, 2, 1], [ErrorCode.NONE] * 5)
 
 
 def test_other_write_comes_after_the_commits_before_it(make_user):
     user = make_user(brokers=1)
-    shard = shard_of(user)
-    shard.write_soon([commit(5)], lambda _: None)
-    shard.write([commit(6)], lambda _: None)
-    assert (offset_in(shard), batches_of(user, shard)) == (6, [1, 1])
+    context = context_of(user)
+    write_soon(context, [commit(5)], lambda _: None)
+    write(context, [commit(6)], lambda _: None)
+    assert (offset_in(context), batches_of(user, context)) == (6, [1, 1])
     user.cluster.advance(1)
-    assert batches_of(user, shard) == [1, 1]
+    assert batches_of(user, context) == [1, 1]
 
 
 @pytest.mark.parametrize(("codec", "is_reloaded"), [(0, False), (1, True)])
 def test_commit_that_is_too_large_is_refused_or_taken_back(make_user, codec, is_reloaded):
     """How large it is when it is compressed is known after it was taken in."""
     user = make_user(brokers=1, message_max_bytes=1_000, offsets_topic_compression_codec=codec)
-    shard = shard_of(user)
-    shard.write([commit(5)], lambda _: None)
+    context = context_of(user)
+    write(context, [commit(5)], lambda _: None)
     key = record_messages.OffsetCommitKey("g", "t", 0)
     noise = random.Random(1).randbytes(2_000).hex()
     done = []
-    shard.write_soon(
-        [GroupRecord(key, record_messages.OffsetCommitValue(6, metadata=noise))], done.append
+    write_soon(
+        context,
+        [GroupRecord(key, record_messages.OffsetCommitValue(6, metadata=noise))],
+        done.append,
     )
     user.cluster.advance(1)
     assert done == [ErrorCode.UNKNOWN_SERVER_ERROR]
-    assert shard.is_active is not is_reloaded
-    assert offset_in(shard_of(user)) == 5
+    assert context.is_active is not is_reloaded
+    assert offset_in(context_of(user)) == 5
 
 
 def test_offsets_of_kafka_0_8_are_read(user):
-    shard = shard_of(user)
+    context = context_of(user)
     key = record_messages.LegacyOffsetCommitKey("g", "t", 0)
-    shard.replay(GroupRecord(key, record_messages.LegacyOffsetCommitValue(5, "m", 100)), 0)
-    assert offset_in(shard) == 5
-    shard.replay(GroupRecord(key, None), 1)
-    assert offset_in(shard) is None
+    context.shard.replay(GroupRecord(key, record_messages.LegacyOffsetCommitValue(5, "m", 100)), 0)
+    assert offset_in(context) == 5
+    context.shard.replay(GroupRecord(key, None), 1)
+    assert offset_in(context) is None
 
 
 def test_offset_without_a_group_makes_a_simple_one_and_a_tombstone_does_not(user):
-    shard = shard_of(user)
+    context = context_of(user)
     key = record_messages.OffsetCommitKey("g", "t", 0)
-    shard.replay(GroupRecord(key, None), 0)
-    assert shard.groups == {}
-    shard.replay(commit(5), 1)
-    assert [group.group_type for group in shard.groups.values()] == ["classic"]
+    context.shard.replay(GroupRecord(key, None), 0)
+    assert context.shard.groups == {}
+    context.shard.replay(commit(5), 1)
+    assert [group.group_type for group in context.shard.groups.values()] == ["classic"]
 
 
 @pytest.mark.parametrize(

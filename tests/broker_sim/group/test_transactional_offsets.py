@@ -6,20 +6,20 @@ from types import SimpleNamespace
 import pytest
 
 from broker_sim.config import BrokerConfig
+from broker_sim.coordinator.result import Result
+from broker_sim.coordinator.write_buffer import (
+    NO_TRANSACTION,
+    TransactionMarker,
+    VerifiedTransaction,
+)
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
-from broker_sim.group.classic.classic_groups import ClassicGroups
-from broker_sim.group.offset_metadata import (
-    delete_records,
-    expired_records,
-    tombstones_of_deleted_topics,
-    tombstones_of_group,
-)
+from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.records import GroupRecord
-from broker_sim.group.shard import GroupShard
+from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.group.transactional_offsets import TransactionalOffsets
-from broker_sim.group.write_buffer import TransactionMarker, VerifiedTransaction
 from broker_sim.log import VerificationGuard
+from broker_sim.metadata import MetadataImage
 from broker_sim.protocol.record_batch import parse_header, rebase
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
 from purgatory import VirtualClock
@@ -81,6 +81,9 @@ class Log:
     def await_committed(self, partition, end_offset, timeout_ms, on_done):
         self._waiting.append(on_done)
 
+    def read(self, partition):
+        return map(bytes, self.batches)
+
 
 @pytest.fixture
 def log():
@@ -93,29 +96,36 @@ def clock():
 
 
 @pytest.fixture
-def make_shard(log, clock, make_purgatory):
+def make_context(log, clock, make_purgatory):
+    """Return what makes the context of a shard, with all that the log has."""
+
     def make():
-        environment = SimpleNamespace(
+        image = MetadataImage(version=1, cluster_id="cluster")
+        environment = GroupEnvironment(
             broker_id=1,
-            storage=log,
             config=BrokerConfig(offsets_retention_minutes=1),
             clock=clock,
+            random=random.Random(1),
             call_later=lambda delay_ms, callback, *args: None,
-            counters=SimpleNamespace(offset_commits=0, offset_deletions=0, offset_expirations=0),
+            image=lambda: image,
+            storage=log,
+            verify_transaction=None,
             rebalance=make_purgatory("Rebalance", clock),
             heartbeat=make_purgatory("Heartbeat", clock),
         )
-        made = GroupShard(0, 0, environment)
-        made.classic = ClassicGroups(made)
-        made.consumer = SimpleNamespace()
-        return made
+        return GroupCoordinatorService(environment).runtime.load(0, leader_epoch=0)
 
     return make
 
 
 @pytest.fixture
-def shard(make_shard):
-    return make_shard()
+def context(make_context):
+    return make_context()
+
+
+@pytest.fixture
+def shard(context):
+    return context.shard
 
 
 def record(offset, partition=0, group="g", topic="t"):
@@ -123,21 +133,25 @@ def record(offset, partition=0, group="g", topic="t"):
     return GroupRecord(key, record_messages.OffsetCommitValue(offset, -1, "", 1_000_000))
 
 
-def plain(shard, offset, **where):
-    shard.write([record(offset, **where)], lambda error: None)
+def write(context, records, on_done=lambda error: None, transaction=NO_TRANSACTION):
+    context.carry_out(Result(None, records, on_settled=on_done), print, print, transaction)
 
 
-def begin(shard, producer_id, *records, epoch=0):
+def plain(context, offset, **where):
+    write(context, [record(offset, **where)])
+
+
+def begin(context, producer_id, *records, epoch=0):
     done = []
     transaction = VerifiedTransaction(producer_id, epoch, GUARD)
-    shard.write_transactional(records, transaction, done.append)
+    write(context, records, done.append, transaction)
     return done
 
 
-def end(shard, producer_id, *, commit=True, epoch=0):
+def end(context, producer_id, *, commit=True, epoch=0):
     done = []
     marker = TransactionMarker(producer_id, epoch, 7, commit, 2)
-    shard.complete_transaction(marker, done.append)
+    context.complete_transaction(marker, done.append)
     return done
 
 
@@ -150,26 +164,26 @@ def is_pending(shard, partition=0, group="g"):
     return shard.transactional_offsets.contains(group, "t", partition)
 
 
-def test_offset_of_transaction_counts_once_it_is_committed(shard):
-    plain(shard, 1)
-    assert begin(shard, 5, record(10)) == [ErrorCode.NONE]
+def test_offset_of_transaction_counts_once_it_is_committed(context, shard):
+    plain(context, 1)
+    assert begin(context, 5, record(10)) == [ErrorCode.NONE]
     assert (offset_of(shard), is_pending(shard)) == (1, True)
-    assert end(shard, 5) == [ErrorCode.NONE]
+    assert end(context, 5) == [ErrorCode.NONE]
     assert (offset_of(shard), is_pending(shard)) == (10, False)
 
 
-def test_offset_of_aborted_transaction_never_counts(shard):
-    plain(shard, 1)
-    begin(shard, 5, record(10), record(11, partition=1))
-    end(shard, 5, commit=False)
+def test_offset_of_aborted_transaction_never_counts(context, shard):
+    plain(context, 1)
+    begin(context, 5, record(10), record(11, partition=1))
+    end(context, 5, commit=False)
     assert (offset_of(shard), offset_of(shard, 1)) == (1, None)
     assert not shard.transactional_offsets.has_group("g")
 
 
-def test_batch_and_marker_are_those_of_kafka(shard, log):
-    plain(shard, 1)
-    begin(shard, 5, record(10), record(11, partition=1), epoch=3)
-    end(shard, 5, epoch=3)
+def test_batch_and_marker_are_those_of_kafka(context, shard, log):
+    plain(context, 1)
+    begin(context, 5, record(10), record(11, partition=1), epoch=3)
+    end(context, 5, epoch=3)
     first, batch, marker = log.batches
     header = parse_header(first)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-1, -1, 0)
@@ -184,14 +198,14 @@ def test_batch_and_marker_are_those_of_kafka(shard, log):
     assert (log.guards, log.versions) == ([None, GUARD], [2])
 
 
-def test_failed_append_leaves_the_transaction_as_it_was(shard, log):
-    begin(shard, 5, record(10))
+def test_failed_append_leaves_the_transaction_as_it_was(context, shard, log):
+    begin(context, 5, record(10))
     log.fails_with = ErrorCode.INVALID_PRODUCER_EPOCH
-    assert begin(shard, 5, record(20)) == [ErrorCode.INVALID_PRODUCER_EPOCH]
-    assert end(shard, 5) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+    assert begin(context, 5, record(20)) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+    assert end(context, 5) == [ErrorCode.INVALID_PRODUCER_EPOCH]
     assert (offset_of(shard), is_pending(shard)) == (None, True)
     log.fails_with = ErrorCode.NONE
-    end(shard, 5)
+    end(context, 5)
     assert offset_of(shard) == 10
 
 
@@ -203,17 +217,19 @@ def test_failed_append_leaves_the_transaction_as_it_was(shard, log):
         (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
     ],
 )
-def test_commit_is_told_as_coordinators_do_and_the_marker_as_it_is(shard, log, raised, told):
+def test_commit_is_told_as_coordinators_do_and_the_marker_as_it_is(
+    context, shard, log, raised, told
+):
     log.fails_with = raised
-    assert begin(shard, 5, record(10)) == [told]
-    assert end(shard, 5) == [raised]
+    assert begin(context, 5, record(10)) == [told]
+    assert end(context, 5) == [raised]
 
 
-def test_committed_offset_is_seen_with_the_marker_and_not_with_its_record(shard, log):
-    plain(shard, 1)
-    begin(shard, 5, record(10))
+def test_committed_offset_is_seen_with_the_marker_and_not_with_its_record(context, shard, log):
+    plain(context, 1)
+    begin(context, 5, record(10))
     log.is_held = True
-    done = end(shard, 5)
+    done = end(context, 5)
     assert (offset_of(shard), done) == (10, [])
     assert shard.offsets.get_committed("g", "t", 0, high_watermark=2).offset == 1
     assert shard.offsets.get_committed("g", "t", 0, high_watermark=3).offset == 10
@@ -221,71 +237,71 @@ def test_committed_offset_is_seen_with_the_marker_and_not_with_its_record(shard,
     assert done == [ErrorCode.NONE]
 
 
-def test_last_commit_counts_whether_in_a_transaction_or_not(shard):
-    begin(shard, 5, record(10), record(11, partition=1))
-    plain(shard, 1)
-    end(shard, 5)
+def test_last_commit_counts_whether_in_a_transaction_or_not(context, shard):
+    begin(context, 5, record(10), record(11, partition=1))
+    plain(context, 1)
+    end(context, 5)
     assert (offset_of(shard, 0), offset_of(shard, 1)) == (1, 11)
-    begin(shard, 6, record(20))
-    end(shard, 6)
+    begin(context, 6, record(20))
+    end(context, 6)
     assert offset_of(shard) == 20
 
 
-def test_later_transaction_counts_although_the_earlier_one_ends_after_it(shard):
-    begin(shard, 5, record(10))
-    begin(shard, 6, record(20))
-    end(shard, 6)
+def test_later_transaction_counts_although_the_earlier_one_ends_after_it(context, shard):
+    begin(context, 5, record(10))
+    begin(context, 6, record(20))
+    end(context, 6)
     assert is_pending(shard)
-    end(shard, 5)
+    end(context, 5)
     assert (offset_of(shard), is_pending(shard)) == (20, False)
 
 
-def test_last_offset_of_one_transaction_counts(shard):
-    begin(shard, 5, record(10))
-    begin(shard, 5, record(9))
-    end(shard, 5)
+def test_last_offset_of_one_transaction_counts(context, shard):
+    begin(context, 5, record(10))
+    begin(context, 5, record(9))
+    end(context, 5)
     assert offset_of(shard) == 9
 
 
-def test_marker_without_a_transaction_changes_nothing(shard):
-    plain(shard, 1)
-    assert end(shard, 99) == [ErrorCode.NONE]
+def test_marker_without_a_transaction_changes_nothing(context, shard):
+    plain(context, 1)
+    assert end(context, 99) == [ErrorCode.NONE]
     assert offset_of(shard) == 1
 
 
-def test_nothing_to_commit_waits_for_what_was_written_before(shard, log):
+def test_nothing_to_commit_waits_for_what_was_written_before(context, shard, log):
     log.is_held = True
-    plain(shard, 1)
-    done = begin(shard, 5)
+    plain(context, 1)
+    done = begin(context, 5)
     assert (done, len(log.batches)) == ([], 1)
     log.release()
     assert done == [ErrorCode.NONE]
 
 
-def test_pending_offset_makes_a_simple_group(shard):
-    begin(shard, 5, record(10))
+def test_pending_offset_makes_a_simple_group(context, shard):
+    begin(context, 5, record(10))
     assert shard.groups["g"].is_empty
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_loaded_shard_is_that_which_wrote_the_log(make_shard, log, seed):
+def test_loaded_shard_is_that_which_wrote_the_log(make_context, log, seed):
     rng = random.Random(seed)
-    shard = make_shard()
+    context = make_context()
     for number in range(200):
         partition, producer_id = rng.randrange(3), rng.randrange(1, 4)
         match rng.randrange(5):
             case 0:
-                plain(shard, number, partition=partition)
+                plain(context, number, partition=partition)
             case 1 | 2:
-                begin(shard, producer_id, record(number, partition), record(number, 4))
+                begin(context, producer_id, record(number, partition), record(number, 4))
             case 3:
-                end(shard, producer_id, commit=rng.random() < 0.7)
+                end(context, producer_id, commit=rng.random() < 0.7)
             case 4:
                 tombstone = GroupRecord(record_messages.OffsetCommitKey("g", "t", partition), None)
-                shard.write([tombstone], lambda error: None)
-    loaded = make_shard()
-    records = sum(loaded.load(bytes(batch)) for batch in log.batches)
-    assert records == log.log_end_offset(0)
+                write(context, [tombstone])
+    restored = make_context()
+    shard, loaded = context.shard, restored.shard
+    assert restored.loaded_records == log.log_end_offset(0)
     partitions = range(5)
     assert [offset_of(loaded, at) for at in partitions] == [
         offset_of(shard, at) for at in partitions
@@ -294,7 +310,7 @@ def test_loaded_shard_is_that_which_wrote_the_log(make_shard, log, seed):
         is_pending(shard, at) for at in partitions
     ]
     for producer_id in (1, 2, 3):
-        for each in (shard, loaded):
+        for each in (context, restored):
             end(each, producer_id)
     assert [offset_of(loaded, at) for at in partitions] == [
         offset_of(shard, at) for at in partitions
@@ -305,55 +321,55 @@ def tombstone_names(records):
     return [(each.key.group, each.key.topic, each.key.partition) for each in records]
 
 
-def test_deletion_forgets_what_is_pending(shard):
-    begin(shard, 5, record(10), record(11, partition=1))
-    records, errors = delete_records(shard, "g", [("t", 0), ("t", 7)])
-    assert errors == [ErrorCode.NONE] * 2
-    assert tombstone_names(records) == [("g", "t", 0)]
-    shard.write(records, lambda error: None)
+def test_deletion_forgets_what_is_pending(context, shard):
+    begin(context, 5, record(10), record(11, partition=1))
+    result = shard.offset_metadata.delete("g", [("t", 0), ("t", 7)])
+    assert result.response == [ErrorCode.NONE] * 2
+    assert tombstone_names(result.records) == [("g", "t", 0)]
+    write(context, result.records)
     assert (is_pending(shard, 0), is_pending(shard, 1)) == (False, True)
-    end(shard, 5)
+    end(context, 5)
     assert (offset_of(shard, 0), offset_of(shard, 1)) == (None, 11)
 
 
-def test_deleted_group_forgets_what_is_pending(shard):
-    plain(shard, 1)
-    begin(shard, 5, record(10), record(11, partition=1))
-    records = tombstones_of_group(shard, shard.groups["g"])
+def test_deleted_group_forgets_what_is_pending(context, shard):
+    plain(context, 1)
+    begin(context, 5, record(10), record(11, partition=1))
+    records = shard.offset_metadata.tombstones_of_group(shard.groups["g"])
     assert tombstone_names(records[:2]) == [("g", "t", 0), ("g", "t", 1)]
     assert len(records) == 3
-    shard.write(records, lambda error: None)
-    end(shard, 5)
+    write(context, records)
+    end(context, 5)
     assert (offset_of(shard, 0), offset_of(shard, 1)) == (None, None)
 
 
-def test_deleted_topic_takes_pending_offsets_with_it(shard):
-    plain(shard, 1)
-    begin(shard, 5, record(10), record(11, topic="u"))
+def test_deleted_topic_takes_pending_offsets_with_it(context, shard):
+    plain(context, 1)
+    begin(context, 5, record(10), record(11, topic="u"))
     topics = [SimpleNamespace(name="t", topic_id=bytes(16))]
-    records = tombstones_of_deleted_topics(shard, topics)
+    records = shard.offset_metadata.topics_deleted(topics).records
     assert tombstone_names(records) == [("g", "t", 0)] * 2
-    shard.write(records, lambda error: None)
-    end(shard, 5)
+    write(context, records)
+    end(context, 5)
     assert offset_of(shard) is None
     assert shard.offsets.get("g", "u", 0).offset == 11
 
 
-def test_offset_with_a_pending_one_does_not_expire(shard, clock):
-    plain(shard, 1)
-    plain(shard, 2, partition=1)
-    begin(shard, 5, record(10))
+def test_offset_with_a_pending_one_does_not_expire(context, shard, clock):
+    plain(context, 1)
+    plain(context, 2, partition=1)
+    begin(context, 5, record(10))
     clock.advance(60_000)
-    assert tombstone_names(expired_records(shard)) == [("g", "t", 1)]
-    end(shard, 5, commit=False)
-    assert len(expired_records(shard)) == 3
+    assert tombstone_names(shard.offset_metadata.expire().records) == [("g", "t", 1)]
+    end(context, 5, commit=False)
+    assert len(shard.offset_metadata.expire().records) == 3
 
 
-def test_group_with_pending_offsets_only_is_kept(shard):
-    begin(shard, 5, record(10))
-    assert expired_records(shard) == []
-    end(shard, 5, commit=False)
-    assert expired_records(shard) == list(shard.groups["g"].tombstones())
+def test_group_with_pending_offsets_only_is_kept(context, shard):
+    begin(context, 5, record(10))
+    assert shard.offset_metadata.expire().records == []
+    end(context, 5, commit=False)
+    assert shard.offset_metadata.expire().records == list(shard.groups["g"].tombstones())
 
 
 def test_partition_is_open_until_its_last_producer_has_ended():

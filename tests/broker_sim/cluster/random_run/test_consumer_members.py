@@ -9,13 +9,12 @@ from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
 from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
 from broker_sim.cluster.random_run.shrink import failed_invariant
+from broker_sim.coordinator.runtime import CoordinatorContext
 from broker_sim.errors import ErrorCode
-from broker_sim.group.consumer import consumer_groups
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.current_assignment import Reconciliation
 from broker_sim.group.consumer.settings import GroupSettings
-from broker_sim.group.coordinator import GroupCoordinator
-from broker_sim.group.shard import GroupShard
+from broker_sim.group.service import GroupCoordinatorService
 
 
 def group_of(members, *actions, duration_ms=6_000, seed=1):
@@ -115,16 +114,16 @@ def revocations_are_not_waited_for(monkeypatch):
 
 def member_epochs_are_forgotten_at_load(monkeypatch):
     """A new coordinator begins with the first epoch of each member."""
-    original = GroupCoordinator.loaded
+    original = GroupCoordinatorService.loaded
 
-    def loaded(self, shard):
-        for group in shard.groups.values():
+    def loaded(self, context):
+        for group in context.shard.groups.values():
             for member_id in list(getattr(group, "targets", ())):
                 member = group.members[member_id]
                 group.update_member(replace(member, member_epoch=1, previous_member_epoch=0))
-        original(self, shard)
+        original(self, context)
 
-    monkeypatch.setattr(GroupCoordinator, "loaded", loaded)
+    monkeypatch.setattr(GroupCoordinatorService, "loaded", loaded)
 
 
 def sessions_end_too_early(monkeypatch):
@@ -137,13 +136,21 @@ def sessions_end_too_early(monkeypatch):
 
 def heartbeats_are_answered_before_the_replicas_have_them(monkeypatch):
     """Epochs and assignments count as soon as the leader has them."""
-    original = GroupShard.write
+    original = CoordinatorContext.carry_out
 
-    def write(self, records, on_done, **options):
-        original(self, records, lambda error_code: None, **options)
-        on_done(ErrorCode.NONE)
+    def carry_out(self, result, on_response, *arguments):
+        if result.shares_batch:
+            original(self, result, on_response, *arguments)
+            return
+        response, settled = result.response, result.on_settled
+        result.response = result.on_settled = None
+        original(self, result, on_response, *arguments)
+        if settled is not None:
+            settled(ErrorCode.NONE)
+        if response is not None:
+            on_response(response)
 
-    monkeypatch.setattr(GroupShard, "write", write)
+    monkeypatch.setattr(CoordinatorContext, "carry_out", carry_out)
 
 
 def members_commit_in_any_epoch(monkeypatch):
@@ -153,23 +160,28 @@ def members_commit_in_any_epoch(monkeypatch):
 
 def heartbeats_are_answered_twice(monkeypatch):
     """Each write answers, and so does what it does afterwards."""
-    original = consumer_groups._answering
+    original = GroupCoordinatorService.consumer_group_heartbeat
 
-    def answering(response, respond):
-        answer = original(response, respond)
-        return lambda error_code: (answer(error_code), answer(error_code))
+    def heartbeat(self, request, client, respond, *arguments):
+        original(
+            self, request, client, lambda answer: (respond(answer), respond(answer)), *arguments
+        )
 
-    monkeypatch.setattr(consumer_groups, "_answering", answering)
+    monkeypatch.setattr(GroupCoordinatorService, "consumer_group_heartbeat", heartbeat)
 
 
 def first_heartbeats_are_not_answered(monkeypatch):
     """Who gets the first epoch of a group hears nothing."""
-    original = consumer_groups._answering
+    original = GroupCoordinatorService.consumer_group_heartbeat
 
-    def answering(response, respond):
-        return original(response, respond if response.member_epoch != 2 else lambda _: None)
+    def heartbeat(self, request, client, respond, *arguments):
+        def answer(response):
+            if response.member_epoch != 2:
+                respond(response)
 
-    monkeypatch.setattr(consumer_groups, "_answering", answering)
+        original(self, request, client, answer, *arguments)
+
+    monkeypatch.setattr(GroupCoordinatorService, "consumer_group_heartbeat", heartbeat)
 
 
 FOUND_BY = [

@@ -7,12 +7,12 @@ from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
 from broker_sim.cluster.random_run.group_history import GroupHistory
 from broker_sim.cluster.random_run.shrink import failed_invariant
+from broker_sim.coordinator.runtime import CoordinatorContext
 from broker_sim.errors import ErrorCode
 from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.rebalance import Rebalance
-from broker_sim.group.coordinator import GroupCoordinator
-from broker_sim.group.shard import GroupShard
-from broker_sim.handlers.groups.offset_fetch import _View as View
+from broker_sim.group.offset_fetch import OffsetView
+from broker_sim.group.service import GroupCoordinatorService
 
 
 def group_of(members, *actions, duration_ms=6_000, partitions=3, seed=1):
@@ -95,37 +95,47 @@ def test_offset_that_went_back_is_told_to_the_newest_owner():
 
 def log_is_not_loaded(monkeypatch):
     """A new coordinator begins with nothing."""
-    original = GroupCoordinator._new_shard
+    original = GroupCoordinatorService.make_shard
 
-    def new_shard(self, *arguments):
+    def make_shard(self, *arguments):
         shard = original(self, *arguments)
         monkeypatch.setattr(
             shard, "replay", lambda record, offset, producer_id=-1: None, raising=True
         )
         return shard
 
-    monkeypatch.setattr(GroupCoordinator, "_new_shard", new_shard)
+    monkeypatch.setattr(GroupCoordinatorService, "make_shard", make_shard)
 
 
 def generations_are_not_written(monkeypatch):
     """Members get their assignments, of which the log hears nothing."""
-    original = GroupShard.write
+    original = CoordinatorContext.carry_out
 
-    def write(self, records, on_done, *, replay=True):
-        original(self, [] if not replay else records, on_done, replay=replay)
+    def carry_out(self, result, *arguments):
+        if not result.replays:
+            result.records = ()
+        original(self, result, *arguments)
 
-    monkeypatch.setattr(GroupShard, "write", write)
+    monkeypatch.setattr(CoordinatorContext, "carry_out", carry_out)
 
 
 def writes_are_answered_before_the_replicas_have_them(monkeypatch):
     """Commits and assignments count as soon as the leader has them."""
-    original = GroupShard.write
+    original = CoordinatorContext.carry_out
 
-    def write(self, records, on_done, *, replay=True):
-        original(self, records, lambda error_code: None, replay=replay)
-        on_done(ErrorCode.NONE)
+    def carry_out(self, result, on_response, *arguments):
+        if result.shares_batch:
+            original(self, result, on_response, *arguments)
+            return
+        response, settled = result.response, result.on_settled
+        result.response = result.on_settled = None
+        original(self, result, on_response, *arguments)
+        if settled is not None:
+            settled(ErrorCode.NONE)
+        if response is not None:
+            on_response(response)
 
-    monkeypatch.setattr(GroupShard, "write", write)
+    monkeypatch.setattr(CoordinatorContext, "carry_out", carry_out)
 
 
 def members_of_old_generations_may_commit(monkeypatch):
@@ -135,19 +145,18 @@ def members_of_old_generations_may_commit(monkeypatch):
 
 def offsets_are_shown_as_of_the_load(monkeypatch):
     """OffsetFetch without `require_stable` goes on to show what a new coordinator has found."""
-    loaded, view = GroupCoordinator.loaded, View.__init__
+    original, view = GroupCoordinatorService.loaded, OffsetView.__init__
+    shown = {}
 
-    def load(self, shard):
-        shard.shown = shard.high_watermark
-        loaded(self, shard)
+    def loaded(self, context):
+        shown[context.shard.offsets] = context.high_watermark
+        original(self, context)
 
-    def look(self, shard, group_id, require_stable):
-        view(self, shard, group_id, require_stable)
-        if not require_stable:
-            self.high_watermark = shard.shown
+    def look(self, query, offsets, transactional, high_watermark, image):
+        view(self, query, offsets, transactional, shown[offsets], image)
 
-    monkeypatch.setattr(GroupCoordinator, "loaded", load)
-    monkeypatch.setattr(View, "__init__", look)
+    monkeypatch.setattr(GroupCoordinatorService, "loaded", loaded)
+    monkeypatch.setattr(OffsetView, "__init__", look)
 
 
 def assignments_are_swapped(monkeypatch):

@@ -147,14 +147,13 @@ def transactions_do_not_time_out(monkeypatch):
 
 def transactions_are_not_loaded(monkeypatch):
     """A new coordinator begins with nothing."""
-    original = TransactionStateManager.load
+    original = TransactionStateManager.loaded
 
-    def load(self, partition, leader_epoch):
-        loaded = original(self, partition, leader_epoch)
-        loaded.transactions.clear()
-        return loaded
+    def loaded(self, context):
+        context.shard.transactions.clear()
+        original(self, context)
 
-    monkeypatch.setattr(TransactionStateManager, "load", load)
+    monkeypatch.setattr(TransactionStateManager, "loaded", loaded)
 
 
 def ends_are_not_written(monkeypatch):

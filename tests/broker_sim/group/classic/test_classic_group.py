@@ -77,7 +77,7 @@ def test_offsets_of_what_is_no_consumer_are_not_deleted_while_it_has_members(ben
 def test_dead_group_is_not_found(bench):
     bench.stable()
     group = bench.group
-    bench.shard.on_unloaded()
+    bench.resign()
     assert deletion_errors(group) == [ErrorCode.GROUP_ID_NOT_FOUND] * 2
     assert commit_error(group) == "COORDINATOR_NOT_AVAILABLE"
 

@@ -11,7 +11,7 @@ def record_of(bench):
 def test_restored_group_has_the_same_record(bench):
     bench.stable_static("one", "two")
     record = record_of(bench)
-    restored = restored_group("group", record.value, bench.clock, bench.classic.rebalance)
+    restored = restored_group("group", record.value, bench.clock)
     assert group_record(restored, dict.fromkeys(restored.members, b"mine")) == record
 
 
@@ -19,7 +19,7 @@ def test_record_without_a_rebalance_timeout_has_that_of_the_session(bench):
     bench.stable()
     value = record_of(bench).value
     value.members[0].rebalance_timeout = -1
-    restored = restored_group("group", value, bench.clock, bench.classic.rebalance)
+    restored = restored_group("group", value, bench.clock)
     assert restored.rebalance_timeout_ms == 10_000
 
 
@@ -27,6 +27,6 @@ def test_record_without_a_time_has_none(bench):
     bench.stable()
     value = record_of(bench).value
     value.current_state_timestamp = -1
-    restored = restored_group("group", value, bench.clock, bench.classic.rebalance)
+    restored = restored_group("group", value, bench.clock)
     assert restored.state_timestamp_ms is None
     assert group_record(restored, dict.fromkeys(restored.members, b"mine")).value == value

@@ -5,6 +5,7 @@ import pytest
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.java_order import HashTable, string_hash
+from broker_sim.group.offset_metadata import OffsetCommit
 
 INITIAL_DELAY_MS = 3_000
 SESSION_MS = 10_000
@@ -77,7 +78,8 @@ class TestSessions:
     def test_commit_keeps_it_alive(self, bench):
         (member,) = bench.stable()
         bench.advance(SESSION_MS - 1)
-        bench.group.validate_offset_commit(member.member_id, None, 1, False, 9)
+        commit = OffsetCommit("group", member.member_id, None, 1, 9, [])
+        bench.service.offset_commit(commit, print, pytest.fail)
         bench.advance(SESSION_MS - 1)
         assert bench.state == "Stable"
         bench.advance(1)
@@ -424,7 +426,7 @@ class TestFailover:
         (member,) = bench.stable()
         member.leave()
         pending = bench.member().join()
-        bench.shard.write(bench.group.tombstones(), lambda error: None)
+        bench.write(bench.group.tombstones())
         assert not bench.shard.groups
         assert bench.heartbeat.num_delayed() == 0
         assert pending.join().error is ErrorCode.UNKNOWN_MEMBER_ID

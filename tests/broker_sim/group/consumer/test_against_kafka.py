@@ -13,7 +13,7 @@ import random
 
 import pytest
 
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ErrorCode
 from broker_sim.group.group_client import GroupClient
 from broker_sim.group.records import decode_record
 from broker_sim.protocol import messages
@@ -76,35 +76,38 @@ class BothSides:
         """The member has an id: neither side draws one, so that a seed is always the same run."""
         theirs = self._peer_asked(JOIN, JOIN_VERSION, request)
         answers = []
-        self.bench.classic.join(request, GroupClient("client", HOST, JOIN_VERSION), answers.append)
+        self.bench.service.join_group(
+            request,
+            GroupClient("client", HOST, JOIN_VERSION),
+            answers.append,
+            lambda error: answers.append(messages.JoinGroupResponse(error_code=error.error_code)),
+        )
         self.bench.run_later()
         self.compare(theirs, without_names(answers), version=JOIN_VERSION)
         return answers[0]
 
     def sync(self, request):
         answers = []
-        try:
-            self.bench.classic.sync(request, answers.append)
-        except ApiError as error:
-            answers.append(messages.SyncGroupResponse(error_code=error.error_code))
+        self.bench.service.sync_group(
+            request,
+            answers.append,
+            lambda error: answers.append(messages.SyncGroupResponse(error_code=error.error_code)),
+        )
         self.compare(self._peer_asked(SYNC, SYNC_VERSION, request), answers, version=SYNC_VERSION)
         return answers[0]
 
     def beat(self, request):
-        try:
-            error_code = self.bench.classic.heartbeat(request)
-        except ApiError as error:
-            error_code = error.error_code
-        answer = messages.HeartbeatResponse(error_code=error_code)
+        answer = messages.HeartbeatResponse(error_code=self.bench.heart(request))
         self.compare(self._peer_asked(BEAT, BEAT_VERSION, request), [answer], version=BEAT_VERSION)
         return answer
 
     def leave(self, request):
         answers = []
-        self.bench.classic.leave(
+        self.bench.service.leave_group(
             request.group_id,
             request.members,
-            lambda left, _: answers.append(messages.LeaveGroupResponse(members=left)),
+            lambda left: answers.append(messages.LeaveGroupResponse(members=left)),
+            lambda error: answers.append(messages.LeaveGroupResponse(error_code=error.error_code)),
         )
         theirs = self._peer_asked(LEAVE, LEAVE_VERSION, request)
         self.compare(theirs, answers, version=LEAVE_VERSION)

@@ -9,16 +9,11 @@ import uuid
 
 import pytest
 
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.coordinator.write_buffer import VerifiedTransaction
+from broker_sim.errors import ErrorCode
 from broker_sim.group.group_client import GroupClient
-from broker_sim.group.offset_metadata import (
-    NO_RETENTION,
-    OffsetToCommit,
-    commit_records,
-    validate_transactional_commit,
-)
+from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
 from broker_sim.group.records import decode_record
-from broker_sim.group.write_buffer import VerifiedTransaction
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import decode, encode
 
@@ -104,8 +99,11 @@ class OurSide:
     def join(self, request):
         number = len(self.answers)
         self.answers[number] = None
-        self._bench.classic.join(
-            request, self._client, lambda answer: self.answers.update({number: answer})
+        self._bench.service.join_group(
+            request,
+            self._client,
+            lambda answer: self.answers.update({number: answer}),
+            pytest.fail,
         )
         return number
 
@@ -113,10 +111,12 @@ class OurSide:
         return self.answers[number]
 
     def sync(self, request):
-        self._bench.classic.sync(request, lambda _: None)
+        self._bench.service.sync_group(request, lambda _: None, pytest.fail)
 
     def leave(self, request):
-        self._bench.classic.leave(request.group_id, request.members, lambda *_: None)
+        self._bench.service.leave_group(
+            request.group_id, request.members, lambda _: None, pytest.fail
+        )
 
     def wait(self, by_ms):
         self._bench.advance(by_ms)
@@ -216,10 +216,7 @@ class CommittingSides(BothSides):
         answer = messages.TxnOffsetCommitResponse
         (topic,) = request.topics
         (partition,) = topic.partitions
-        try:
-            error_code = self._commit(request, topic.name, partition)
-        except ApiError as error:
-            error_code = error.error_code
+        error_code = self._commit(request, topic.name, partition)
         told = answer.TxnOffsetCommitResponsePartition(partition.partition_index, error_code)
         ours = answer(topics=[answer.TxnOffsetCommitResponseTopic(topic.name, [told])])
         theirs = self._peer_asked(TXN_COMMIT, VERSIONS[TXN_COMMIT], request)
@@ -227,15 +224,6 @@ class CommittingSides(BothSides):
         return ErrorCode(error_code)
 
     def _commit(self, request, topic, partition):
-        shard = self.bench.shard
-        validator = validate_transactional_commit(
-            shard,
-            request.group_id,
-            request.member_id,
-            request.group_instance_id,
-            request.generation_id,
-            VERSIONS[TXN_COMMIT],
-        )
         known = self.bench.image.topics.get(topic)
         offset = OffsetToCommit(
             topic,
@@ -245,11 +233,20 @@ class CommittingSides(BothSides):
             partition.committed_leader_epoch,
             partition.committed_metadata,
         )
-        records, (error_code,) = commit_records(
-            shard, request.group_id, [offset], NO_RETENTION, validator, keeps_topic_id=False
+        commit = OffsetCommit(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            VERSIONS[TXN_COMMIT],
+            [offset],
         )
         transaction = VerifiedTransaction(request.producer_id, request.producer_epoch, None)
-        shard.write_transactional(records, transaction, lambda _: None)
+        told = []
+        self.bench.service.txn_offset_commit(
+            commit, transaction, told.extend, lambda error: told.append(error.error_code)
+        )
+        (error_code,) = told
         return error_code
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.offset_metadata import OffsetToCommit, commit_records, expired_records
+from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
 
 SESSION_MS = 45_000
 RETENTION_MS = 7 * 24 * 3_600_000
@@ -386,7 +386,7 @@ def test_loaded_member_still_has_to_revoke_in_time(bench):
 def test_unloaded_group_has_no_timers(bench):
     bench.set_topic("a", 2)
     bench.consumer("m1", "a").join()
-    bench.shard.on_unloaded()
+    bench.resign()
     assert bench.heartbeat.num_delayed() == 0
 
 
@@ -399,6 +399,32 @@ def test_times_that_begin_in_a_group_that_is_unloaded_write_nothing(bench):
     left.consumer.fencing.keep_alive(bench.group.group_id, member, 10)
     bench.advance(10)
     assert len(bench.log.records) == records
+    assert list(bench.group.members) == ["m1"]
+
+
+def test_departure_that_is_not_written_leaves_the_session_as_it_was(bench):
+    bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert member.leave() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (list(bench.group.members), bench.heartbeat.num_delayed()) == (["m1"], 1)
+    bench.log.fails_with = None
+    assert member.leave() is ErrorCode.NONE
+    assert bench.heartbeat.num_delayed() == 0
+
+
+def test_member_is_heard_of_although_its_records_are_not_written(make_bench):
+    bench = make_bench(group_consumer_session_timeout_ms=45_000)
+    bench.set_topic("a", 2)
+    member = bench.consumer("m1", "a")
+    member.join()
+    bench.advance(30_000)
+    bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    told = member.beat(subscribed_topic_names=["b"])
+    assert told is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    bench.log.fails_with = None
+    bench.advance(30_000)
     assert list(bench.group.members) == ["m1"]
 
 
@@ -470,7 +496,7 @@ def test_group_with_members_is_not_deleted(bench):
         bench.group.validate_delete_group()
     member.leave()
     bench.group.validate_delete_group()
-    bench.shard.write(bench.group.tombstones(), lambda _error: None)
+    bench.write(bench.group.tombstones())
     assert bench.shard.groups == {}
 
 
@@ -479,9 +505,10 @@ def test_offsets_of_subscribed_topics_do_not_expire(bench):
     member = bench.consumer("m1", "a")
     member.join()
     offsets = [OffsetToCommit(topic, bytes(16), 0, 5, -1, "") for topic in ("a", "b")]
-    written, _ = commit_records(bench.shard, bench.group.group_id, offsets, -1, None)
-    bench.shard.write(written, lambda error: None)
+    metadata = bench.shard.offset_metadata
+    commit = OffsetCommit(bench.group.group_id, "m1", None, member.epoch, 9, offsets)
+    bench.write(metadata.commit(commit).records)
     bench.clock.advance(RETENTION_MS - 1)
-    assert expired_records(bench.shard) == []
+    assert metadata.expire().records == []
     bench.clock.advance(1)
-    assert [record.key.topic for record in expired_records(bench.shard)] == ["b"]
+    assert [record.key.topic for record in metadata.expire().records] == ["b"]

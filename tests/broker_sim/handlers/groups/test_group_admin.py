@@ -133,7 +133,7 @@ def test_broker_that_loads_a_partition_lists_nothing(user):
     leader = user.leader("g")
     groups = user.cluster.nodes.brokers[leader].groups
     pending = user.send(messages.ListGroupsRequest(), 5, leader)
-    groups.partitions._loading[(user.partition("g") + 1) % 5] = 7
+    groups.runtime.partitions._loading[(user.partition("g") + 1) % 5] = 7
     user.cluster.run_until(lambda: pending.done)
     assert pending.response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert pending.response.groups == []

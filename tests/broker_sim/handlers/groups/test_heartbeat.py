@@ -34,8 +34,8 @@ def test_loading_coordinator_answers_without_an_error(user):
     leader = user.leader(GROUP)
     groups = user.cluster.nodes.brokers[leader].groups
     partition = groups.partition_for(GROUP)
-    groups.partitions.resigned(partition)
-    groups.partitions._loading[partition] = 1_000  # an epoch that is never loaded
+    groups.runtime.partitions.resigned(partition)
+    groups.runtime.partitions._loading[partition] = 1_000  # an epoch that is never loaded
     with pytest.raises(ApiError) as refused:
         groups.shard(GROUP)
     assert refused.value.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

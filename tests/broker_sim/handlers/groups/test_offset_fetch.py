@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker_sim.coordinator.result import Result
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.records import GroupRecord
@@ -110,7 +111,7 @@ def test_offset_of_a_deleted_topic_is_not_that_of_its_successor(make_user):
     user.commit("g", {0: 5})
     key = record_messages.OffsetCommitKey("g", "t", 0)
     of_predecessor = record_messages.OffsetCommitValue(7, topic_id=b"x" * 16)
-    shard = user.cluster.nodes.brokers[1].groups.shard("g")
-    shard.write([GroupRecord(key, of_predecessor)], lambda _: None)
+    context = user.cluster.nodes.brokers[1].groups.runtime.find("g")
+    context.perform(lambda: Result(records=[GroupRecord(key, of_predecessor)]))
     assert user.fetch("g", [0], 10) == {(user.topic_id(), 0): -1}
     assert user.fetch("g", [0], 9) == {("t", 0): 7}

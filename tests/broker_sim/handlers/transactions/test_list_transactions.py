@@ -67,7 +67,7 @@ def test_invalid_pattern_is_refused(ongoing, pattern):
 
 def test_coordinator_that_loads_lists_nothing(ongoing):
     states = ongoing.cluster.nodes.brokers[ongoing.coordinator].transactions.states
-    states.partitions._loading[99] = 7
+    states.runtime.partitions._loading[99] = 7
     assert ongoing.list().error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 

@@ -12,9 +12,7 @@ from broker_sim.coordinator.hashing import java_hash_code
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from broker_sim.group.coordinator import GroupCoordinator
+    from collections.abc import Callable, Iterable
 
 __all__ = ["groups_by_partition"]
 
@@ -23,11 +21,13 @@ _FIRST_BUCKETS: Final = 16
 _LOAD_FACTOR: Final = 0.75
 
 
-def groups_by_partition(group_ids: Iterable[str], coordinator: GroupCoordinator) -> list[list[str]]:
+def groups_by_partition(
+    group_ids: Iterable[str], partition_for: Callable[[str], int]
+) -> list[list[str]]:
     """Return the ids of each partition together."""
     partitions: dict[int, list[str]] = {}
     for group_id in group_ids:
-        partitions.setdefault(coordinator.partition_for(group_id), []).append(group_id)
+        partitions.setdefault(partition_for(group_id), []).append(group_id)
     buckets = _FIRST_BUCKETS
     while len(partitions) > buckets * _LOAD_FACTOR:
         buckets *= 2

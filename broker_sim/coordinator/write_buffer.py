@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.coordinator.records import size_in_batch
 from broker_sim.errors import ErrorCode
-from broker_sim.group.records import encode_record
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.record_batch import (
     BATCH_OVERHEAD_BYTES,
@@ -22,15 +21,12 @@ from broker_sim.protocol.records import build_batch, build_end_txn_marker
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker_sim.group.environment import GroupEnvironment
-    from broker_sim.group.records import GroupRecord
+    from broker_sim.coordinator.environment import RuntimeEnvironment
+    from broker_sim.coordinator.records import CoordinatorRecord
     from broker_sim.log import VerificationGuard
     from broker_sim.protocol.records import Record
 
 __all__ = ["TransactionMarker", "VerifiedTransaction", "WriteBuffer"]
-
-BASE_SEQUENCE: Final = 0
-"""Of every batch: a coordinator numbers nothing, and writes 0 instead of -1 for that."""
 
 
 class VerifiedTransaction(NamedTuple):
@@ -58,7 +54,7 @@ class WriteBuffer:
     """What has been written to one partition and is not in its log yet."""
 
     def __init__(
-        self, partition: int, environment: GroupEnvironment, on_failed: Callable[[], object]
+        self, partition: int, environment: RuntimeEnvironment, on_failed: Callable[[], object]
     ) -> None:
         """`on_failed()` is called when a batch cannot be appended whose records are in the state.
 
@@ -67,8 +63,6 @@ class WriteBuffer:
         self._partition = partition
         self._environment = environment
         self._storage = environment.storage
-        self._codec = CompressionCodec(environment.config.offsets_topic_compression_codec)
-        self._timeout_ms = environment.config.offsets_commit_timeout_ms
         self._on_failed = on_failed
         self._records: list[Record] = []
         self._size_bytes = BATCH_OVERHEAD_BYTES
@@ -80,7 +74,9 @@ class WriteBuffer:
         """The offset that the next record gets."""
         return self._storage.log_end_offset(self._partition) + len(self._records)
 
-    def add(self, records: Sequence[GroupRecord], on_done: Callable[[ErrorCode], object]) -> bool:
+    def add(
+        self, records: Sequence[CoordinatorRecord], on_done: Callable[[ErrorCode], object]
+    ) -> bool:
         """Append the records soon, and return True; `on_done` as in `CoordinatorStorage.append`.
 
         A batch gets no larger than the topic allows. A write that is larger alone is refused with
@@ -91,7 +87,7 @@ class WriteBuffer:
         most_bytes = self._storage.max_batch_bytes(self._partition)
         if self._size_bytes + size_bytes > most_bytes:
             if (
-                self._codec is CompressionCodec.NONE
+                self._environment.codec is CompressionCodec.NONE
                 and BATCH_OVERHEAD_BYTES + size_bytes > most_bytes
             ):
                 on_done(ErrorCode.MESSAGE_TOO_LARGE)
@@ -131,17 +127,18 @@ class WriteBuffer:
 
     def append(
         self,
-        records: Sequence[GroupRecord],
+        records: Sequence[CoordinatorRecord],
         on_appended: Callable[[int], object],
         on_done: Callable[[ErrorCode], object],
         transaction: VerifiedTransaction = NO_TRANSACTION,
+        timeout_ms: int | None = None,
     ) -> None:
         """Append the records at once as a batch of their own, after all that is here."""
         self.flush()
         if self._has_failed:
             on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
-        self._append(self._encoded(records), on_appended, on_done, transaction)
+        self._append(self._encoded(records), on_appended, on_done, transaction, timeout_ms)
 
     def append_marker(
         self,
@@ -165,14 +162,14 @@ class WriteBuffer:
             self._partition,
             batch,
             marker.transaction_version,
-            self._timeout_ms,
+            self._environment.timeout_ms,
             on_appended,
             on_done,
         )
 
-    def _encoded(self, records: Sequence[GroupRecord]) -> list[Record]:
+    def _encoded(self, records: Sequence[CoordinatorRecord]) -> list[Record]:
         now_ms = self._environment.clock.wall_clock_ms()
-        return [encode_record(record, now_ms) for record in records]
+        return [self._environment.serde.encode_record(record, now_ms) for record in records]
 
     def _append(
         self,
@@ -180,19 +177,20 @@ class WriteBuffer:
         on_appended: Callable[[int], object],
         on_done: Callable[[ErrorCode], object],
         transaction: VerifiedTransaction = NO_TRANSACTION,
+        timeout_ms: int | None = None,
     ) -> None:
         batch = build_batch(
             records,
-            codec=self._codec,
+            codec=self._environment.codec,
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,
-            base_sequence=BASE_SEQUENCE,
+            base_sequence=self._environment.base_sequence,
             is_transactional=transaction.producer_id != NO_PRODUCER_ID,
         )
         self._storage.append(
             self._partition,
             batch,
-            self._timeout_ms,
+            self._environment.timeout_ms if timeout_ms is None else timeout_ms,
             on_appended,
             on_done,
             transaction.verification_guard,

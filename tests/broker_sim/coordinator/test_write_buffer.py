@@ -1,16 +1,17 @@
-"""Claims about the buffer of writes, and about the shard that writes through it."""
+"""Claims about the buffer of writes, and about the runtime that writes through it."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 
-from broker_sim.config import BrokerConfig
+from broker_sim.coordinator.environment import RuntimeEnvironment
+from broker_sim.coordinator.result import Result
+from broker_sim.coordinator.runtime import CoordinatorContext
+from broker_sim.coordinator.write_buffer import TransactionMarker, WriteBuffer
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
-from broker_sim.group.classic.classic_groups import ClassicGroups
-from broker_sim.group.records import GroupRecord, decode_batch
-from broker_sim.group.shard import GroupShard
-from broker_sim.group.write_buffer import TransactionMarker, WriteBuffer
+from broker_sim.group.records import GroupRecord, decode_batch, serde
+from broker_sim.protocol.compression import CompressionCodec
 from purgatory import VirtualClock
 
 MAX_BATCH_BYTES = 1_000
@@ -84,16 +85,19 @@ def loop():
 
 
 @pytest.fixture
-def environment(storage, loop, make_purgatory):
-    clock = VirtualClock(wall_start_ms=1_000_000)
-    return SimpleNamespace(
+def environment(storage, loop):
+    return RuntimeEnvironment(
         broker_id=1,
-        storage=storage,
-        config=BrokerConfig(),
-        clock=clock,
+        topic="topic",
+        default_partitions=1,
+        clock=VirtualClock(wall_start_ms=1_000_000),
         call_later=loop.call_later,
-        rebalance=make_purgatory("Rebalance", clock),
-        heartbeat=make_purgatory("Heartbeat", clock),
+        storage=storage,
+        serde=serde,
+        codec=CompressionCodec.NONE,
+        timeout_ms=5_000,
+        base_sequence=0,
+        keeps_shards_when_reelected=True,
     )
 
 
@@ -152,8 +156,8 @@ def test_write_that_is_too_large_alone_is_refused_alone(buffer, storage, loop, f
 
 
 def test_write_that_may_be_small_when_compressed_is_appended(environment, storage, loop):
-    environment.config = BrokerConfig.from_mapping({"offsets.topic.compression.codec": "1"})
-    buffer = WriteBuffer(0, environment, print)
+    compressing = replace(environment, codec=CompressionCodec.GZIP)
+    buffer = WriteBuffer(0, compressing, print)
     assert buffer.add([commit(2)] * 100, print)
     loop.turn()
     assert storage.batches == [[2] * 100]
@@ -193,40 +197,101 @@ def test_failed_batch_is_told_to_all_who_wait(buffer, storage, loop, failed):
     assert failed == ["failed"]
 
 
+class Shard:
+    """Keeps what is replayed: offsets of records, and the values in them."""
+
+    def __init__(self, partition, runtime):
+        self.replayed = []
+
+    def replay(self, record, record_offset, producer_id=-1):
+        self.replayed.append((record_offset, record.value.offset))
+
+
 @pytest.fixture
-def shard(environment, failed):
-    made = GroupShard(0, 0, environment, lambda: failed.append("reload"))
-    made.classic = ClassicGroups(made)
-    return made
+def context(environment, failed):
+    return CoordinatorContext(0, 0, environment, Shard, lambda partition: failed.append("reload"))
 
 
-def test_shard_has_what_is_written_soon_at_once_under_its_later_offset(shard, storage, loop):
+def write(context, *records, on_settled=print, **options):
+    result = Result(None, records, on_settled=on_settled, **options)
+    context.carry_out(result, print, print)
+
+
+def test_shard_has_what_shares_a_batch_at_once_under_its_later_offset(context, storage, loop):
     answers = []
-    shard.write_soon([commit(5)], answers.append)
-    shard.write_soon([commit(6, partition=1)], answers.append)
-    assert shard.offsets.get("g", "t", 0).offset == 5
-    assert shard.offsets.get_committed("g", "t", 1, high_watermark=1) is None
-    assert shard.offsets.get_committed("g", "t", 1, high_watermark=2).offset == 6
+    write(context, commit(5), on_settled=answers.append, shares_batch=True)
+    write(context, commit(6), on_settled=answers.append, shares_batch=True)
+    assert (context.shard.replayed, storage.batches) == ([(0, 5), (1, 6)], [])
     loop.turn()
     storage.commit()
-    assert answers == [ErrorCode.NONE] * 2
+    assert (storage.batches, answers) == ([[5, 6]], [ErrorCode.NONE] * 2)
 
 
-def test_shard_takes_nothing_in_that_cannot_be_appended(shard, storage, loop):
+def test_shard_takes_nothing_in_that_cannot_be_appended(context, storage, loop):
     storage.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     answers = []
-    shard.write_soon([commit(5)], answers.append)
-    assert answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
-    assert (shard.offsets.get("g", "t", 0), loop.soon) == (None, [])
+    for shares_batch in (True, False):
+        write(context, commit(5), on_settled=answers.append, shares_batch=shares_batch)
+    assert answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert (context.shard.replayed, loop.soon) == ([], [])
 
 
 @pytest.mark.parametrize("is_active", [True, False])
 def test_shard_is_loaded_again_when_its_state_is_ahead_of_the_log(
-    shard, storage, loop, failed, is_active
+    context, storage, loop, failed, is_active
 ):
-    shard.write_soon([commit(5)], print)
+    write(context, commit(5), shares_batch=True)
     storage.fails_with = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if not is_active:
-        shard.on_unloaded()
+    context.is_active = is_active
     loop.turn()
     assert failed == (["reload"] if is_active else [])
+
+
+@pytest.mark.parametrize("shares_batch", [True, False])
+def test_order_is_replay_timers_settled_answer(context, storage, loop, shares_batch):
+    order = []
+    context.shard.replay = lambda *_: order.append("replay")
+    result = Result(
+        "response",
+        [commit(5)],
+        shares_batch=shares_batch,
+        on_appended=lambda: order.append("timers"),
+        on_settled=lambda error_code: order.append(error_code.name),
+    )
+    context.carry_out(result, order.append, order.append)
+    assert order == ["replay", "timers"]
+    loop.turn()
+    assert order == ["replay", "timers"]
+    storage.commit()
+    assert order == ["replay", "timers", "NONE", "response"]
+
+
+def test_failed_append_sets_no_timers_and_answers_with_the_error(context, storage):
+    storage.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    order = []
+    result = Result(
+        "response",
+        [commit(5)],
+        on_appended=lambda: order.append("timers"),
+        on_settled=lambda error_code: order.append(error_code.name),
+    )
+    context.carry_out(result, order.append, lambda error: order.append(error.error_code.name))
+    assert order == ["COORDINATOR_NOT_AVAILABLE"] * 2
+
+
+def test_records_of_what_the_state_is_already_are_not_replayed(context, storage):
+    write(context, commit(5), replays=False)
+    assert (storage.batches, context.shard.replayed) == ([[5]], [])
+    assert not context.is_committed
+    storage.commit()
+    assert context.is_committed
+
+
+def test_operation_without_a_trace_does_nothing(context, storage):
+    context.perform(Result)
+    assert storage.batches == []
+
+
+def test_operation_of_a_partition_that_is_led_no_more_is_not_performed(context):
+    context.is_active = False
+    context.perform(lambda: pytest.fail("performed"))

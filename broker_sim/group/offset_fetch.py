@@ -1,0 +1,133 @@
+"""What OffsetFetch shows of a group; mirrors `OffsetMetadataManager.fetchOffsets`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata import NO_TOPIC_ID
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker_sim.group.offsets import CommittedOffset, OffsetStore
+    from broker_sim.group.transactional_offsets import TransactionalOffsets
+    from broker_sim.metadata import MetadataImage
+
+__all__ = ["ErrorOfPartition", "OffsetQuery", "OffsetView", "is_of_topic", "no_offset"]
+
+NO_OFFSET: Final = -1
+NO_EPOCH: Final = -1
+EVERYTHING: Final = 2**63 - 1
+"""A high watermark that shows what is not committed yet."""
+
+AskedGroup = messages.OffsetFetchRequest.OffsetFetchRequestGroup
+AskedTopic = messages.OffsetFetchRequest.OffsetFetchRequestTopics
+Group = messages.OffsetFetchResponse.OffsetFetchResponseGroup
+Topic = messages.OffsetFetchResponse.OffsetFetchResponseTopics
+Partition = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
+
+
+class ErrorOfPartition(Protocol):
+    """Tells which partitions fail whatever the group has."""
+
+    def __call__(self, topic: str, partition: int) -> ErrorCode:
+        """Return the partition's error, or NONE."""
+
+
+class OffsetQuery(NamedTuple):
+    """What OffsetFetch asks of one group."""
+
+    asked: AskedGroup
+    require_stable: bool
+    by_topic_id: bool
+    error_of: ErrorOfPartition
+
+
+class OffsetView:
+    """What a query may see of the offsets of its group."""
+
+    def __init__(
+        self,
+        query: OffsetQuery,
+        offsets: OffsetStore,
+        transactional: TransactionalOffsets,
+        high_watermark: int,
+        image: MetadataImage,
+    ) -> None:
+        self._query = query
+        self._group_id = query.asked.group_id
+        self._offsets = offsets
+        self._transactional = transactional
+        self._high_watermark = EVERYTHING if query.require_stable else high_watermark
+        self._image = image
+
+    def answer(self, *, has_offsets: bool) -> Group:
+        """Return the answer for the group; without offsets to show all topics are none."""
+        asked, by_id = self._query.asked, self._query.by_topic_id
+        if asked.topics is None:
+            found = self._offsets.committed_of(self._group_id, self._high_watermark)
+            topics = self._all_topics(found if has_offsets else ())
+        else:
+            topics = [self._named_topic(topic) for topic in asked.topics]
+            # As in Kafka, topics of unknown ids come last.
+            topics.sort(key=lambda topic: not topic.name and by_id)
+        return Group(group_id=self._group_id, topics=topics)
+
+    def _is_unstable(self, topic: str, partition: int) -> bool:
+        """Whether a transaction that is not over may yet change the offset, and this matters."""
+        return self._query.require_stable and self._transactional.contains(
+            self._group_id, topic, partition
+        )
+
+    def _all_topics(self, offsets: Iterable[tuple[str, int, CommittedOffset]]) -> list[Topic]:
+        """Return all offsets by topic; by id, without those of topics that are gone."""
+        known = self._image.topics
+        topics: dict[str, Topic] = {}
+        for name, partition, committed in offsets:
+            topic_id = known[name].topic_id if name in known else NO_TOPIC_ID
+            if self._query.by_topic_id and topic_id == NO_TOPIC_ID:
+                continue
+            topic = topics.setdefault(name, Topic(name=name, topic_id=topic_id))
+            topic.partitions.append(
+                no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                if self._is_unstable(name, partition)
+                else _partition(partition, committed)
+            )
+        return list(topics.values())
+
+    def _named_topic(self, asked: AskedTopic) -> Topic:
+        by_id = self._query.by_topic_id
+        name = self._image.topic_names.get(asked.topic_id, "") if by_id else asked.name
+        topic = Topic(name=name, topic_id=asked.topic_id)
+        for index in asked.partition_indexes:
+            error_code = self._query.error_of(name, index)
+            if not error_code and by_id and not name:
+                error_code = ErrorCode.UNKNOWN_TOPIC_ID
+            if not error_code and self._is_unstable(name, index):
+                error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+            committed = None
+            if not error_code:
+                committed = self._offsets.get_committed(
+                    self._group_id, name, index, self._high_watermark
+                )
+            if committed is None or not is_of_topic(committed, asked.topic_id):
+                topic.partitions.append(no_offset(index, error_code))
+            else:
+                topic.partitions.append(_partition(index, committed))
+        return topic
+
+
+def is_of_topic(committed: CommittedOffset, topic_id: bytes) -> bool:
+    """Whether the offset is of that topic, and not of one deleted before; any fits where an id is unknown."""
+    return NO_TOPIC_ID in (committed.topic_id, topic_id) or committed.topic_id == topic_id
+
+
+def _partition(index: int, committed: CommittedOffset) -> Partition:
+    return Partition(index, committed.offset, committed.leader_epoch, committed.metadata)
+
+
+def no_offset(index: int, error_code: ErrorCode) -> Partition:
+    """Return the answer for a partition without an offset, or with an error."""
+    return Partition(index, NO_OFFSET, NO_EPOCH, "", error_code)

@@ -1,0 +1,398 @@
+"""The group coordinator of one broker, as its APIs see it; mirrors `GroupCoordinatorService`.
+
+Each partition of `__consumer_offsets` that the broker leads is a `GroupShard`, which the runtime loads,
+writes and drops. A method finds the shard of a group, lets it decide, and answers when the runtime has
+carried the result out. `on_error` gets an `ApiError` with what clients are told: that of the shard,
+NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and after a write COORDINATOR_NOT_AVAILABLE.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from broker_sim.coordinator.environment import RuntimeEnvironment
+from broker_sim.coordinator.errors import coordinator_error
+from broker_sim.coordinator.runtime import CoordinatorRuntime
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.by_partition import groups_by_partition
+from broker_sim.group.consumer.requests import check_heartbeat
+from broker_sim.group.consumer.settings import offered_assignors
+from broker_sim.group.records import serde
+from broker_sim.group.shard import GroupShard
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
+from broker_sim.protocol import messages
+from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from broker_sim.coordinator.result import Result, ShardRuntime
+    from broker_sim.coordinator.runtime import CoordinatorContext
+    from broker_sim.coordinator.write_buffer import TransactionMarker, VerifiedTransaction
+    from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.group_client import GroupClient
+    from broker_sim.group.offset_fetch import OffsetQuery
+    from broker_sim.group.offset_metadata import OffsetCommit
+    from broker_sim.log import VerificationGuard
+    from broker_sim.metadata import ImageChanges, MetadataImage
+
+    OnError = Callable[[ApiError], object]
+    OnErrors = Callable[[list[ErrorCode]], object]
+    FetchedGroup = messages.OffsetFetchResponse.OffsetFetchResponseGroup
+
+__all__ = ["GroupCoordinatorService"]
+
+log = get_logger(__name__)
+
+R = TypeVar("R")
+Described = messages.DescribeGroupsResponse.DescribedGroup
+DescribedConsumers = messages.ConsumerGroupDescribeResponse.DescribedGroup
+DeletedGroup = messages.DeleteGroupsResponse.DeletableGroupResult
+
+
+class GroupCoordinatorService:
+    """Serves the groups of this broker. Thread rule: the broker's loop."""
+
+    def __init__(self, environment: GroupEnvironment) -> None:
+        self.environment = environment
+        config = environment.config
+        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
+            RuntimeEnvironment(
+                broker_id=environment.broker_id,
+                topic=GROUP_METADATA_TOPIC,
+                default_partitions=config.offsets_topic_num_partitions,
+                clock=environment.clock,
+                call_later=environment.call_later,
+                storage=environment.storage,
+                serde=serde,
+                codec=CompressionCodec(config.offsets_topic_compression_codec),
+                timeout_ms=config.offsets_commit_timeout_ms,
+                base_sequence=0,
+                keeps_shards_when_reelected=True,
+            ),
+            self,
+        )
+        self._assignors = offered_assignors(config)
+        self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
+
+    # -- look-up --------------------------------------------------------------------------------
+
+    def partition_for(self, group_id: str) -> int:
+        """Return the partition of `__consumer_offsets` that the group is in, or will be."""
+        return self.runtime.partition_for(group_id)
+
+    def shard(self, group_id: str) -> GroupShard:
+        """Return the shard of the group, to look at. Raises `ApiError` as `on_error` gets it."""
+        if not group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID)
+        return self.runtime.find(group_id).shard
+
+    def shards(self) -> list[GroupShard]:
+        """Return the shards that are loaded, by partition."""
+        return [context.shard for context in self.runtime.partitions.loaded()]
+
+    def _write(
+        self,
+        group_id: str,
+        decide: Callable[[GroupShard], Result[R]],
+        on_response: Callable[[R], object],
+        on_error: OnError,
+    ) -> None:
+        """Let the shard of a group decide; an empty id is INVALID_GROUP_ID."""
+        if group_id:
+            self.runtime.write(group_id, decide, on_response, on_error)
+        else:
+            on_error(ApiError(ErrorCode.INVALID_GROUP_ID))
+
+    # -- members ----------------------------------------------------------------------------------
+
+    def join_group(
+        self,
+        request: messages.JoinGroupRequest,
+        client: GroupClient,
+        respond: Callable[[messages.JoinGroupResponse], object],
+        on_error: OnError,
+    ) -> None:
+        """Let a member into a group; answered when the next generation begins."""
+        self._write(
+            request.group_id,
+            lambda shard: shard.join_group(request, client, respond),
+            respond,
+            on_error,
+        )
+
+    def sync_group(
+        self,
+        request: messages.SyncGroupRequest,
+        respond: Callable[[messages.SyncGroupResponse], object],
+        on_error: OnError,
+    ) -> None:
+        """Tell a member its assignment, when the leader has brought it."""
+        self._write(
+            request.group_id, lambda shard: shard.sync_group(request, respond), respond, on_error
+        )
+
+    def heartbeat(
+        self,
+        request: messages.HeartbeatRequest,
+        on_result: Callable[[ErrorCode], object],
+        on_error: OnError,
+    ) -> None:
+        """Keep a member's session alive, and tell it NONE or REBALANCE_IN_PROGRESS."""
+        self._write(request.group_id, lambda shard: shard.heartbeat(request), on_result, on_error)
+
+    def leave_group(
+        self,
+        group_id: str,
+        members: Sequence[messages.LeaveGroupRequest.MemberIdentity],
+        on_left: Callable[[list[messages.LeaveGroupResponse.MemberResponse]], object],
+        on_error: OnError,
+    ) -> None:
+        """Remove members from a group, and tell what became of each."""
+        self._write(group_id, lambda shard: shard.leave_group(group_id, members), on_left, on_error)
+
+    def consumer_group_heartbeat(
+        self,
+        request: messages.ConsumerGroupHeartbeatRequest,
+        client: GroupClient,
+        respond: Callable[[messages.ConsumerGroupHeartbeatResponse], object],
+        on_error: OnError,
+    ) -> None:
+        """Serve a member of the consumer protocol: it joins, stays or leaves."""
+        try:
+            check_heartbeat(request, client.api_version, self._assignors)
+        except ApiError as error:
+            on_error(error)
+            return
+        self._write(
+            request.group_id,
+            lambda shard: shard.consumer.heartbeat(request, client),
+            respond,
+            on_error,
+        )
+
+    # -- offsets: an empty group id is as good as any --------------------------------------------
+
+    def offset_commit(self, commit: OffsetCommit, on_errors: OnErrors, on_error: OnError) -> None:
+        """Commit offsets; `on_errors` gets the error of each."""
+        self.runtime.write(
+            commit.group_id, lambda shard: shard.offset_commit(commit), on_errors, on_error
+        )
+
+    def txn_offset_commit(
+        self,
+        commit: OffsetCommit,
+        transaction: VerifiedTransaction,
+        on_errors: OnErrors,
+        on_error: OnError,
+    ) -> None:
+        """Commit offsets as a part of a transaction that its coordinator knows."""
+        self.runtime.write(
+            commit.group_id,
+            lambda shard: shard.offset_metadata.commit_transactional(commit),
+            on_errors,
+            on_error,
+            transaction,
+        )
+
+    def verify_transaction(
+        self,
+        group_id: str,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        api_version: int,
+        on_result: Callable[[ErrorCode, VerificationGuard | None], object],
+    ) -> None:
+        """Ask the transaction's coordinator for the group's partition; see `VerifyTransaction`."""
+        if not group_id:
+            on_result(ErrorCode.INVALID_GROUP_ID, None)
+            return
+        self.environment.verify_transaction(
+            self.partition_for(group_id),
+            transactional_id,
+            producer_id,
+            producer_epoch,
+            api_version,
+            lambda error_code, guard: on_result(coordinator_error(error_code), guard),
+        )
+
+    def complete_transaction(
+        self, partition: int, marker: TransactionMarker, on_done: Callable[[ErrorCode], object]
+    ) -> None:
+        """End a transaction in a partition of `__consumer_offsets`: its offsets count now, or are dropped.
+
+        `on_done(NONE)` is called when the in-sync replicas have the marker; otherwise `on_done` gets what
+        WriteTxnMarkers answers, such as NOT_LEADER_OR_FOLLOWER, or REQUEST_TIMED_OUT after
+        `offsets.commit.timeout.ms`.
+        """
+        try:
+            context = self.runtime.partitions.get(partition)
+        except ApiError:
+            on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        context.complete_transaction(marker, on_done)
+
+    def offset_fetch(
+        self, query: OffsetQuery, on_group: Callable[[FetchedGroup], object], on_error: OnError
+    ) -> None:
+        """Show a group's offsets: what is committed at once, or the newest when they are committed."""
+        group_id = query.asked.group_id
+        if query.require_stable:
+            self.runtime.write(
+                group_id, lambda shard: shard.offset_metadata.fetch(query), on_group, on_error
+            )
+            return
+        try:
+            found = self.runtime.find(group_id).shard.offset_metadata.fetch(query)
+        except ApiError as error:
+            on_error(error)
+            return
+        assert found.response is not None
+        on_group(found.response)
+
+    def offset_delete(
+        self,
+        group_id: str,
+        partitions: Sequence[tuple[str, int]],
+        on_errors: OnErrors,
+        on_error: OnError,
+    ) -> None:
+        """Delete offsets of a group; `on_errors` gets the error of each partition."""
+        self._write(
+            group_id,
+            lambda shard: shard.offset_metadata.delete(group_id, partitions),
+            on_errors,
+            on_error,
+        )
+
+    # -- administration -------------------------------------------------------------------------
+
+    def delete_groups(
+        self, group_ids: Iterable[str], on_results: Callable[[list[DeletedGroup]], object]
+    ) -> None:
+        """Delete groups, those of one partition by one write; tells of all of them at once."""
+        parts = groups_by_partition(group_ids, self.partition_for)
+        results: list[list[DeletedGroup] | None] = [None] * len(parts)
+        if not parts:
+            on_results([])
+
+        def take(index: int, errors: dict[str, ErrorCode]) -> None:
+            results[index] = [DeletedGroup(*entry) for entry in errors.items()]
+            whole = [part for part in results if part is not None]
+            if len(whole) == len(parts):
+                on_results([result for part in whole for result in part])
+
+        def fail(index: int, error: ApiError) -> None:
+            take(index, dict.fromkeys(parts[index], error.error_code))
+
+        for index, part in enumerate(parts):
+            self.runtime.write(
+                part[0],
+                partial(_delete_groups, part),
+                partial(take, index),
+                partial(fail, index),
+            )
+
+    def list_groups(
+        self, states: Collection[str], types: Collection[str]
+    ) -> list[messages.ListGroupsResponse.ListedGroup]:
+        """Return the groups in one of the states and of one of the types, in lower case; of all if empty.
+
+        Raises `ApiError` COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded.
+        """
+        if self.runtime.partitions.is_loading:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return [
+            messages.ListGroupsResponse.ListedGroup(
+                group.group_id, group.protocol_type, group.state_name, group.group_type
+            )
+            for shard in self.shards()
+            for group in shard.groups.values()
+            if (not states or group.state_name.lower() in states)
+            and (not types or group.group_type in types)
+        ]
+
+    def describe_groups(self, group_ids: Iterable[str], api_version: int) -> list[Described]:
+        """Describe classic groups; one that cannot be has its error."""
+        described: list[Described] = []
+        for part in groups_by_partition(group_ids, self.partition_for):
+            try:
+                shard = self.runtime.find(part[0]).shard
+            except ApiError as error:
+                described += [Described(error.error_code, None, group_id) for group_id in part]
+            else:
+                described += [shard.describe(group_id, api_version) for group_id in part]
+        return described
+
+    def consumer_group_describe(self, group_ids: Sequence[str]) -> list[DescribedConsumers]:
+        """Describe groups of the consumer protocol; one that cannot be has its error."""
+        described = [
+            DescribedConsumers(ErrorCode.INVALID_GROUP_ID, group_id=group_id)
+            for group_id in group_ids
+            if not group_id
+        ]
+        for part in groups_by_partition(filter(None, group_ids), self.partition_for):
+            for group_id in part:
+                try:
+                    described.append(self.shard(group_id).consumer.describe(group_id))
+                except ApiError as error:
+                    failed = DescribedConsumers(error.error_code, error.error_message, group_id)
+                    described.append(failed)
+        return described
+
+    # -- the runtime's shards: see `ShardOwner` ---------------------------------------------------
+
+    def make_shard(self, partition: int, runtime: ShardRuntime) -> GroupShard:
+        """Return a shard without groups."""
+        return GroupShard(partition, self.environment, runtime)
+
+    def loaded(self, context: CoordinatorContext[GroupShard]) -> None:
+        """Let the groups of the shard begin to work."""
+        shard = context.shard
+        self._log.info(
+            "groups_loaded",
+            partition=context.partition,
+            leader_epoch=context.leader_epoch,
+            records=context.loaded_records,
+            groups=len(shard.groups),
+            offsets=shard.offsets.count(),
+        )
+        shard.on_loaded()
+        self._expire_later(context)
+
+    def unloaded(self, context: CoordinatorContext[GroupShard]) -> None:
+        """Let the groups of the shard stop to work."""
+        groups = context.shard.groups
+        self._log.info("groups_unloaded", partition=context.partition, groups=len(groups))
+        context.shard.on_unloaded()
+
+    def _expire_later(self, context: CoordinatorContext[GroupShard]) -> None:
+        interval_ms = self.environment.config.offsets_retention_check_interval_ms
+        self.environment.call_later(interval_ms, self._expire, context)
+
+    def _expire(self, context: CoordinatorContext[GroupShard]) -> None:
+        """Delete expired offsets and groups, every `offsets.retention.check.interval.ms`."""
+        if context.is_active:
+            context.perform(context.shard.offset_metadata.expire)
+            self._expire_later(context)
+
+    def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
+        """Follow new metadata: roles first, then what changes for the groups."""
+        self.runtime.partitions.follow(changes, image)
+        for context in self.runtime.partitions.loaded():
+            shard = context.shard
+            if changes.deleted_topics:
+                topics = changes.deleted_topics
+                context.perform(partial(shard.offset_metadata.topics_deleted, topics))
+            shard.consumer.on_image(changes, image)
+
+    def shutdown(self) -> None:
+        """Forget all groups without a word, as a broker that dies."""
+        self.runtime.shutdown()
+
+
+def _delete_groups(group_ids: list[str], shard: GroupShard) -> Result[dict[str, ErrorCode]]:
+    return shard.offset_metadata.delete_groups(group_ids)
