@@ -181,10 +181,9 @@ class WatcherList(Generic[OperationT]):
         with self._owner.lock:
             dropped = self.operations_by_key
             self.operations_by_key = {}
-            for sets in self.sets_by_key.values():
-                for key_set in sets:
-                    key_set.waiting = None
-                    key_set.drop_completed()
+            for key_set in self._sets():
+                key_set.waiting = None
+                key_set.drop_completed()
             self._left_over.clear()
             self.entries = 0
         del dropped
@@ -256,18 +255,23 @@ class WatcherList(Generic[OperationT]):
             entries += key_set.entries_under(key)
         return entries
 
-    def _purge_sets(self) -> int:
-        """Drop what is completed in sets; return how many entries that were. The lock is held."""
-        seen: dict[int, KeySet[OperationT]] = {}
+    def _sets(self) -> list[KeySet[OperationT]]:
+        """Return all sets that have a key. The lock is held."""
+        found: dict[int, KeySet[OperationT]] = {}
         for sets in self.sets_by_key.values():
             for key_set in sets:
-                seen[id(key_set)] = key_set
+                found[id(key_set)] = key_set
+        return list(found.values())
+
+    def _purge_sets(self) -> int:
+        """Drop what is completed in sets; return how many entries that were. The lock is held."""
+        key_sets = self._sets()
         purged = sum(self._left_over.values())
         for key in self._left_over:
             if not self.sets_by_key[key]:
                 del self.sets_by_key[key]
         self._left_over.clear()
-        for key_set in seen.values():
+        for key_set in key_sets:
             purged += key_set.drop_completed()
         self.entries -= purged
         return purged

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica.delayed_fetch import DelayedFetch
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
     from broker_sim.replica.leader_replicas import LeaderReplicas
     from broker_sim.replica.partition import Partition
-    from broker_sim.replica.delayed_fetch import DelayedFetch
     from broker_sim.replica.replica import Replica
     from purgatory import KeySet
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from purgatory import DelayedOperation, DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
+from purgatory import (
+    DelayedOperation,
+    DelayedOperationPurgatory,
+    InlineExecutor,
+    SystemTimer,
+    VirtualClock,
+)
 
 
 class _Key:
