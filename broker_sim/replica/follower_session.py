@@ -14,7 +14,7 @@ under each anew; so only the cost differs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker_sim.replica.replica import IdleFetch
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.replica.delayed_fetch import DelayedFetch
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
     from broker_sim.replica.leader_replicas import LeaderReplicas
     from broker_sim.replica.partition import Partition
@@ -87,7 +86,7 @@ class FollowerSession:
 
     __slots__ = ("_idle", "_news", "fetch_time_ms", "keys", "next_epoch", "unread")
 
-    def __init__(self, keys: KeySet[DelayedFetch]) -> None:
+    def __init__(self, keys: KeySet[Any]) -> None:
         self.keys = keys
         """All partitions: what the follower's fetches wait under."""
         self.next_epoch = INITIAL_EPOCH + 1

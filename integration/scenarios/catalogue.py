@@ -47,12 +47,13 @@ from integration.scenarios.families.replication import (
 )
 from integration.scenarios.families.restart import lost_files, recovery, restart
 from integration.scenarios.families.security import scram_credentials
-from integration.scenarios.families.timing import changes, deadlines, purgatories, waits, wake_ups
+from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
     config_admin,
     configs,
     delete_records,
     metadata,
+    retention,
     topic_admin,
 )
 from integration.scenarios.families.transactions import (
@@ -61,6 +62,7 @@ from integration.scenarios.families.transactions import (
     transaction_administration,
     transaction_failover,
     transaction_requests,
+    transaction_timeout,
     transaction_versions,
     transactional_offsets,
 )
@@ -94,12 +96,12 @@ FAMILIES: Final = (
     metadata,
     config_admin,
     configs,
+    retention,
     api_versions,
     waits,
     wake_ups,
     changes,
     purgatories,
-    deadlines,
     groups,
     rebalance,
     static_members,
@@ -113,6 +115,7 @@ FAMILIES: Final = (
     mixed_groups,
     read_committed,
     fencing,
+    transaction_timeout,
     transaction_versions,
     transactional_offsets,
     transaction_requests,
