@@ -27,11 +27,21 @@ class WatcherList(Generic[OperationT]):
     instead, they say so.
     """
 
-    __slots__ = ("_left_over", "_owner", "_parked", "entries", "operations_by_key", "sets_by_key")
+    __slots__ = (
+        "_left_over",
+        "_numbers",
+        "_owner",
+        "_parked",
+        "entries",
+        "operations_by_key",
+        "sets_by_key",
+    )
 
     def __init__(self, owner: TaskOwner) -> None:
         self._owner = owner
         self._parked = 0
+        self._numbers = False
+        """Whether a set has ever been in use: from then on it matters across lists what came first."""
         self.entries = 0
         """Of all lists and sets."""
         self.operations_by_key: dict[object, list[OperationT]] = {}
@@ -41,19 +51,18 @@ class WatcherList(Generic[OperationT]):
         self._left_over: dict[object, int] = {}
         """Completed operations under keys that have left their sets."""
 
-    def key_set(self) -> KeySet[OperationT]:
+    def key_set(self, few_keys: int) -> KeySet[OperationT]:
         """Return a new set without keys."""
-        return KeySet(self)
+        return KeySet(self, few_keys)
 
     def watch(self, operation: OperationT, keys: Iterable[object]) -> None:
         """Add `operation` to the list of each key, or to the set. The lock is held."""
-        self._parked += 1
-        operation.watch_number = self._parked
-        if isinstance(keys, KeySet):
-            self._move_into_lists(keys)
-            keys.take(operation)
-            self.entries += len(keys)
+        if isinstance(keys, KeySet) and (keys.in_use or len(keys.keys) > keys.few_keys):
+            self._watch_under_set(operation, keys)
             return
+        if self._numbers:
+            self._parked += 1
+            operation.watch_number = self._parked
         lists = self.operations_by_key
         for key in keys:
             operations = lists.get(key)
@@ -62,6 +71,17 @@ class WatcherList(Generic[OperationT]):
             else:
                 operations.append(operation)
             self.entries += 1
+
+    def _watch_under_set(self, operation: OperationT, key_set: KeySet[OperationT]) -> None:
+        if not key_set.in_use:
+            key_set.in_use = self._numbers = True
+            for key in key_set.keys:
+                self.sets_by_key.setdefault(key, []).append(key_set)
+        self._move_into_lists(key_set)
+        self._parked += 1
+        operation.watch_number = self._parked
+        key_set.take(operation)
+        self.entries += len(key_set.keys)
 
     def unwatch(self, operation: OperationT, keys: Iterable[object]) -> None:
         """Take `operation` out of the list of each key, or out of the set."""
@@ -193,9 +213,12 @@ class WatcherList(Generic[OperationT]):
         with self._owner.lock:
             if key in key_set.keys:
                 return
-            self._move_into_lists(key_set)
+            if key_set.in_use:
+                self._move_into_lists(key_set)
             key_set.keys[key] = None
             key_set.version += 1
+            if not key_set.in_use:
+                return
             key_set.dropped[key] = key_set.parked
             self.sets_by_key.setdefault(key, []).append(key_set)
 
@@ -204,10 +227,13 @@ class WatcherList(Generic[OperationT]):
         with self._owner.lock:
             if key not in key_set.keys:
                 return
-            self._move_into_lists(key_set)
+            if key_set.in_use:
+                self._move_into_lists(key_set)
             count = key_set.entries_under(key)
             del key_set.keys[key]
             key_set.version += 1
+            if not key_set.in_use:
+                return
             key_set.dropped.pop(key, None)
             sets = self.sets_by_key[key]
             sets.remove(key_set)

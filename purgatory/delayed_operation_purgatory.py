@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
+FEW_KEYS: Final = 16
+"""With more keys than this a `KeySet` costs less than its lists."""
 COMPLETED: Final = -1
 """Where a timer would say DUE or WAITS of an operation, this one is completed."""
 
@@ -159,9 +161,12 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         watchers = self._watchers
         return key in watchers.operations_by_key or key in watchers.sets_by_key
 
-    def key_set(self) -> KeySet[OperationT]:
-        """Return a set without keys, for operations that are parked under the same keys again and again."""
-        return self._watchers.key_set()
+    def key_set(self, few_keys: int = FEW_KEYS) -> KeySet[OperationT]:
+        """Return a set without keys, for operations that are parked under the same keys again and again.
+
+        Up to `few_keys` they are watched as under a list of keys, which is quicker then.
+        """
+        return self._watchers.key_set(few_keys)
 
     def postpone(self, operation: OperationT, delay_ms: int | None = None) -> bool:
         """Let a parked `operation` wait its whole delay again from now; return whether it does.

@@ -31,14 +31,28 @@ class KeySetOwner(Protocol[OperationT]):
 class KeySet(Generic[OperationT]):
     """Made by `DelayedOperationPurgatory.key_set`; given to `try_complete_else_watch` in place of keys.
 
+    Until an operation waits under more than `few_keys` it is no more than the keys: lists are quicker then.
     One operation at a time waits under it. One that is still waiting when the next one comes, or when the
     keys change, stays under the keys that it was parked under. Any thread may call.
     """
 
-    __slots__ = ("_owner", "dropped", "floor", "keys", "parked", "version", "waiting")
+    __slots__ = (
+        "_owner",
+        "dropped",
+        "few_keys",
+        "floor",
+        "in_use",
+        "keys",
+        "parked",
+        "version",
+        "waiting",
+    )
 
-    def __init__(self, owner: KeySetOwner[OperationT]) -> None:
+    def __init__(self, owner: KeySetOwner[OperationT], few_keys: int) -> None:
         self._owner = owner
+        self.few_keys = few_keys
+        self.in_use = False
+        """Whether operations wait under the set itself, and not in the lists of its keys."""
         self.keys: dict[object, None] = {}
         self.version = 0
         """How often the keys have changed."""

@@ -83,7 +83,7 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
             reaper_enabled=False,
             observer=self.observer,
         )
-        self.key_sets = [self.purgatory.key_set() for _ in range(2)]
+        self.key_sets = [self.purgatory.key_set(few_keys) for few_keys in (0, 2)]
         self.operations = []
         self.lists = {}
         self.keys = {}

@@ -53,18 +53,19 @@ def purgatory():
 
 @pytest.fixture
 def keys(purgatory):
-    made = purgatory.key_set()
+    made = purgatory.key_set(few_keys=0)
     for key in ("a", "b", "c"):
         made.add(key)
     return made
 
 
 def test_to_park_again_under_the_same_keys_looks_for_none_of_them(purgatory, operation):
-    keys = purgatory.key_set()
+    keys = purgatory.key_set(few_keys=0)
     for _ in range(50):
         keys.add(_Key())
-    _Key.hashed = 0
-    for _ in range(10):
+    for number in range(10):
+        if number == 1:
+            _Key.hashed = 0
         op = operation()
         purgatory.try_complete_else_watch(op, keys)
         op.force_complete()
@@ -100,7 +101,7 @@ def test_operations_are_tried_in_the_order_in_which_they_came(purgatory, keys):
         purgatory.try_complete_else_watch(op, under)
         return op
 
-    others = purgatory.key_set()
+    others = purgatory.key_set(few_keys=0)
     others.add("b")
     came = [parked(["b"]), parked(keys), parked(["b"]), parked(others), parked(["b"])]
     tried.clear()
@@ -153,7 +154,7 @@ def test_operation_that_completes_while_it_is_parked_is_watched_under_no_key(pur
 
 def test_set_without_keys_is_refused(purgatory, operation):
     with pytest.raises(ValueError, match="has no keys"):
-        purgatory.try_complete_else_watch(operation(), purgatory.key_set())
+        purgatory.try_complete_else_watch(operation(), purgatory.key_set(few_keys=0))
 
 
 def test_shutdown_drops_what_waits_under_sets(purgatory, keys, operation):
@@ -161,3 +162,20 @@ def test_shutdown_drops_what_waits_under_sets(purgatory, keys, operation):
     purgatory.shutdown()
     assert (purgatory.watched(), purgatory.num_delayed()) == (0, 0)
     assert purgatory.watch_lists() == []
+
+
+def test_few_keys_are_watched_as_a_list_of_keys_is(purgatory, operation):
+    keys = purgatory.key_set(few_keys=2)
+    keys.add("a")
+    keys.add("b")
+    first, second = operation(), operation()
+    purgatory.try_complete_else_watch(first, keys)
+    assert not keys.in_use
+    keys.add("c")
+    purgatory.try_complete_else_watch(second, keys)
+    assert keys.in_use
+    assert dict(purgatory.watch_lists()) == {
+        "a": (first, second),
+        "b": (first, second),
+        "c": (second,),
+    }
