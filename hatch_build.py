@@ -98,6 +98,7 @@ MODULES = (
     "purgatory.clock",
     "purgatory.delayed_operation",
     "purgatory.delayed_operation_purgatory",
+    "purgatory.key_set",
     "purgatory.loop_timer",
     "purgatory.pending_operation",
     "purgatory.system_timer",

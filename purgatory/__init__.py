@@ -13,6 +13,7 @@ from purgatory.clock import Clock, SystemClock, VirtualClock
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
 from purgatory.executor import Executor, InlineExecutor, SingleThreadExecutor
+from purgatory.key_set import KeySet
 from purgatory.observer import PurgatoryObserver
 from purgatory.pending_operation import PendingOperation
 from purgatory.snapshots import ParkedOperation, PlacedTask, PurgatoryStatistics, TimerStatistics
@@ -31,6 +32,7 @@ __all__ = [
     "DelayedOperationPurgatory",
     "Executor",
     "InlineExecutor",
+    "KeySet",
     "LoopTimer",
     "ParkedOperation",
     "PendingOperation",

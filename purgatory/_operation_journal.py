@@ -5,7 +5,7 @@ operation costs one comparison more.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 
 from purgatory.clock import Clock
 from purgatory.delayed_operation import DelayedOperation
@@ -35,7 +35,7 @@ class PurgatoryJournal:
         self._open: dict[int, DelayedOperation] = {}
         self._attempts = threading.local()
 
-    def tried(self, operation: DelayedOperation, keys: Sequence[object]) -> None:
+    def tried(self, operation: DelayedOperation, keys: Collection[object]) -> None:
         """Begin to follow `operation`, unless it is completed already."""
         if operation.next is None:
             operation.expiration_ms = self._clock.now_ms() + operation.delay_ms
@@ -47,7 +47,7 @@ class PurgatoryJournal:
                 self._open[operation.operation_id] = operation
                 self._observer.tried(operation, keys)
 
-    def parked(self, operation: DelayedOperation, keys: Sequence[object]) -> None:
+    def parked(self, operation: DelayedOperation, keys: Collection[object]) -> None:
         """Report it as parked, unless it has ended."""
         with self._lock:
             if operation.operation_id in self._open:

@@ -4,7 +4,7 @@ Kafka has no counterpart; its requests are answered from callbacks.
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator
 from typing import Any
 
 from purgatory.delayed_operation import DelayedOperation
@@ -62,7 +62,7 @@ class AwaitableOperation(DelayedOperation):
 async def wait_until(
     condition: Callable[[], bool],
     purgatory: DelayedOperationPurgatory[Any],
-    keys: Sequence[object],
+    keys: Collection[object],
     timeout_ms: int,
 ) -> bool:
     """Wait until an event on one of `keys` finds `condition()` true, at most `timeout_ms`.

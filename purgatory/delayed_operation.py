@@ -44,7 +44,7 @@ class DelayedOperation(TimerTask):
     is not tried a second time.
     """
 
-    __slots__ = ("completed", "lock", "one_thread", "operation_id")
+    __slots__ = ("completed", "lock", "one_thread", "operation_id", "watch_number")
 
     def __init__(
         self, delay_ms: int, lock: OperationLock | None = None, *, one_thread: bool = False
@@ -60,6 +60,7 @@ class DelayedOperation(TimerTask):
         self.lock: OperationLock | None = RLock() if lock is None and not one_thread else lock
         self.one_thread = one_thread
         self.operation_id = 0
+        self.watch_number = 0
 
     @property
     def created_ms(self) -> int:

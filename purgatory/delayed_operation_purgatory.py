@@ -7,7 +7,7 @@ an observer.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic
 
@@ -15,6 +15,7 @@ from purgatory._operation_journal import PurgatoryJournal
 from purgatory._timing_wheel import DUE, WAITS, WAITS_FIRST
 from purgatory._watchers import OperationT, WatcherList
 from purgatory.delayed_operation import UNPARKED, DelayedOperation
+from purgatory.key_set import KeySet
 from purgatory.native import mypyc_attr
 from purgatory.observer import IMMEDIATE, SHUTDOWN, PurgatoryObserver
 from purgatory.snapshots import ParkedOperation, PlacedTask, PurgatoryStatistics
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
+FEW_KEYS: Final = 16
+"""With more keys than this a `KeySet` costs less than its lists."""
 COMPLETED: Final = -1
 """Where a timer would say DUE or WAITS of an operation, this one is completed."""
 
@@ -128,7 +131,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             reaper_name = f"ExpirationReaper-{broker_id}-{name}"
             self._reaper = timer.start_reaper(reaper_name, self.advance_clock, self._purge_if_due)
 
-    def try_complete_else_watch(self, operation: OperationT, keys: Sequence[object]) -> bool:
+    def try_complete_else_watch(self, operation: OperationT, keys: Collection[object]) -> bool:
         """Complete `operation` now, or park it under `keys` until an event or its deadline.
 
         True iff it was completed by this call. An operation that becomes completable while it is
@@ -155,7 +158,15 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def is_watched(self, key: object) -> bool:
         """Whether an operation may wait under `key`; saves a `check_and_complete` for nobody."""
-        return key in self._watchers.operations_by_key
+        watchers = self._watchers
+        return key in watchers.operations_by_key or key in watchers.sets_by_key
+
+    def key_set(self, few_keys: int = FEW_KEYS) -> KeySet[OperationT]:
+        """Return a set without keys, for operations that are parked under the same keys again and again.
+
+        Up to `few_keys` they are watched as under a list of keys, which is quicker then.
+        """
+        return self._watchers.key_set(few_keys)
 
     def postpone(self, operation: OperationT, delay_ms: int | None = None) -> bool:
         """Let a parked `operation` wait its whole delay again from now; return whether it does.
@@ -209,7 +220,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         An operation counts once per key, and completed ones count until they are purged.
         """
         with self._lock:
-            return self._watchers.counts()[1]
+            return self._watchers.entries
 
     def num_delayed(self) -> int:
         """Return how many operations wait in the timer (Kafka's NumDelayedOperations)."""
@@ -244,9 +255,9 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         now_ms = self.timer.clock.now_ms()
         with self._lock:
             placements = self.timer.locked_placements()
-            watch_lists = self._watchers.watch_lists()
+            watch_lists = self._watchers.watched_by_key()
         keys: dict[int, list[object]] = {}
-        for key, operations in watch_lists:
+        for key, operations, _ in watch_lists:
             for operation in operations:
                 keys.setdefault(id(operation), []).append(key)
         parked = [
@@ -258,9 +269,16 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         return parked
 
     def watch_lists(self) -> list[tuple[object, tuple[OperationT, ...]]]:
-        """Return every key that has a watch list, with its operations, completed ones included."""
+        """Return every key with the operations that are watched under it, completed ones included.
+
+        Completed ones of key sets are not kept; `watched_by_key` counts them.
+        """
+        return [(key, found) for key, found, _ in self.watched_by_key() if found]
+
+    def watched_by_key(self) -> list[tuple[object, tuple[OperationT, ...], int]]:
+        """Return the same, with keys under which nothing else is, and how many completed ones are not kept."""
         with self._lock:
-            return self._watchers.watch_lists()
+            return self._watchers.watched_by_key()
 
     def shutdown(self, *, complete_parked: bool = False) -> None:
         """Stop the reaper at once, then the timer. Idempotent.
@@ -281,7 +299,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             self._journal.cancel_all()
         self._watchers.clear()
 
-    def _try_or_park(self, operation: OperationT, keys: Sequence[object]) -> int:
+    def _try_or_park(self, operation: OperationT, keys: Collection[object]) -> int:
         """Try, park, and try again because of what came meanwhile, all under its lock.
 
         Returns COMPLETED, or what the timer says of it.
@@ -308,7 +326,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
                 lock.release()
         return COMPLETED if won else WAITS
 
-    def _park(self, operation: OperationT, keys: Sequence[object]) -> int:
+    def _park(self, operation: OperationT, keys: Collection[object]) -> int:
         """Watch `operation` and put it into the timer, in one step; return where it is there."""
         owner = self._owner
         expiration_ms = self.timer.clock.deadline_ms(operation.delay_ms)
@@ -328,7 +346,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         return placed
 
     def _try_complete_else_watch_observed(
-        self, journal: PurgatoryJournal, operation: OperationT, keys: Sequence[object]
+        self, journal: PurgatoryJournal, operation: OperationT, keys: Collection[object]
     ) -> bool:
         self._give_id(operation)
         journal.tried(operation, keys)

@@ -109,7 +109,8 @@ def inspect_timer(timer: Timer) -> TimerSnapshot:
 def inspect_purgatory(purgatory: DelayedOperationPurgatory[Any]) -> PurgatorySnapshot:
     """Return what waits in `purgatory`, by deadline and by key. O(n). Any thread."""
     watch_lists = [
-        _inspect_watch_list(key, operations) for key, operations in purgatory.watch_lists()
+        _inspect_watch_list(key, operations, forgotten)
+        for key, operations, forgotten in purgatory.watched_by_key()
     ]
     watch_lists.sort(key=lambda found: (-found.waiting, -found.completed, str(found.key)))
     return PurgatorySnapshot(
@@ -120,9 +121,11 @@ def inspect_purgatory(purgatory: DelayedOperationPurgatory[Any]) -> PurgatorySna
     )
 
 
-def _inspect_watch_list(key: object, operations: tuple[DelayedOperation, ...]) -> WatchListSnapshot:
+def _inspect_watch_list(
+    key: object, operations: tuple[DelayedOperation, ...], forgotten: int
+) -> WatchListSnapshot:
     completed = sum(operation.completed for operation in operations)
-    return WatchListSnapshot(key, len(operations) - completed, completed)
+    return WatchListSnapshot(key, len(operations) - completed, completed + forgotten)
 
 
 def _inspect_wheel(wheel: TimingWheel) -> WheelSnapshot:

@@ -3,7 +3,7 @@
 Kafka has no counterpart; the events are those of the broker's trace.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Protocol
 
 from purgatory.delayed_operation import DelayedOperation
@@ -26,10 +26,10 @@ class PurgatoryObserver(Protocol):
     wait for other threads, read the purgatory's figures but do not park or complete anything.
     """
 
-    def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+    def tried(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
         """Handle the start of `try_complete_else_watch`."""
 
-    def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+    def parked(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
         """Handle that it has to wait: it is watched under `keys` and is in the timer."""
 
     def completed(self, operation: DelayedOperation, by: str, /) -> None:

@@ -15,6 +15,7 @@ from broker_sim.broker.background_work import BackgroundWork
 from broker_sim.broker.controller_link import ControllerLink
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
 from broker_sim.broker.dispatch import RequestDispatcher
+from broker_sim.broker.late_metadata import LateMetadata
 from broker_sim.broker.leader_link import LeaderLink
 from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
 from broker_sim.broker.marker_link import MarkerLink
@@ -90,6 +91,7 @@ class Broker:
             config,
         )
         self.logs = logs
+        self._late_metadata = LateMetadata(process, environment.metadata_delay, self._hear)
         self._links = environment.links
         self._on_change = environment.on_change
         self._actions = ActionQueue(process.report_error)
@@ -259,7 +261,7 @@ class Broker:
         self.background_work.start()
         self.lifecycle.start(
             self.controller,
-            lambda: self.image.version,
+            lambda: self._late_metadata.applied_version,
             self.logs.clean_shutdown_epoch,
             on_unfenced=self._accept,
             offline_logs=self.logs.offline_logs,
@@ -310,16 +312,20 @@ class Broker:
 
     def apply_image(self, image: MetadataImage) -> None:
         """Follow the controller's newest metadata."""
-        metadata = self.metadata
-        before = metadata.image
-        if image.version <= before.version:
-            return
+        self._late_metadata.take(image)
+
+    def _hear(self, image: MetadataImage) -> Callable[[], object]:
+        """Check requests against the image from now on; return what lets the partitions follow it."""
+        before = self.metadata.image
+        self.metadata.image = image
+        return partial(self._apply, before, image)
+
+    def _apply(self, before: MetadataImage, image: MetadataImage) -> None:
         changes = changes_between(before, image)
-        metadata.image = image
         if changes.broker_configs_changed:
-            self.background_work.reconfigure(metadata.broker_config())
+            self.background_work.reconfigure(self.metadata.broker_config())
         if before.version < 0:
-            self.logs.delete_strays(metadata.is_hosted)
+            self.logs.delete_strays(self.metadata.is_hosted)
         self._applier.apply(changes, image)
         self.groups.on_image(changes, image)
         self.transactions.on_image(changes, image)

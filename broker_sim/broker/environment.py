@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.broker.broker import Broker
+    from broker_sim.broker.late_metadata import MetadataDelay
     from broker_sim.controller import Controller
     from broker_sim.handlers import ApiTable
     from broker_sim.handlers.faults import FaultInjector
@@ -34,6 +35,7 @@ class BrokerEnvironment:
     make_purgatory: PurgatoryFactory
     api_table: ApiTable
     faults: FaultInjector
+    metadata_delay: MetadataDelay
     requests: RequestLog
     on_change: Callable[[], object]
     """Called when a broker has taken in new metadata, and when it begins to accept connections."""

@@ -49,7 +49,9 @@ class ReplicaServer:
         if request.epoch == INITIAL_EPOCH:
             if session is not None:
                 session.close()
-            session = self._sessions[follower_id] = FollowerSession()
+            session = self._sessions[follower_id] = FollowerSession(
+                self._replica_manager.purgatories.fetch.key_set()
+            )
         elif session is None or session.next_epoch != request.epoch:
             return None
         else:

@@ -64,6 +64,8 @@ def print_status(status: dict[str, Any]) -> None:
                 _node(link["from"]), _node(link["to"]), str(link["drop"]), f"{link['delay_ms']} ms"
             )
         console.print(links)
+    if status["metadata_delay_ms"]:
+        console.print(f"new metadata is up to {status['metadata_delay_ms']} ms late")
 
 
 def print_tables(tables: Iterable[Table]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.log.changed_logs import INVARIANTS
+
 if TYPE_CHECKING:
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes import Nodes
@@ -65,10 +67,8 @@ class InvariantChecker:
     def _take_changed(self) -> set[TopicPartition]:
         changed: set[TopicPartition] = set()
         for node in self._nodes.nodes.values():
-            logs = node.logs.changed
-            if logs:
-                changed.update(log.topic_partition for log in logs)
-                logs.clear()
+            logs = node.logs.changed.take(INVARIANTS)
+            changed.update(log.topic_partition for log in logs)
         return changed
 
     def _check_offsets(self, broker: Broker, partition: Partition) -> None:

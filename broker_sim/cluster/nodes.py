@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
+from broker_sim.broker.late_metadata import MetadataDelay
 from broker_sim.cluster.coordinators_topics import emptied_topics
 from broker_sim.cluster.node import Node
 from broker_sim.cluster.node_configs import log_doubtful_configs, numbered
@@ -88,6 +89,7 @@ class Nodes:
         self.cluster_id = cluster_id
         self.links = Links(scheduler, latency_ms)
         self.faults = FaultInjector()
+        self.metadata_delay = MetadataDelay(rng)
         self.requests = RequestLog()
         self.brokers: dict[int, Broker] = {}
         self.nodes = {
@@ -128,6 +130,7 @@ class Nodes:
             random=rng,
             make_purgatory=make_purgatory,
             faults=self.faults,
+            metadata_delay=self.metadata_delay,
             requests=self.requests,
             api_table=ApiTable(as_version),
             on_change=on_change,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.invariants import InvariantViolationError
+from purgatory import KeySet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection
 
     from broker_sim.runtime.virtual import LoopTrace
     from purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
@@ -47,6 +48,8 @@ class OperationWatch:
         self._clock = clock
         self._open: set[int] = set()
         self._deadlines_ms: dict[int, int] = {}
+        self._told: dict[KeySet[Any], int] = {}
+        """Which keys of a set are recorded: its version."""
 
     @property
     def oldest_deadline_ms(self) -> int | None:
@@ -56,12 +59,17 @@ class OperationWatch:
     def attach(self, purgatory: DelayedOperationPurgatory[Any]) -> None:
         """Do nothing: no figures of the purgatory are recorded."""
 
-    def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+    def tried(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
         """Record that an operation is tried for the first time."""
         self._open.add(operation.operation_id)
+        if isinstance(keys, KeySet):
+            if self._told.get(keys) == keys.version:
+                self._record(self._label, operation.operation_id, "tried", "same keys", len(keys))
+                return
+            self._told[keys] = keys.version
         self._record(self._label, operation.operation_id, "tried", *map(str, keys))
 
-    def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+    def parked(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
         """Record that it has to wait."""
         self._record(self._label, operation.operation_id, "parked", len(keys))
         deadline_ms = self._clock.deadline_ms(operation.delay_ms)

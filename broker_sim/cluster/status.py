@@ -184,6 +184,7 @@ class ClusterStatus:
     brokers: tuple[BrokerStatus, ...]
     links: tuple[LinkStatus, ...]
     faults: tuple[FaultStatus, ...]
+    metadata_delay_ms: int
     topics: tuple[TopicStatus, ...]
     groups: GroupsStatus
     transactions: tuple[TransactionStatus, ...]
@@ -238,6 +239,7 @@ class ClusterStatus:
             "brokers": [broker.to_json() for broker in self.brokers],
             "links": [link.to_json() for link in self.links],
             "faults": [fault.to_json() for fault in self.faults],
+            "metadata_delay_ms": self.metadata_delay_ms,
             "topics": [topic.to_json() for topic in self.topics],
             **self.groups.to_json(),
             "transactions": [transaction.to_json() for transaction in self.transactions],
@@ -308,6 +310,7 @@ def cluster_status(nodes: Nodes) -> ClusterStatus:
             for (source, target), fault in nodes.links.faults.items()
         ),
         faults=tuple(FaultStatus(**injected.to_json()) for injected in nodes.faults.injected),
+        metadata_delay_ms=nodes.metadata_delay.max_ms,
         topics=tuple(topic_status(nodes, name) for name in nodes.controller.image.topics),
         groups=groups_status(nodes),
         transactions=transactions_status(nodes),

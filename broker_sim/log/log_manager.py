@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.log.changed_logs import CLOSED, HIGH_WATERMARKS, LOG_STARTS, ChangedLogs
 from broker_sim.log.cleaner.manager import LogCleanerManager
 from broker_sim.log.memory import MemoryAccount, unlimited_memory
 from broker_sim.log.partition_log import PartitionLog
@@ -36,6 +37,8 @@ event_log = get_logger(__name__)
 
 UNKNOWN_TOPIC_ID = b""
 """That of a log whose `partition.metadata` is damaged: it is offline whatever the topic."""
+CHECKPOINTS = (HIGH_WATERMARKS, LOG_STARTS)
+"""The files that are written again when a log has come or gone, or its offset has moved."""
 PROGRESS_MS = 1_000
 """While logs are opened, how often it is told how many are."""
 
@@ -55,8 +58,10 @@ class LogManager:
         self.memory = memory or MemoryAccount()
         self.producers = producers or ProducerStateManagerConfig()
         self._logs: dict[TopicPartition, tuple[bytes, PartitionLog]] = {}
-        self.changed: set[LogOffsets] = set()
-        """The logs whose offsets have moved since this was cleared."""
+        self.changed = ChangedLogs(CLOSED, HIGH_WATERMARKS, LOG_STARTS)
+        """The logs whose offsets have moved."""
+        self._unwritten = set(CHECKPOINTS)
+        """The checkpoint files that are not as they should be."""
         cleaner_offsets = None if directory is None else directory.cleaner_offsets
         self.cleaner = LogCleanerManager(clock, cleaner_offsets, self._checkpoint_cleaner_offsets)
         """Which compacted logs are to be cleaned, and from where on."""
@@ -113,8 +118,12 @@ class LogManager:
         except ApiError as error:
             storage.fail("open the log", error)
             return None
-        self._logs[topic_partition] = (topic_id, log)
+        self._keep(topic_partition, topic_id, log)
         return log
+
+    def _keep(self, topic_partition: TopicPartition, topic_id: bytes, log: PartitionLog) -> None:
+        self._logs[topic_partition] = (topic_id, log)
+        self._unwritten.update(CHECKPOINTS)
 
     def _open(
         self,
@@ -129,7 +138,7 @@ class LogManager:
             self._clock,
             producers=self.producers,
             memory=memory,
-            changed=self.changed,
+            changed=self.changed.moved,
             storage=storage,
         )
         log.on_truncated = partial(self._truncated, topic_partition, storage)
@@ -192,7 +201,7 @@ class LogManager:
         if self.directory is None:
             memory = self.memory.open_replica(topic_partition, topic_id)
             log = self._open(topic_partition, config, MemoryStorage(), memory)
-            self._logs[topic_partition] = (topic_id, log)
+            self._keep(topic_partition, topic_id, log)
             return log
         storage = self.directory.new_log(topic_partition)
         storage.watch(self._failure_of(topic_partition, topic_id, storage))
@@ -207,6 +216,11 @@ class LogManager:
         """All logs but those offline, in the order in which they were made."""
         return [log for _, log in self._logs.values()]
 
+    @property
+    def compacted_logs(self) -> Iterable[PartitionLog]:
+        """Those that the cleaner is for."""
+        return [log for _, log in self._logs.values() if log.config.is_compacted]
+
     def get(self, topic_partition: TopicPartition, topic_id: bytes) -> PartitionLog | None:
         """Return the log of that partition and topic id, or None."""
         found = self._logs.get(topic_partition)
@@ -214,6 +228,7 @@ class LogManager:
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Delete the partition's log if there is one."""
+        self._unwritten.update(CHECKPOINTS)
         found = self._logs.pop(topic_partition, None)
         if found is not None:
             self.cleaner.forget(topic_partition)
@@ -234,11 +249,14 @@ class LogManager:
     def shutdown(self, broker_epoch: int) -> None:
         """Close every log, and keep the epoch as Kafka's file `.kafka_cleanshutdown` does.
 
+        Those that have not changed since they were opened or created are as a shutdown leaves them.
         With a log offline, or a full disk, neither directory nor broker counts as shut down cleanly.
         """
-        for log in self.logs:
-            with suppress_storage_error():
-                log.close()
+        for changed in self.changed.take(CLOSED):
+            log = self._logs.get(changed.topic_partition)
+            if log is not None:
+                with suppress_storage_error():
+                    log[1].close()
         is_clean = self.checkpoint_offsets() and not self.offline
         if is_clean and self.directory is not None:
             is_clean = self._write(partial(self.directory.write_clean_shutdown, broker_epoch))
@@ -261,31 +279,40 @@ class LogManager:
 
         Returns whether the file is written.
         """
-        for log in self.logs:
+        for log in self._take_changed(LOG_STARTS):
             log.checkpoint_log_start_offset()
         directory = self.directory
-        if directory is None:
+        if directory is None or LOG_STARTS not in self._unwritten:
             return True
         log_starts = {key: storage.log_start_offset for key, storage in self._storages()}
-        return self._write(partial(directory.write_log_starts, log_starts))
+        return self._write(partial(directory.write_log_starts, log_starts), LOG_STARTS)
 
     def checkpoint_high_watermarks(self) -> bool:
         """Checkpoint the high watermarks; a broker that was killed continues from there.
 
         Returns as `checkpoint_log_start_offsets`.
         """
-        for log in self.logs:
+        for log in self._take_changed(HIGH_WATERMARKS):
             log.checkpoint_high_watermark()
-        if self.directory is None:
+        directory = self.directory
+        if directory is None or HIGH_WATERMARKS not in self._unwritten:
             return True
         offsets = {key: storage.high_watermark for key, storage in self._storages()}
-        return self._write(partial(self.directory.write_high_watermarks, offsets))
+        return self._write(partial(directory.write_high_watermarks, offsets), HIGH_WATERMARKS)
+
+    def _take_changed(self, reader: str) -> list[LogOffsets]:
+        changed = self.changed.take(reader)
+        if changed:
+            self._unwritten.add(reader)
+        return changed
 
     def checkpoint_recovery_points(self) -> bool:
         """Write into the directory up to where each log is known to be on the disk; returns as above."""
         if self.directory is None:
             return True
         offsets = {key: storage.recovery_point for key, storage in self._storages()}
+        if offsets == self._written_recovery_points:
+            return True
         is_written = self._write(partial(self.directory.write_recovery_points, offsets))
         if is_written:
             self._written_recovery_points = offsets
@@ -324,7 +351,7 @@ class LogManager:
         for key, (_, storage) in self.offline.items():
             yield key, storage
 
-    def _write(self, write: Callable[[], object]) -> bool:
+    def _write(self, write: Callable[[], object], name: str = "") -> bool:
         """Write a file of the directory; one that cannot be written is logged and written the next time."""
         try:
             write()
@@ -333,12 +360,13 @@ class LogManager:
                 "checkpoint_failed", file=str(error.filename), why=error.strerror or str(error)
             )
             return False
+        self._unwritten.discard(name)
         return True
 
     def delete_old_segments(self) -> None:
         """Apply the retention to every log but the compacted ones, for which the cleaner does it."""
         for log in self.logs:
-            if not log.config.is_compacted:
+            if log.may_have_old_segments and not log.config.is_compacted:
                 with suppress_storage_error():
                     log.delete_old_segments()
 

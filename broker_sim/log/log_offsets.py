@@ -39,7 +39,7 @@ class LogOffsets:
         producer_state: ProducerStateManager,
         storage: LogStorage,
         memory: ReplicaMemory,
-        changed: set[LogOffsets],
+        changed: dict[LogOffsets, None],
     ) -> None:
         self.topic_partition = topic_partition
         self.storage = storage
@@ -82,7 +82,7 @@ class LogOffsets:
 
     def _set_high_watermark(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
-        self._changed.add(self)
+        self._changed[self] = None
         self.on_offsets_moved()
         self.producer_state.on_high_watermark_updated(high_watermark)
 
@@ -109,7 +109,7 @@ class LogOffsets:
         if offset <= self.log_start_offset:
             return False
         self._set_log_start_offset(offset)
-        self._changed.add(self)
+        self._changed[self] = None
         self.on_offsets_moved()
         self.leader_epoch_cache.truncate_from_start(offset)
         self.producer_state.on_log_start_offset_incremented(offset)

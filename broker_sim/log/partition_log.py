@@ -68,7 +68,7 @@ class PartitionLog(LogOffsets):
         *,
         producers: ProducerStateManagerConfig | None = None,
         memory: ReplicaMemory | None = None,
-        changed: set[LogOffsets] | None = None,
+        changed: dict[LogOffsets, None] | None = None,
         storage: LogStorage | None = None,
     ) -> None:
         """Open what `storage` has (default: memory); it adds itself to `changed` when an offset moves."""
@@ -85,7 +85,7 @@ class PartitionLog(LogOffsets):
             ProducerStateManager(topic_partition, producers, storage),
             storage,
             memory,
-            set() if changed is None else changed,
+            {} if changed is None else changed,
         )
         self.clock = clock
         self.last_flush_ms = clock.now_ms()
@@ -203,7 +203,7 @@ class PartitionLog(LogOffsets):
     ) -> None:
         end_offset = base_offset + header.last_offset_delta + 1
         self._local_log.append(batch, end_offset, max_timestamp, now_ms)
-        self._changed.add(self)
+        self._changed[self] = None
         self.on_offsets_moved()
         if header.producer_id != NO_PRODUCER_ID:
             self.producer_state.update(batch, header, base_offset, max_timestamp)
@@ -327,6 +327,11 @@ class PartitionLog(LogOffsets):
         self.update_high_watermark(offset)
         self.on_truncated(offset)
 
+    @property
+    def may_have_old_segments(self) -> bool:
+        """Whether retention could delete anything: not of a log without a record."""
+        return self._local_log.size_bytes > 0 or len(self._local_log.segments) > 1
+
     def delete_old_segments(self) -> int:
         """Delete the segments that `retention` names; return their number."""
         return delete_old_segments(self, self.clock.wall_clock_ms())
@@ -361,6 +366,8 @@ class PartitionLog(LogOffsets):
         self.last_flush_ms = self.clock.now_ms()
         if self.storage.is_persistent:
             start, end = self._local_log.active_segment.base_offset, self.log_end_offset
+            if self.storage.is_sealed(start, end):
+                return
             self._local_log.seal_active(self.producer_state.transactions_aborted_in(start, end))
 
     def close(self) -> None:

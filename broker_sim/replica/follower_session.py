@@ -8,12 +8,13 @@ that may have news. The leader holds them in two groups:
   watermark and the log start, or will be with the next answer
 
 `LeaderReplicas.wake` makes an idle partition unread when an offset of its log, its ISR or its role
-changes. Kafka's leaders read all partitions of a session at each fetch; so only the cost differs.
+changes. Kafka's leaders read all partitions of a session at each fetch, and watch a fetch that waits
+under each anew; so only the cost differs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker_sim.replica.replica import IdleFetch
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.replica.leader_replicas import LeaderReplicas
     from broker_sim.replica.partition import Partition
     from broker_sim.replica.replica import Replica
+    from purgatory import KeySet
 
 __all__ = ["INITIAL_EPOCH", "FollowerFetch", "FollowerSession", "IdlePartition"]
 
@@ -82,9 +84,11 @@ class IdlePartition(IdleFetch):
 class FollowerSession:
     """The partitions that a follower fetches from this broker. Thread rule: the broker's loop."""
 
-    __slots__ = ("_idle", "_news", "fetch_time_ms", "next_epoch", "unread")
+    __slots__ = ("_idle", "_news", "fetch_time_ms", "keys", "next_epoch", "unread")
 
-    def __init__(self) -> None:
+    def __init__(self, keys: KeySet[Any]) -> None:
+        self.keys = keys
+        """All partitions: what the follower's fetches wait under."""
         self.next_epoch = INITIAL_EPOCH + 1
         """The epoch of the follower's next fetch."""
         self.fetch_time_ms = 0
@@ -93,17 +97,15 @@ class FollowerSession:
         self._idle: dict[TopicPartition, IdlePartition] = {}
         self._news: dict[TopicPartition, FetchPartitionData] = {}
 
-    def keys(self) -> list[TopicPartition]:
-        """Return all partitions."""
-        return [*self._idle, *self.unread]
-
     def update(self, request: FollowerFetch) -> None:
         """Take what the follower forgets and names; what it names is read last."""
         for topic_partition in request.to_forget:
             self._forget(topic_partition)
+            self.keys.discard(topic_partition)
         for topic_partition, fetch in request.to_send:
             self._forget(topic_partition)
             self.unread[topic_partition] = fetch
+            self.keys.add(topic_partition)
 
     def admit(self, params: FetchParams) -> None:
         """Count the idle partitions as fetched now.
@@ -164,6 +166,7 @@ class FollowerSession:
         """Forget all partitions, because the follower has begun another session."""
         self._wake_all()
         self.unread.clear()
+        self.keys.clear()
 
     def _wake_all(self) -> None:
         for idle in list(self._idle.values()):

@@ -5,7 +5,7 @@ It decides which followers should join or leave the ISR; the partition sends tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.replica.isr_state import CommittedIsr, IsrState, PendingIsr
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LeaderReplicas", "MetadataView"]
 
+
+_NONE: Final[frozenset[int]] = frozenset()
 
 STATE_IS_OLD = frozenset(
     {
@@ -155,15 +157,17 @@ class LeaderReplicas:
     def out_of_sync(self, leader_end_offset: int) -> frozenset[int]:
         """Return the followers in the ISR that have not caught up for `replica.lag.time.max.ms`."""
         now_ms = self._clock.now_ms()
-        return frozenset(
-            member
-            for member in self.isr_state.isr
-            if member != self._broker_id
-            and (
-                (follower := self.followers.get(member)) is None
-                or not follower.is_caught_up(leader_end_offset, now_ms, self._lag_time_max_ms)
-            )
-        )
+        out_of_sync = []
+        for member in self.isr_state.isr:
+            if member == self._broker_id:
+                continue
+            follower = self.followers.get(member)
+            if follower is None or not (
+                follower.idle is not None  # it has all of the log
+                or follower.is_caught_up(leader_end_offset, now_ms, self._lag_time_max_ms)
+            ):
+                out_of_sync.append(member)
+        return frozenset(out_of_sync) if out_of_sync else _NONE
 
     def propose(
         self, isr: frozenset[int], leader_epoch: int, partition_epoch: int

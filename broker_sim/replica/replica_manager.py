@@ -309,8 +309,7 @@ class ReplicaManager:
         results = self.read_from_log(params, unread, update_fetch_state=True)
         session.note_read(params, results, self.partitions)
         self._actions.try_complete_actions()  # as above
-        keys = session.keys()
-        if not keys or is_answered_now(params, results):
+        if not session.keys or is_answered_now(params, results):
             response_callback(session.answer(()))
             return
 
@@ -320,7 +319,7 @@ class ReplicaManager:
             response_callback(session.answer(results))
 
         operation = DelayedFetch(params, session.unread.items(), self, complete)
-        self.purgatories.fetch.try_complete_else_watch(operation, keys)
+        self.purgatories.fetch.try_complete_else_watch(operation, session.keys)
 
     def read_from_log(
         self,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from purgatory import DelayedOperationPurgatory, LoopTimer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from broker_sim.runtime.process import Process
     from broker_sim.runtime.scheduler import LoopScheduler
@@ -29,10 +29,10 @@ class OperationObserver(Protocol):
     def attach(self, purgatory: DelayedOperationPurgatory[Any]) -> None:
         """Receive the purgatory that is observed; called once, before anything else."""
 
-    def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+    def tried(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
         """Observe that an operation is tried for the first time."""
 
-    def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+    def parked(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
         """Observe that it has to wait."""
 
     def completed(self, operation: DelayedOperation, by: str, /) -> None:
@@ -99,11 +99,11 @@ class _Observers:
     def __init__(self, observers: Sequence[OperationObserver]) -> None:
         self._observers = observers
 
-    def tried(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+    def tried(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
         for observer in self._observers:
             observer.tried(operation, keys)
 
-    def parked(self, operation: DelayedOperation, keys: Sequence[object], /) -> None:
+    def parked(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
         for observer in self._observers:
             observer.parked(operation, keys)
 

@@ -67,6 +67,8 @@ def _brokers(status: ClusterStatus) -> list[str]:
     for link in status.links:
         what = "is cut" if link.drop else f"takes {link.delay_ms} ms"
         lines.append(f"the link from {link.source} to {link.target} {what}")
+    if status.metadata_delay_ms:
+        lines.append(f"new metadata is up to {status.metadata_delay_ms} ms late")
     lines += [
         f"an injected fault has hit {fault.hits} requests of {fault.api}" for fault in status.faults
     ]

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from broker_sim.errors import ErrorCode
     from purgatory import Clock
@@ -96,10 +96,10 @@ def to_lines(steps: Iterable[Step]) -> list[str]:
 
 
 def operation_fields(
-    keys: Sequence[object], api: str | None, client_id: str | None, delay_ms: int
+    keys: Collection[object], api: str | None, client_id: str | None, delay_ms: int
 ) -> str:
     """Return the fields that are the same in all lines of an operation, from keys to delay_ms."""
-    text = _key_text(keys[0]) if len(keys) == 1 else ",".join(map(_key_text, keys))
+    text = _key_text(next(iter(keys))) if len(keys) == 1 else ",".join(map(_key_text, keys))
     return _fields(text, api, client_id, delay_ms)
 
 

@@ -14,7 +14,7 @@ from broker_sim.trace.lines import operation_fields
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection
 
     from broker_sim.trace.lines import PurgatoryLife, Step
     from purgatory import Clock, DelayedOperation, DelayedOperationPurgatory
@@ -57,7 +57,7 @@ class PurgatoryTracer:
         self._num_delayed = purgatory.timer.size
         self._watched_now = purgatory.watched
 
-    def tried(self, operation: DelayedOperation, keys: Sequence[object]) -> None:
+    def tried(self, operation: DelayedOperation, keys: Collection[object]) -> None:
         """Trace that the operation is tried for the first time."""
         topic = self._untraced_topic
         if topic is not None and _concerns_only(topic, keys):
@@ -75,7 +75,7 @@ class PurgatoryTracer:
         self._add_step((self._life, now_ms, "tried", operation.operation_id, fields,
                         None, None, None, None, self._watched, self._num_delayed()))  # fmt: skip
 
-    def parked(self, operation: DelayedOperation, keys: Sequence[object]) -> None:  # noqa: ARG002 - the observer's interface
+    def parked(self, operation: DelayedOperation, keys: Collection[object]) -> None:  # noqa: ARG002 - the observer's interface
         """Trace that the operation has to wait."""
         fields = self._fields.get(operation.operation_id)
         if fields is None:
@@ -117,5 +117,5 @@ class PurgatoryTracer:
         self._watched_until_ms = now_ms + WATCHED_AGE_MS
 
 
-def _concerns_only(topic: str, keys: Sequence[object]) -> bool:
+def _concerns_only(topic: str, keys: Collection[object]) -> bool:
     return all(isinstance(key, TopicPartition) and key.topic == topic for key in keys)

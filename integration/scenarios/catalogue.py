@@ -53,6 +53,7 @@ from integration.scenarios.families.topics import (
     configs,
     delete_records,
     metadata,
+    retention,
     topic_admin,
 )
 from integration.scenarios.families.transactions import (
@@ -61,6 +62,7 @@ from integration.scenarios.families.transactions import (
     transaction_administration,
     transaction_failover,
     transaction_requests,
+    transaction_timeout,
     transaction_versions,
     transactional_offsets,
 )
@@ -94,6 +96,7 @@ FAMILIES: Final = (
     metadata,
     config_admin,
     configs,
+    retention,
     api_versions,
     waits,
     wake_ups,
@@ -112,6 +115,7 @@ FAMILIES: Final = (
     mixed_groups,
     read_committed,
     fencing,
+    transaction_timeout,
     transaction_versions,
     transactional_offsets,
     transaction_requests,

@@ -26,7 +26,7 @@ from integration.reference.clusters.jvm import JvmCluster
 from integration.reference.errors import ReferenceClusterError
 
 BUILD_TIMEOUT_S = 300
-READY_TIMEOUT_S = 60
+READY_TIMEOUT_S = 120
 END_TIMEOUT_S = 10
 ROOT = Path(__file__).parents[2]
 COMPILED_PYTHON = ROOT / ".venv-compiled" / "bin" / "python"

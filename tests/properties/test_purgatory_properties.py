@@ -1,5 +1,7 @@
 """The purgatory against dictionaries: watch lists, timer, purge, and one end per operation."""
 
+from typing import ClassVar
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -18,6 +20,8 @@ KEY = st.sampled_from(KEYS)
 
 
 class _Operation(DelayedOperation):
+    tried: ClassVar[list] = []
+
     def __init__(self, delay_ms):
         super().__init__(delay_ms)
         self.completable = False
@@ -25,6 +29,7 @@ class _Operation(DelayedOperation):
         self.expirations = 0
 
     def try_complete(self):
+        self.tried.append(self)
         return self.completable and self.force_complete()
 
     def on_complete(self):
@@ -78,6 +83,7 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
             reaper_enabled=False,
             observer=self.observer,
         )
+        self.key_sets = [self.purgatory.key_set(few_keys) for few_keys in (0, 2)]
         self.operations = []
         self.lists = {}
         self.keys = {}
@@ -102,6 +108,9 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
         if completable:
             self._end(operation, "immediate")
             return
+        self._parked(operation, keys, delay_ms)
+
+    def _parked(self, operation, keys, delay_ms):
         for key in keys:
             self.lists.setdefault(key, []).append(operation)
         self.keys[operation] = keys
@@ -112,6 +121,23 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
         else:
             self.deadlines_ms[operation] = self.clock.now_ms() + delay_ms
 
+    @precondition(lambda self: any(self.key_sets))
+    @rule(data=st.data(), delay_ms=st.integers(0, 1_000))
+    def park_under_a_key_set(self, data, delay_ms):
+        keys = data.draw(st.sampled_from([each for each in self.key_sets if each]), label="set")
+        operation = _Operation(delay_ms)
+        self.operations.append(operation)
+        self.purgatory.try_complete_else_watch(operation, keys)
+        self._parked(operation, list(keys), delay_ms)
+
+    @rule(number=st.integers(0, 1), key=KEY)
+    def change_a_key_set(self, number, key):
+        keys = self.key_sets[number]
+        if key in keys:
+            keys.discard(key)
+        else:
+            keys.add(key)
+
     @precondition(lambda self: self.operations)
     @rule(data=st.data())
     def become_completable(self, data):
@@ -120,8 +146,11 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
     @rule(key=KEY)
     def check_and_complete(self, key):
         watched = self.lists.pop(key, [])
+        uncompleted = [each for each in watched if not each.completed]
         now_completable = [each for each in watched if each.completable and not each.completed]
+        _Operation.tried = []
         assert self.purgatory.check_and_complete(key) == len(now_completable)
+        assert _Operation.tried == uncompleted, "each once, in the order in which they came"
         for operation in now_completable:
             self._end(operation, f"key:{key}")
         remaining = [operation for operation in watched if not operation.completed]
@@ -168,6 +197,10 @@ class PurgatoryAgainstDictionaries(RuleBasedStateMachine):
         assert statistics.watched == sum(len(watched) for watched in self.lists.values())
         assert statistics.watched == self.purgatory.watched()
         assert statistics.watched_keys == len(self.lists)
+        by_key = self.purgatory.watched_by_key()
+        assert {key: len(found) + forgotten for key, found, forgotten in by_key} == {
+            key: len(watched) for key, watched in self.lists.items()
+        }
         assert statistics.estimated_total_operations == self.estimate
 
     @invariant()

@@ -76,7 +76,7 @@ def test_unwatch_takes_out_one_operation_and_empty_lists(lists, operation):
     lists.watch(gone, ["a", "b"])
     lists.watch(waiting, ["b"])
     lists.unwatch(gone, ["a", "b", "unknown"])
-    assert lists.watch_lists() == [("b", (waiting,))]
+    assert lists.watched_by_key() == [("b", (waiting,), 0)]
     assert lists.counts() == (1, 1)
     lists.unwatch(gone, ["a", "b"])
     assert lists.counts() == (1, 1)

@@ -103,6 +103,19 @@ class BrokerVerbs(BaseVerbs):
         """
         self.nodes.set_link(source, target, drop=drop, delay_ms=delay_ms)
 
+    @verb()
+    def delay_metadata(self, max_ms: int = 0) -> None:
+        """Let each broker take new metadata late, as Kafka's do; without a time at once again.
+
+        A broker hears of it up to `max_ms` after the controller has answered, and leads and follows new
+        partitions up to `max_ms` after that; each draws its own times. A topic that was just created is
+        unknown in the first time (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION), and has no leader there
+        in the second (NOT_LEADER_OR_FOLLOWER).
+        """
+        if max_ms < 0:
+            raise ValueError(f"'max_ms' must be at least 0, not {max_ms}")
+        self.nodes.metadata_delay.max_ms = max_ms
+
     @waiting_verb()
     async def reset(self) -> None:
         """Bring the cluster back to how it was opened, without a restart.
@@ -115,6 +128,7 @@ class BrokerVerbs(BaseVerbs):
         """
         nodes = self.nodes
         nodes.faults.clear()
+        nodes.metadata_delay.max_ms = 0
         nodes.requests.forget()
         nodes.links.heal()
         for broker_id, node in nodes.nodes.items():

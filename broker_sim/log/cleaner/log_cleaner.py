@@ -43,8 +43,8 @@ class CleanedLogs(Protocol):
     """Which of them are to be cleaned."""
 
     @property
-    def logs(self) -> Iterable[PartitionLog]:
-        """All logs."""
+    def compacted_logs(self) -> Iterable[PartitionLog]:
+        """Those that it is for."""
 
 
 class LogCleaner:
@@ -117,7 +117,7 @@ class CleanerThread:
 
     def _do_work(self) -> None:
         """Begin to clean the dirtiest log, or look again after the backoff."""
-        cleanable = self._manager.grab_filthiest_compacted_log(self._logs.logs)
+        cleanable = self._manager.grab_filthiest_compacted_log(self._logs.compacted_logs)
         if cleanable is None:
             self._delete_old_segments()
             self._handle = self._process.call_later(self._backoff_ms, self._do_work)
@@ -173,7 +173,7 @@ class CleanerThread:
         self._handle = self._process.call_later(pause_ms, self._do_work)
 
     def _delete_old_segments(self) -> None:
-        for log in self._manager.deletable_logs(self._logs.logs):
+        for log in self._manager.deletable_logs(self._logs.compacted_logs):
             try:
                 log.delete_old_segments()
             except Exception as error:  # noqa: BLE001 - the other logs must be looked at

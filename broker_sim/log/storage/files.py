@@ -101,7 +101,7 @@ class FileStorage(LogStorage):
         self._batches: dict[int, FileBatches] = {}
         """Those of the segments by base offset: they hear of new names."""
         self._sealed: tuple[int, int] | None = None
-        """Base and end of the segment whose indexes were written last."""
+        """Base and end of the segment whose indexes are as they should be; an empty one has none."""
         self._guard = StorageGuard(directory)
         self.snapshots: SnapshotFiles = SnapshotFiles(directory, self._guard)
 
@@ -202,10 +202,12 @@ class FileStorage(LogStorage):
                 del bases[number + 1 :]
             yield content
         refused.unlink(missing_ok=True)
-        if content is None or not self._was_closed:
+        if content is None:
             return
-        if self._path(content.base_offset, INDEX_SUFFIX).exists():
-            self._sealed = (content.base_offset, content.end_offset)
+        base_offset, end_offset = content.base_offset, content.end_offset
+        has_index = self._path(base_offset, INDEX_SUFFIX) in files
+        if (self._was_closed and has_index) or (end_offset == base_offset and not has_index):
+            self._sealed = (base_offset, end_offset)
 
     def _sealed_before_kill(self, bases: Sequence[int]) -> list[int]:
         """Return where segments end that are wholly below the recovery point, and not all deleted."""
@@ -253,6 +255,7 @@ class FileStorage(LogStorage):
             self._delete_indexes(base_offset)
             path = self._path(base_offset, LOG_SUFFIX)
             self._files.create(path)
+            self._sealed = (base_offset, base_offset)
             return self._batches_of(base_offset, positions)
 
     def _batches_of(self, base_offset: int, positions: array[int]) -> FileBatches:

@@ -68,6 +68,14 @@ def test_broker_is_disconnected_and_reconnected(ctl, cluster):
     assert cluster.status().links == ()
 
 
+def test_metadata_is_late_until_it_is_not(ctl, cluster):
+    assert ctl("delay-metadata", "--max-ms", "200")[0] == 0
+    assert cluster.status().metadata_delay_ms == 200
+    assert "new metadata is up to 200 ms late" in ctl("status")[1]
+    assert ctl("delay-metadata")[0] == 0
+    assert "new metadata" not in ctl("status")[1]
+
+
 def test_clients_are_disconnected_and_reconnected(ctl, cluster):
     def cut_off():
         return [broker.id for broker in cluster.status().brokers if broker.clients_cut_off]

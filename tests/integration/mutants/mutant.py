@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 
+from broker_sim.controller.cluster_control_manager import ClusterControlManager
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.delayed_join import DelayedJoin
 from broker_sim.group.classic.rebalance import Rebalance
 from broker_sim.group.classic.sessions import MemberSessions
+from broker_sim.group.consumer.fencing import Fencing
 from broker_sim.group.shard import GroupShard
+from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_manager import ProducerStateManager
 from broker_sim.protocol import messages
 from broker_sim.replica.delayed_fetch import DelayedFetch
@@ -31,6 +36,10 @@ THIRD_WHEEL = 3
 ITS_BUCKET_MS = 400
 LAST_MS = 100
 LATE_MS = 250
+FENCED_LATE_MS = 900
+"""More than the controller's next check and a look at the metadata may add."""
+TRANSACTION_LATE_MS = 300
+RETENTION_LATE_MS = 1500
 
 
 def nothing() -> None:
@@ -234,6 +243,67 @@ def sessions_end_late() -> None:
     MemberSessions.begin = begin
 
 
+def joins_wait_late() -> None:
+    """A rebalance waits for members, and a group for its first ones, a quarter of a second longer."""
+    original = DelayedJoin.__init__
+
+    def init(self, delay_ms, group, phase):
+        original(self, delay_ms + LATE_MS, group, phase)
+
+    DelayedJoin.__init__ = init
+
+
+def consumer_sessions_end_late() -> None:
+    """A member of a group of the new protocol that is silent is fenced a quarter of a second late."""
+    original = Fencing.keep_alive
+
+    def keep_alive(self, group_id, member, timeout_ms=None):
+        if timeout_ms is None:
+            timeout_ms = self._settings.session_timeout_ms(group_id)
+        original(self, group_id, member, timeout_ms + LATE_MS)
+
+    Fencing.keep_alive = keep_alive
+
+
+def brokers_are_fenced_late() -> None:
+    """A broker without heartbeats is fenced most of a second after its session."""
+    original = ClusterControlManager.take_expired
+
+    def take_expired(self, delta):
+        self._session_timeout_ms += FENCED_LATE_MS
+        try:
+            return original(self, delta)
+        finally:
+            self._session_timeout_ms -= FENCED_LATE_MS
+
+    ClusterControlManager.take_expired = take_expired
+
+
+def transactions_time_out_late() -> None:
+    """A transaction is aborted 300 ms after its time is over."""
+    original = TransactionMetadata.is_timed_out
+
+    def is_timed_out(self, now_ms):
+        return original(self, now_ms - TRANSACTION_LATE_MS)
+
+    TransactionMetadata.is_timed_out = is_timed_out
+
+
+def retention_is_late() -> None:
+    """Records are deleted 1.5 s after they are older than `retention.ms`."""
+    original = PartitionLog.delete_old_segments
+
+    def delete(self):
+        config = self.config
+        self.config = replace(config, retention_ms=config.retention_ms + RETENTION_LATE_MS)
+        try:
+            return original(self)
+        finally:
+            self.config = config
+
+    PartitionLog.delete_old_segments = delete
+
+
 def sync_does_not_wait_for_the_leader() -> None:
     """A follower's sync is answered at once, with no assignment."""
     original = Rebalance.sync_received
@@ -280,6 +350,11 @@ MUTANTS = {
         timed_out_producer_is_not_fenced,
         offsets_of_an_aborted_transaction_count,
         sessions_end_late,
+        joins_wait_late,
+        consumer_sessions_end_late,
+        brokers_are_fenced_late,
+        transactions_time_out_late,
+        retention_is_late,
         sync_does_not_wait_for_the_leader,
     )
 }

@@ -176,6 +176,18 @@ SIGNS: dict[str, list[Sign]] = {
     "sessions_end_late": [
         Sign("a_silent_member_is_removed_after_its_session", ("leader",), "lateness")
     ],
+    "joins_wait_late": [
+        Sign("the_first_member_waits_three_seconds_for_others", ("alone",), "lateness"),
+        Sign("who_does_not_rejoin_is_removed_after_the_rebalance_timeout", ("leader",), "lateness"),
+    ],
+    "consumer_sessions_end_late": [
+        Sign("a_silent_member_is_fenced_after_the_session_of_its_group", ("fenced",), "lateness")
+    ],
+    "brokers_are_fenced_late": [Sign("a_fenced_broker_leaves_every_isr", ("left",), "late")],
+    "transactions_time_out_late": [
+        Sign("an_open_transaction_is_aborted_in_time", ("aborted",), "late")
+    ],
+    "retention_is_late": [Sign("old_records_are_deleted_in_time", ("deleted",), "late")],
     "sync_does_not_wait_for_the_leader": [
         Sign(
             "the_last_join_and_the_leaders_sync_answer_all",

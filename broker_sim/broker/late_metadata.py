@@ -1,0 +1,91 @@
+"""How late a broker takes new metadata; Kafka's brokers do so on their own time, each in two steps.
+
+    the controller commits     requests are checked against       partitions are led and
+    it and answers             the new image                      followed as it says
+    ───────┬───────────────────────────┬──────────────────────────────────┬──────────▶
+           │ UNKNOWN_TOPIC_ID, or      │ NOT_LEADER_OR_FOLLOWER           │ served
+           │ UNKNOWN_TOPIC_OR_PARTITION│                                  │
+
+Here both steps take no time unless a fault makes them late: then each broker draws how long each step takes.
+Mirrors `MetadataLoader` and `BrokerMetadataPublisher.onMetadataUpdate` as far as a client can tell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from broker_sim.metadata import MetadataImage
+    from broker_sim.runtime.process import Process
+
+__all__ = ["LateMetadata", "MetadataDelay"]
+
+
+class MetadataDelay:
+    """The fault, of all brokers."""
+
+    __slots__ = ("_rng", "max_ms")
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self.max_ms = 0
+        """How long each step takes at most; 0 without the fault."""
+
+    def draw_ms(self) -> int:
+        """Return how long a step takes this time."""
+        return self._rng.randint(0, self.max_ms) if self.max_ms else 0
+
+
+class LateMetadata:
+    """The newest image on its way into one broker. Thread rule: the broker's loop."""
+
+    __slots__ = ("_delay", "_hear", "_is_busy", "_newest", "_process", "applied_version")
+
+    def __init__(
+        self,
+        process: Process,
+        delay: MetadataDelay,
+        hear: Callable[[MetadataImage], Callable[[], object]],
+    ) -> None:
+        """`hear(image)` does the first step, and returns what does the second."""
+        self._process = process
+        self._delay = delay
+        self._hear = hear
+        self._newest: MetadataImage | None = None
+        self._is_busy = False
+        self.applied_version = -1
+        """The version whose second step is done."""
+
+    def take(self, image: MetadataImage) -> None:
+        """Take an image of the controller; the broker goes on to the newest one that it has got."""
+        self._newest = image
+        if not self._is_busy:
+            self._is_busy = True
+            self._after_delay(self._hear_newest)
+
+    def _after_delay(self, step: Callable[[], object]) -> None:
+        delay_ms = self._delay.draw_ms()
+        if delay_ms:
+            self._process.call_later(delay_ms, step)
+        else:
+            step()
+
+    def _hear_newest(self) -> None:
+        image, self._newest = self._newest, None
+        assert image is not None
+        if image.version <= self.applied_version:
+            self._is_busy = False
+            return
+        apply = self._hear(image)
+
+        def finish() -> None:
+            self.applied_version = image.version
+            self._is_busy = False
+            apply()
+            if self._newest is not None and not self._is_busy:
+                self.take(self._newest)
+
+        self._after_delay(finish)

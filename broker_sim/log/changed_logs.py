@@ -1,0 +1,55 @@
+"""The logs whose offsets have moved, for several readers: each hears of a log once until it moves again.
+
+So what is done for all logs every few seconds costs nothing for those that nothing happens to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from broker_sim.log.log_offsets import LogOffsets
+
+__all__ = ["CLOSED", "HIGH_WATERMARKS", "INVARIANTS", "LOG_STARTS", "ChangedLogs"]
+
+CLOSED: Final = "closed"
+"""The reader that closes them at a shutdown."""
+HIGH_WATERMARKS: Final = "high watermarks"
+"""The reader that checkpoints them."""
+LOG_STARTS: Final = "log starts"
+"""The reader that checkpoints them."""
+INVARIANTS: Final = "invariants"
+"""The reader of random runs; there is none in a program that serves clients."""
+
+
+class ChangedLogs:
+    """The logs of one broker, in the order in which they moved."""
+
+    __slots__ = ("_unread", "moved")
+
+    def __init__(self, *readers: str) -> None:
+        self.moved: dict[LogOffsets, None] = {}
+        """Those that moved since anyone has read; logs put themselves there."""
+        self._unread: dict[str, dict[LogOffsets, None]] = {reader: {} for reader in readers}
+
+    def take(self, reader: str) -> list[LogOffsets]:
+        """Return those that have moved since this reader's last call.
+
+        A reader that was not named before hears of what nobody has taken yet.
+        """
+        unread = self._unread
+        if reader not in unread:
+            unread[reader] = {}
+        if self.moved:
+            for logs in unread.values():
+                logs.update(self.moved)
+            self.moved.clear()
+        taken = list(unread[reader])
+        unread[reader].clear()
+        return taken
+
+    def discard(self, log: LogOffsets) -> None:
+        """Forget a deleted log."""
+        self.moved.pop(log, None)
+        for logs in self._unread.values():
+            logs.pop(log, None)
