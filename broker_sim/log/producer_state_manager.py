@@ -17,6 +17,7 @@ from broker_sim.log.producer_checks import check_data_batch, check_end_txn_marke
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.storage import LogStorage, MemoryStorage
 from broker_sim.log.transaction_index import AbortedTxn, TransactionIndex
+from broker_sim.log.unreplicated_transactions import UnreplicatedTransactions
 from broker_sim.log.verification_state import VerificationGuard, VerificationStateEntry
 from broker_sim.protocol.record_batch import CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from broker_sim.protocol.records import read_end_txn_marker
@@ -63,9 +64,7 @@ class ProducerStateManager:
         self._producers: dict[int, ProducerStateEntry] = {}
         # First offset -> producer id, in the order of the log, and so in rising order.
         self._ongoing_txns: dict[int, int] = {}
-        # First offset -> marker's offset: ended, but the marker is not below the high watermark. In
-        # the order of the markers.
-        self._unreplicated_txns: dict[int, int] = {}
+        self._unreplicated_txns = UnreplicatedTransactions()
         self._transaction_index = TransactionIndex(storage.load_aborted_transactions())
         self._verification_states: dict[int, VerificationStateEntry] = {}
         self._snapshots = storage.snapshots
@@ -206,7 +205,7 @@ class ProducerStateManager:
         if first_offset is None:
             return
         self._ongoing_txns.pop(first_offset, None)
-        self._unreplicated_txns[first_offset] = offset
+        self._unreplicated_txns.add(first_offset, offset)
         if not marker.is_commit:
             next_undecided = next(iter(self._ongoing_txns), offset + 1)
             self._transaction_index.append(
@@ -253,16 +252,13 @@ class ProducerStateManager:
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
 
     def _remove_unreplicated_txns(self, offset: int) -> None:
-        for first, marker in list(self._unreplicated_txns.items()):
-            if marker >= offset:
-                break
-            del self._unreplicated_txns[first]
+        self._unreplicated_txns.forget_below(offset)
         self._update_first_unstable_offset()
 
     def _update_first_unstable_offset(self) -> None:
         oldest = next(iter(self._ongoing_txns), None)
-        if self._unreplicated_txns:
-            unreplicated = min(self._unreplicated_txns)
+        unreplicated = self._unreplicated_txns.lowest()
+        if unreplicated is not None:
             oldest = unreplicated if oldest is None else min(oldest, unreplicated)
         self.first_unstable_offset = oldest
 

@@ -59,6 +59,7 @@ from integration.scenarios.families.topics import (
 from integration.scenarios.families.transactions import (
     fencing,
     read_committed,
+    sequence_numbers,
     transaction_administration,
     transaction_failover,
     transaction_requests,
@@ -114,6 +115,7 @@ FAMILIES: Final = (
     refused_migration,
     mixed_groups,
     read_committed,
+    sequence_numbers,
     fencing,
     transaction_timeout,
     transaction_versions,

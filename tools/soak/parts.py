@@ -84,6 +84,10 @@ PARTS: Final = {
         "nothing acknowledged is lost by 200 rounds of kill -9",
         (("env", "KILL_ROUNDS=200", *_marked("kills")),),
     ),
+    "faults": Part(
+        "librdkafka's clients go on through ten minutes of 168 faults, and nothing is lost or twice",
+        (("env", "FAULT_SECONDS=600", "FAULTS=168", *_marked("faults")),),
+    ),
     "pythons": Part("the fast tests on every Python of this machine", (_make("test-pythons"),)),
     "native": Part(
         "the tests on native modules, those with a clock and outside clients too",
