@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from tools.defects.defect import Defect, read_defects
-from tools.power.bench import STEP, Found, Tree, count_seeds
+from tools.power.bench import STEP, Found, Tree, count_seeds, read_mutants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MUTANTS: Final = Path(__file__).with_name("mutants.toml")
+    from tools.defects.defect import Defect
+
 
 
 @click.command()
@@ -46,14 +47,14 @@ def main(
         results.append(found)
         click.echo(row(found))
     if as_json is not None:
-        as_json.write_text(json.dumps({each.mutant: each.seeds for each in results}, indent=1))
+        as_json.write_text(json.dumps([asdict(each) for each in results], indent=1))
     if at_most is not None and any(each.median > at_most for each in results):
         sys.exit(1)
 
 
 def chosen(names: Sequence[str]) -> list[Defect]:
     """Return the mutants of these names, all without names."""
-    mutants = {each.id: each for each in read_defects([MUTANTS])}
+    mutants = read_mutants()
     if unknown := sorted(set(names) - mutants.keys()):
         raise click.ClickException(f"no mutant has this name: {', '.join(unknown)}")
     return [mutants[name] for name in names or mutants]
@@ -77,7 +78,10 @@ HEAD: Final = "| mutant | median | worst | missed | seconds | found by |\n|---|-
 
 def row(found: Found) -> str:
     """Return the line of a mutant in a table."""
-    invariants = ", ".join(f"{name} {count}" for name, count in found.invariants.most_common())
+    invariants = ", ".join(
+        f"{name} {count}" + (f" (alone {found.alone[name]})" if name in found.alone else "")
+        for name, count in found.invariants.most_common()
+    )
     worst = f"> {found.limit}" if found.missed else f"{max(found.seeds)}"
     median = f"> {found.limit}" if found.median > found.limit else f"{found.median:g}"
     seconds = found.median * found.seconds

@@ -50,7 +50,7 @@ def draw_faults(rng: random.Random, setting: Setting) -> list[Action]:
     plots = rng.sample(plots, rng.choice((1, 1, 2, 3)))
     kinds = rng.sample(_SINGLE_KINDS, rng.randint(1, 4))
     actions: list[Action] = []
-    for _ in range(rng.choice((1, 1, 2, 2, 3))):
+    for _ in range(rng.choice((1, 2, 2, 3))):
         begin_ms = rng.randrange(200, max(201, setting.duration_ms * 2 // 3), 10)
         actions += rng.choice(plots)(rng, setting, begin_ms)
     while len(actions) < MOST_ACTIONS and rng.random() < 0.5:
@@ -104,13 +104,13 @@ def _single(rng: random.Random, setting: Setting, kind: str) -> list[Action]:
 
 def _deaf_followers(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
     """The ISR shrinks to the leader or to two, while the controller hears late of it; then the leader falls."""
-    for_ms = rng.randrange(800, 2_500, 10)
+    for_ms = rng.randrange(1_200, 2_800, 10)
     pairs = _PAIRS if rng.random() < 0.5 else _PAIRS[:1]
     actions = [Action(at_ms + rng.randrange(0, 300, 10), "cut", pair, for_ms) for pair in pairs]
-    if rng.random() < 0.4:
+    if rng.random() < 0.3:
         actions.append(Action(at_ms + 10, "slow", (LEADER, CONTROLLER), for_ms, 400))
-    if rng.random() < 0.7:
-        fall_ms = at_ms + rng.randrange(400, 1_600, 10)
+    if rng.random() < 0.5:
+        fall_ms = at_ms + rng.randrange(600, 2_000, 10)
         actions.append(Action(fall_ms, _fall(rng), (LEADER,), rng.choice(FAULT_DURATIONS_MS)))
     return actions
 
@@ -118,7 +118,7 @@ def _deaf_followers(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
 def _alone(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
     """The leader is left alone."""
     kind = rng.choice(("kill", "kill", "pause", "isolate"))
-    for_ms = rng.randrange(1_000, 3_000, 10)
+    for_ms = rng.randrange(1_500, 3_200, 10)
     return [
         Action(at_ms, kind, (FOLLOWER,), for_ms),
         Action(at_ms + rng.randrange(0, 600, 10), kind, (THIRD,), for_ms),
@@ -228,6 +228,7 @@ def _fall(rng: random.Random) -> str:
 _PLOTS: Final[tuple[Callable[[random.Random, Setting, int], list[Action]], ...]] = (
     _deaf_followers,
     _deaf_followers,
+    _alone,
     _alone,
     _failovers,
     _deposed,

@@ -52,6 +52,7 @@ _PRODUCERS: Final = (
     Producer(idempotent=True),
     Producer(idempotent=True),
     Producer(1),
+    Producer(1),
     Producer(0),
 )
 
@@ -100,7 +101,7 @@ def draw_schedule(
     was acknowledged, without groups and transactions.
     """
     rng = random.Random(f"{seed}/schedule")
-    clients = [each for each in _CLIENTS if rng.random() < CLIENTS_SHARE] or [rng.choice(_CLIENTS)]
+    clients = [each for each, share in _CLIENTS if rng.random() < share] or [_with_log_clients]
     schedule = Schedule(
         seed,
         brokers=rng.choice((3, 3, 3, 4)),
@@ -155,13 +156,13 @@ def _with_transactions(rng: random.Random, schedule: Schedule) -> Schedule:
     )
 
 
-_CLIENTS: Final[tuple[Callable[[random.Random, Schedule], Schedule], ...]] = (
-    _with_log_clients,
-    _with_group,
-    _with_consumer_members,
-    _with_transactions,
+_CLIENTS: Final[tuple[tuple[Callable[[random.Random, Schedule], Schedule], float], ...]] = (
+    (_with_log_clients, 0.6),
+    (_with_group, 0.3),
+    (_with_consumer_members, 0.25),
+    (_with_transactions, 0.4),
 )
-CLIENTS_SHARE: Final = 0.4
+"""Kinds of clients, each with the share of the runs that have it."""
 UNCLEAN_SHARE: Final = 0.15
 
 
