@@ -97,12 +97,10 @@ class InvariantChecker:
     def _has_news(self) -> bool:
         """Whether a broker was started or has died, or has heard of new metadata."""
         seen, brokers = self._seen, self._nodes.brokers
-        if len(seen) != len(brokers):
-            return True
+        has_news = len(seen) != len(brokers)
         for broker in brokers.values():
-            if seen.get(broker) is not broker.metadata.image:
-                return True
-        return False
+            has_news = has_news or seen.get(broker) is not broker.metadata.image
+        return has_news
 
     def _take_changed(self) -> set[TopicPartition]:
         changed: set[TopicPartition] = set()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tools.defects.defect import Defect
 
 
-
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--starts", default=20, show_default=True, help="From how many seeds to begin.")

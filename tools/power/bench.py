@@ -141,9 +141,9 @@ def count_seeds(tree: Tree, mutant: str, starts: Sequence[int], limit: int) -> F
             found = tree.run(seed).invariant
             if found:
                 invariants[found] += 1
-                if found not in alone and invariants[found] <= MOST_TRIES_ALONE:
-                    if not tree.run(seed, found).invariant:
-                        alone[found] = seed
+                is_tried = found in alone or invariants[found] > MOST_TRIES_ALONE
+                if not (is_tried or tree.run(seed, found).invariant):
+                    alone[found] = seed
                 seeds.append(number)
                 break
         else:

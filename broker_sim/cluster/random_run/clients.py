@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["TOPIC", "ClientLoop", "ConsumerLoop", "ProducerLoop", "Surroundings", "batches_in"]
 
 TOPIC: Final = "topic"
-TIMEOUTS_MS: Final = (20, 300, 1_500)
+TIMEOUTS_MS: Final = (20, 300, 1_500, 1_500)
 MAX_WAITS_MS: Final = (0, 100, 500)
 FIRST_PRODUCER_ID: Final = 1_000_000_000
 """No controller has given away so many ids: those of transactional producers are others."""
@@ -105,7 +105,6 @@ class Surroundings:
         batch = data.records[0]
         found = {record.offset: record.value for record in iter_records(batch)}
         return parse_header(batch).partition_leader_epoch if found.get(offset) == value else -1
-
 
     def broker(self, broker_id: int) -> Broker | None:
         """Return the process of a broker; None if it is dead."""

@@ -105,9 +105,7 @@ class ConsumerMember(GroupClient):
             self._history.give_up(self._owner)
             self._lose_all()
         elif error_code not in LATER:
-            violated(
-                "errors-are-expected", f"{self._name} got {ErrorCode(error_code).name}"
-            )
+            violated("errors-are-expected", f"{self._name} got {ErrorCode(error_code).name}")
         return True
 
     def _join(self) -> None:

@@ -129,9 +129,7 @@ def _lost(one: Acknowledged, how: str, records: dict[int, bytes | None]) -> None
 def _check_written_once(history: History, number: int, records: dict[int, bytes | None]) -> None:
     for value, count in Counter(records.values()).items():
         if count > 1:
-            violated(
-                "no-duplicates", f"partition {number} has {value!r} {count} times"
-            )
+            violated("no-duplicates", f"partition {number} has {value!r} {count} times")
         if value in history.refused:
             violated(
                 "refused-records-are-not-written",

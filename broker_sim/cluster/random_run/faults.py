@@ -103,7 +103,7 @@ def _single(rng: random.Random, setting: Setting, kind: str) -> list[Action]:
 
 
 def _deaf_followers(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
-    """The ISR shrinks to the leader or to two, while the controller hears late of it; then the leader falls."""
+    """Let the ISR shrink, perhaps while the controller hears late of it; then the leader falls."""
     for_ms = rng.randrange(1_200, 2_800, 10)
     pairs = _PAIRS if rng.random() < 0.5 else _PAIRS[:1]
     actions = [Action(at_ms + rng.randrange(0, 300, 10), "cut", pair, for_ms) for pair in pairs]
@@ -116,7 +116,7 @@ def _deaf_followers(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
 
 
 def _alone(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
-    """The leader is left alone."""
+    """Leave the leader alone."""
     kind = rng.choice(("kill", "kill", "pause", "isolate"))
     for_ms = rng.randrange(1_500, 3_200, 10)
     return [
@@ -126,7 +126,7 @@ def _alone(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
 
 
 def _failovers(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
-    """One leader after the other falls."""
+    """Let one leader after the other fall."""
     kind = _fall(rng)
     step_ms = rng.randrange(150, 900, 10)
     for_ms = rng.choice((50, 300, 1_000, 1_600))
@@ -137,12 +137,12 @@ def _failovers(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
 
 
 def _deposed(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
-    """The leader is cut off from its cluster, and goes on to hear its clients."""
+    """Cut the leader off from its cluster; it goes on to hear its clients."""
     return [Action(at_ms, "isolate", (LEADER,), rng.randrange(1_200, 2_600, 10))]
 
 
 def _unheard(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]:
-    """Clients do not hear that their requests were served, ask again, and find another state."""
+    """Let clients not hear that they were served: they ask again, and find another state."""
     for_ms = rng.randrange(400, 1_600, 10)
     brokers = range(1, setting.brokers + 1)
     actions = [Action(at_ms, "cut_responses", (broker,), for_ms) for broker in brokers]
@@ -153,7 +153,7 @@ def _unheard(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]:
 
 
 def _transfers(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]:
-    """Leaders change quickly, although nothing has failed."""
+    """Change leaders quickly, although nothing has failed."""
     step_ms = rng.randrange(20, 200, 10)
     slow = _slow_replicas(rng, setting, at_ms) if rng.random() < 0.5 else []
     return slow + [
@@ -167,7 +167,7 @@ def _transfers(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]
 
 
 def _restarts(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]:
-    """All brokers are restarted at about the same time."""
+    """Restart all brokers at about the same time."""
     for_ms = rng.choice((50, 100, 300, 2_000))
     return [
         Action(at_ms + rng.randrange(0, 200, 10), "kill", (broker,), for_ms)
@@ -176,7 +176,7 @@ def _restarts(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]:
 
 
 def _slow_replicas(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
-    """What is appended is replicated a little later; then, perhaps, the leader falls."""
+    """Replicate what is appended a little later; then, perhaps, the leader falls."""
     for_ms = rng.randrange(800, 3_000, 10)
     delay_ms = rng.choice(_SMALL_DELAYS_MS)
     actions = [Action(at_ms, "slow", pair, for_ms, delay_ms) for pair in _PAIRS]
@@ -187,7 +187,7 @@ def _slow_replicas(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
 
 
 def _late_controller(rng: random.Random, _: Setting, at_ms: int) -> list[Action]:
-    """Leader and controller hear late of each other, while a follower comes or goes."""
+    """Let leader and controller hear late of each other, while a follower comes or goes."""
     link = rng.choice(((LEADER, CONTROLLER), (CONTROLLER, LEADER)))
     kind, value = rng.choice((("slow", 40), ("slow", 400), ("cut", 0)))
     for_ms = rng.randrange(600, 2_000, 10)
@@ -199,7 +199,7 @@ def _late_controller(rng: random.Random, _: Setting, at_ms: int) -> list[Action]
 
 
 def _coordinator(rng: random.Random, setting: Setting, at_ms: int) -> list[Action]:
-    """Groups or transactions get one coordinator after the other, by request or because it falls."""
+    """Give groups or transactions one coordinator after the other, by request or because it falls."""
     role = rng.choice(setting.coordinators)
     brokers = range(1, setting.brokers + 1)
     actions: list[Action] = []
@@ -217,7 +217,8 @@ def _coordinator(rng: random.Random, setting: Setting, at_ms: int) -> list[Actio
     step_ms = rng.randrange(200, 1_200, 10)
     for_ms = rng.choice((50, 300, 1_000, 1_800))
     return actions + [
-        Action(at_ms + number * step_ms, kind, (role,), for_ms) for number in range(rng.randint(1, 4))
+        Action(at_ms + number * step_ms, kind, (role,), for_ms)
+        for number in range(rng.randint(1, 4))
     ]
 
 

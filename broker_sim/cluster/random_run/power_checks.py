@@ -36,9 +36,7 @@ def check_recovered(cluster: VirtualCluster, schedule: Schedule, broker_id: int)
                     f"broker {broker_id} has recovered a damaged batch of {key} at {base_offset}",
                 )
     if node.lost and not schedule.may_lose_records:
-        violated(
-            "flushed-records-stay", f"each append was flushed, and power took {node.lost[-1]}"
-        )
+        violated("flushed-records-stay", f"each append was flushed, and power took {node.lost[-1]}")
 
 
 def is_lost_with_power(cluster: VirtualCluster, topic: str, one: Acknowledged) -> bool:

@@ -35,6 +35,7 @@ FLUSHED: Final = "flushed"
 UNFLUSHED: Final = "unflushed"
 LYING: Final = "lying"
 DEFAULT_DURATION_MS: Final = 4_000
+"""Of those that are drawn."""
 
 _TRANSACTIONAL: Final[tuple[tuple[int, ...], ...]] = ((0,), (0, 0), (0, 1), (0, 0, 1))
 
@@ -83,7 +84,7 @@ class Schedule:
     sync_ms: int = 0
     """How long a flush takes at most."""
     max_latency_ms: int = 0
-    duration_ms: int = DEFAULT_DURATION_MS
+    duration_ms: int = 6_000
     actions: tuple[Action, ...] = ()
 
     @property
