@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -62,14 +62,15 @@ def chosen(names: Sequence[str]) -> list[Defect]:
 def count_all(
     mutants: Sequence[Defect], begins: Sequence[int], limit: int, jobs: int
 ) -> Iterator[Found]:
-    """Yield what `jobs` trees at a time count, in the order of the mutants."""
+    """Yield what `jobs` trees at a time count, as it comes."""
 
     def count(mutant: Defect) -> Found:
         with Tree(mutant) as tree:
             return count_seeds(tree, mutant.id, begins, limit)
 
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(count, mutants)
+        for done in as_completed([pool.submit(count, mutant) for mutant in mutants]):
+            yield done.result()
 
 
 HEAD: Final = "| mutant | median | worst | missed | seconds | found by |\n|---|--:|--:|--:|--:|---|"
