@@ -38,22 +38,16 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
     """Compare the logs with what the clients have learned; raises InvariantViolationError."""
     for number in range(schedule.partitions):
         log = _logs(cluster, number)[0]
-        records = {
-            record.offset: record.value
-            for batch in batches_of(log)
-            for record in iter_records(batch)
-        }
+        records: dict[int, bytes | None] = {}
+        markers: set[int] = set()
+        for batch in batches_of(log):
+            found = {record.offset: record.value for record in iter_records(batch)}
+            records.update(found)
+            if parse_header(batch).is_control:
+                markers.update(found)
         _check_acknowledged(cluster, schedule, history, number, log, records)
-        _check_written_once(
-            history,
-            number,
-            {
-                record.offset: record.value
-                for batch in batches_of(log)
-                if not parse_header(batch).is_control
-                for record in iter_records(batch)
-            },
-        )
+        written = {offset: value for offset, value in records.items() if offset not in markers}
+        _check_written_once(history, number, written)
         _check_reads(history, number, records)
 
 

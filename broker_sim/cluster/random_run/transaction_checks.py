@@ -123,7 +123,12 @@ def _check_all_or_nothing(transaction: Transaction) -> None:
     missing = [value for value in written if value not in transaction.seen]
     is_committed = transaction.outcome is Outcome.COMMITTED
     may_be_committed = is_committed or transaction.outcome in {Outcome.ENDING, Outcome.IN_DOUBT}
-    if transaction.seen and (missing or not may_be_committed):
+    if transaction.seen and not may_be_committed:
+        violated(
+            "aborted-transactions-are-not-read",
+            f"{transaction} wrote {written}, and of that {sorted(transaction.seen)} was read",
+        )
+    elif transaction.seen and missing:
         violated(
             "transactions-are-read-whole-or-not-at-all",
             f"{transaction} wrote {written}, and of that {sorted(transaction.seen)} was read",
