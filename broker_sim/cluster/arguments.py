@@ -51,10 +51,14 @@ def broker_configs_by_id(
     fitting: dict[str, GivenValue] = {}
     if brokers < BrokerConfig.offsets_topic_replication_factor:
         fitting["offsets.topic.replication.factor"] = brokers
+    common = {**fitting, **(configs or {})}
+    # Most clusters have one configuration, and to read it is a part of their start.
+    config = BrokerConfig.from_mapping(common)
+    own = broker_configs or {}
     return {
-        broker_id: BrokerConfig.from_mapping(
-            {**fitting, **(configs or {}), **(broker_configs or {}).get(broker_id, {})}
-        )
+        broker_id: BrokerConfig.from_mapping({**common, **own[broker_id]})
+        if own.get(broker_id)
+        else config
         for broker_id in ids
     }
 

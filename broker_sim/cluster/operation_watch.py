@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 from purgatory import KeySet
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class OperationWatch:
     def _end(self, operation: DelayedOperation, how: str, detail: object) -> None:
         self._record(self._label, operation.operation_id, how, detail)
         if operation.operation_id not in self._open:
-            raise InvariantViolationError(
+            violated(
                 "operation-ends-once",
                 f"operation {operation.operation_id} of {self._label} ended twice",
             )

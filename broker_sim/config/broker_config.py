@@ -96,8 +96,7 @@ class BrokerConfig(
         unknown = texts.keys() - BROKER_CONFIGS.keys()
         for name in sorted(unknown - other_configs().keys() if unknown else ()):
             raise ConfigError(unknown_name(every_broker_config(), name, "broker"))
-        changed = self.with_dynamic(texts)
-        return replace(changed, originals={**self.originals, **texts})
+        return replace(self, **self._parsed(texts), originals={**self.originals, **texts})
 
     def with_dynamic(self, values: Mapping[str, str]) -> Self:
         """Return a copy with `values` in effect that are not among `originals`.
@@ -105,8 +104,10 @@ class BrokerConfig(
         Such are the dynamic configurations of the broker and of the cluster; unknown ones are for plugins,
         and left out. Raises ConfigError for a value that is not allowed.
         """
-        if not values:
-            return self
+        return replace(self, **self._parsed(values)) if values else self
+
+    def _parsed(self, values: Mapping[str, str]) -> dict[str, Any]:
+        """Return the fields that these values change. Raises ConfigError as `with_dynamic`."""
         known = {name: text for name, text in values.items() if name in BROKER_CONFIGS}
         others = {name: text for name, text in values.items() if name not in BROKER_CONFIGS}
         parsed: dict[str, Any] = {**parse_all(BROKER_CONFIGS, known, "broker")}
@@ -123,7 +124,7 @@ class BrokerConfig(
                 raise ConfigError(
                     f"node.id={node_id} and broker.id={parsed['broker_id']} must be the same number"
                 )
-        return replace(self, **parsed)
+        return parsed
 
     def text_of(self, definition: ConfigDef) -> str | None:
         """Return the value that is in effect, as Kafka writes it."""

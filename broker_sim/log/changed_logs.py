@@ -32,6 +32,10 @@ class ChangedLogs:
         """Those that moved since anyone has read; logs put themselves there."""
         self._unread: dict[str, dict[LogOffsets, None]] = {reader: {} for reader in readers}
 
+    def has_news_for(self, reader: str) -> bool:
+        """Whether `take` would return any for this reader."""
+        return bool(self.moved or self._unread.get(reader))
+
     def take(self, reader: str) -> list[LogOffsets]:
         """Return those that have moved since this reader's last call.
 

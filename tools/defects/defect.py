@@ -17,7 +17,10 @@ import hashlib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = Path(__file__).with_name("rooms")
@@ -90,10 +93,10 @@ def room_of(file: str) -> str:
     return "/".join(parents[:2])
 
 
-def read_defects() -> list[Defect]:
-    """Return all defects, ordered by room."""
+def read_defects(files: Iterable[Path] | None = None) -> list[Defect]:
+    """Return the defects of these files; by default all, ordered by room."""
     defects: dict[str, Defect] = {}
-    for path in sorted(ROOMS.glob("*.toml")):
+    for path in sorted(ROOMS.glob("*.toml")) if files is None else files:
         for defect_id, fields in tomllib.loads(path.read_text()).items():
             if defect_id in defects:
                 raise DefectError(f"{defect_id}: two defects have this id")

@@ -80,6 +80,13 @@ PARTS: Final = {
             (*SIMULATE, "--runs", "300", "--power-loss"),
         ),
     ),
+    "power": Part(
+        "random runs find defects put in on purpose in few seeds, and every invariant one of its own",
+        (
+            (sys.executable, "-m", "tools.power", "--jobs", "2", "--at-most", "25"),
+            _marked("power"),
+        ),
+    ),
     "kills": Part(
         "nothing acknowledged is lost by 200 rounds of kill -9",
         (("env", "KILL_ROUNDS=200", *_marked("kills")),),

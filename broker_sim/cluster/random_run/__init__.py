@@ -3,14 +3,21 @@
 run_schedule(draw_schedule(seed=7))
 """
 
+from broker_sim.cluster.random_run.action import (
+    CONTROLLER,
+    FOLLOWER,
+    GROUPS,
+    LEADER,
+    THIRD,
+    TRANSACTIONS,
+    Action,
+)
 from broker_sim.cluster.random_run.run import RunFailedError, RunSummary, run_schedule
 from broker_sim.cluster.random_run.schedule import (
     ACKS_ALL,
-    CONTROLLER,
     FLUSHED,
     LYING,
     UNFLUSHED,
-    Action,
     Producer,
     Schedule,
     draw_schedule,
@@ -20,7 +27,12 @@ __all__ = [
     "ACKS_ALL",
     "CONTROLLER",
     "FLUSHED",
+    "FOLLOWER",
+    "GROUPS",
+    "LEADER",
     "LYING",
+    "THIRD",
+    "TRANSACTIONS",
     "UNFLUSHED",
     "Action",
     "Producer",

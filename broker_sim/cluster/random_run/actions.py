@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.cluster.random_run.action import FOLLOWER, GROUPS, THIRD, TRANSACTIONS
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable
 
-    from broker_sim.cluster.random_run.schedule import Action
+    from broker_sim.cluster.random_run.action import Action
     from broker_sim.cluster.virtual_cluster import VirtualCluster
 
     Undo = Callable[[], object]
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["Actions"]
 
 EVERY_CLIENT = "*"
-TRANSACTIONS = TopicPartition(TRANSACTION_STATE_TOPIC, 0)
+TRANSACTION_STATE = TopicPartition(TRANSACTION_STATE_TOPIC, 0)
+_PARTITION_OF = {
+    GROUPS: TopicPartition(GROUP_METADATA_TOPIC, 0),
+    TRANSACTIONS: TRANSACTION_STATE,
+}
+_PLACES = {FOLLOWER: 0, THIRD: 1}
 
 
 class Actions:
@@ -89,6 +95,7 @@ class Actions:
 
     def _begin(self, action: Action) -> None:
         try:
+            action = self._resolved(action)
             undo = self._carry_out(action)
         except (ApiError, WrongStateError):
             return
@@ -109,6 +116,28 @@ class Actions:
         for broker_id in _disturbs(action):
             self._disturbed[broker_id] -= 1
             self._calm_since_ms[broker_id] = now_ms
+
+    def _resolved(self, action: Action) -> Action:
+        """Return it with numbers for what its brokers are now. Raises WrongStateError if there is none."""
+        if all(node >= CONTROLLER_ID for node in action.on):
+            return action
+        on = tuple(node if node >= CONTROLLER_ID else self._who_is(node) for node in action.on)
+        if len(set(on)) < len(on) and action.kind in {"cut", "slow"}:
+            raise WrongStateError("a broker has no link to itself")
+        return action._replace(on=on)
+
+    def _who_is(self, role: int) -> int:
+        key = _PARTITION_OF.get(role, TopicPartition(self._topic, 0))
+        state = self._nodes.controller.image.partition(key)
+        if state is None or not state.has_leader:
+            raise WrongStateError(f"{key} has no leader")
+        others = [replica for replica in state.replicas if replica != state.leader]
+        place = _PLACES.get(role)
+        if place is None:
+            return state.leader
+        if place >= len(others):
+            raise WrongStateError(f"{key} has no such replica")
+        return others[place]
 
     def _carry_out(self, action: Action) -> Undo | None:
         """Do it, and return what undoes it. Raises WrongStateError or ApiError if it does not fit."""
@@ -145,7 +174,7 @@ class Actions:
     async def _start_if_dead(self, broker_id: int) -> None:
         # Asked only now: several actions on the broker may end at the same moment.
         if self._nodes.nodes[broker_id].state is ProcessState.DEAD:
-            state = self._nodes.controller.image.partition(TRANSACTIONS)
+            state = self._nodes.controller.image.partition(TRANSACTION_STATE)
             if state is not None and state.leader == broker_id:
                 self.resumed_coordinator_epochs.add(state.leader_epoch)
             await self._cluster.inside.start(broker_id, wait=False)

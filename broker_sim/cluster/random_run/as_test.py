@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.random_run.schedule import CONTROLLER, Action, Producer, Schedule
+from broker_sim.cluster.random_run.action import NODE_NAMES, Action
+from broker_sim.cluster.random_run.schedule import Producer, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["as_test"]
 
-IMPORTED = ("CONTROLLER", "Action", "Producer", "Schedule", "run_schedule")
+IMPORTED = (*sorted(NODE_NAMES.values()), "Action", "Producer", "Schedule", "run_schedule")
 
 
 def as_test(schedule: Schedule, invariant: str) -> str:
@@ -23,7 +25,7 @@ def as_test(schedule: Schedule, invariant: str) -> str:
         *(f"        {each}" for each in _arguments(schedule)),
     ]
     body = "\n".join(f"    {line}" for line in [*lines, "    )", ")"])
-    names = [name for name in IMPORTED if f"{name}" in body]
+    names = [name for name in IMPORTED if re.search(rf"\b{name}\b", body)]
     return (
         f"from broker_sim.cluster.random_run import {', '.join(names)}\n\n\n"
         f"def test_seed_{schedule.seed}_keeps_{invariant.replace('-', '_')}():\n{body}\n"
@@ -60,7 +62,7 @@ def _producer(producer: Producer) -> str:
 
 
 def _action(action: Action) -> str:
-    nodes = ["CONTROLLER" if node == CONTROLLER else str(node) for node in action.on]
+    nodes = [NODE_NAMES.get(node, str(node)) for node in action.on]
     on = f"({', '.join(nodes)}{',' if len(nodes) == 1 else ''})"
     text = f'Action({action.at_ms}, "{action.kind}", {on}'
     if action.for_ms:

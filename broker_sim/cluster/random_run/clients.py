@@ -10,8 +10,9 @@ import random
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.history import Acknowledged
+from broker_sim.cluster.random_run.schedule import ACKS_ALL
 from broker_sim.cluster.requests import (
     FETCH_VERSION,
     PRODUCE_VERSION,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator
 
+    from broker_sim.broker.broker import Broker
+    from broker_sim.cluster.random_run.high_watermarks import HighWatermarks
     from broker_sim.cluster.random_run.history import History
     from broker_sim.cluster.random_run.schedule import Producer, Schedule
     from broker_sim.cluster.virtual_client import PendingResponse
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["TOPIC", "ClientLoop", "ConsumerLoop", "ProducerLoop", "Surroundings", "batches_in"]
 
 TOPIC: Final = "topic"
-TIMEOUTS_MS: Final = (20, 300, 1_500)
+TIMEOUTS_MS: Final = (20, 300, 1_500, 1_500)
 MAX_WAITS_MS: Final = (0, 100, 500)
 FIRST_PRODUCER_ID: Final = 1_000_000_000
 """No controller has given away so many ids: those of transactional producers are others."""
@@ -69,11 +72,13 @@ class Surroundings:
         cluster: VirtualCluster,
         schedule: Schedule,
         history: History,
+        high_watermarks: HighWatermarks,
         quiet_since_ms: Callable[[], int | None],
     ) -> None:
         self.cluster = cluster
         self.schedule = schedule
         self.history = history
+        self.high_watermarks = high_watermarks
         self.quiet_since_ms = quiet_since_ms
         """Since when nothing has been wrong with any broker or link; None if something is."""
         self.running = True
@@ -100,6 +105,32 @@ class Surroundings:
         batch = data.records[0]
         found = {record.offset: record.value for record in iter_records(batch)}
         return parse_header(batch).partition_leader_epoch if found.get(offset) == value else -1
+
+    def broker(self, broker_id: int) -> Broker | None:
+        """Return the process of a broker; None if it is dead."""
+        return self.cluster.nodes.brokers.get(broker_id)
+
+    def check_replicated(
+        self, asked: Broker | None, partition: int, end_offset: int, epoch: int
+    ) -> None:
+        """Check that what acks=all has acknowledged is below the high watermark of its leader.
+
+        `asked` is the process that was asked, `epoch` that of the batch: who is killed and started in
+        the same epoch goes on from an older checkpoint.
+        """
+        if asked is None or asked is not self.broker(asked.broker_id):
+            return
+        key = TopicPartition(TOPIC, partition)
+        hosted = asked.replica_manager.partitions.get(key)
+        if hosted is None or not hosted.is_leader or hosted.leader_epoch != epoch:
+            return
+        high_watermark = hosted.log.high_watermark
+        if high_watermark < end_offset:
+            violated(
+                "acknowledged-records-are-replicated",
+                f"acks=all was answered for a batch up to offset {end_offset} of {key}, whose high "
+                f"watermark on its leader {asked.broker_id} is {high_watermark}",
+            )
 
 
 class ClientLoop:
@@ -197,7 +228,7 @@ class ClientLoop:
     def _give_up(self, broker_id: int, pending: PendingResponse) -> None:
         quiet_since_ms = self._around.quiet_since_ms()
         if quiet_since_ms is not None and quiet_since_ms <= pending.sent_ms:
-            raise InvariantViolationError(
+            violated(
                 "requests-are-answered",
                 f"{self._name} waits since {pending.sent_ms} ms for broker {broker_id} to answer "
                 f"{pending.api_key.name}",
@@ -216,6 +247,9 @@ class ProducerLoop(ClientLoop):
         self._producer_id = FIRST_PRODUCER_ID * (number + 1)
         self._sequences: dict[int, int] = {}
         self._values_made = 0
+        self._timeout_ms = 0
+        self._asked: Broker | None = None
+        """The process that its last request went to."""
         self._retry: Callable[[], None] | None = None
 
     def _send_next(self) -> None:
@@ -245,13 +279,15 @@ class ProducerLoop(ClientLoop):
         )
 
     def _send_batch(self, partition: int, values: list[bytes], batch: bytes) -> None:
-        timeout_ms = self._rng.choice(TIMEOUTS_MS)
+        timeout_ms = self._timeout_ms = self._rng.choice(TIMEOUTS_MS)
         request = produce_request(
             (TOPIC, partition), acks=self._plan.acks, batch=batch, timeout_ms=timeout_ms
         )
         leader, epoch = self._leader(partition)
         if self._plan.idempotent:
             self._retry = lambda: self._send_batch(partition, values, batch)
+
+        self._asked = self._around.broker(leader)
 
         def done(pending: PendingResponse) -> None:
             self._take(partition, values, leader, epoch, pending)
@@ -275,7 +311,11 @@ class ProducerLoop(ClientLoop):
         if error_code == ErrorCode.NONE:
             history.count("acknowledged")
             # Where the leader does not have it any more, the epoch that the client sent it in counts.
-            epoch = max(epoch, self._around.epoch_of(leader, partition, base_offset, values[0]))
+            written_in = self._around.epoch_of(leader, partition, base_offset, values[0])
+            if self._plan.acks == ACKS_ALL:
+                end_offset = base_offset + len(values)
+                self._around.check_replicated(self._asked, partition, end_offset, written_in)
+            epoch = max(epoch, written_in)
             history.acknowledged += [
                 Acknowledged(partition, base_offset + index, value, self._plan.acks, epoch)
                 for index, value in enumerate(values)
@@ -283,10 +323,25 @@ class ProducerLoop(ClientLoop):
             self._finish_batch(partition, len(values))
         elif error_code == ErrorCode.REQUEST_TIMED_OUT:
             history.count("timed_out")
+            self._check_waits(partition, leader, base_offset + len(values), pending)
         else:
             self._leaders.pop(partition, None)
             history.count("refused")
             self._take_refusal(error_code, values)
+
+    def _check_waits(
+        self, partition: int, leader: int, end_offset: int, pending: PendingResponse
+    ) -> None:
+        """Check that the high watermark was not beyond the batch before its time was over."""
+        around = self._around
+        over_ms = pending.sent_ms + self._timeout_ms - 1
+        reached = around.high_watermarks.at(leader, partition, over_ms)
+        if end_offset > 0 and reached >= end_offset and around.history.reads_are_final:
+            violated(
+                "replicated-records-are-acknowledged",
+                f"{self._name} got REQUEST_TIMED_OUT for a batch up to offset {end_offset} of partition "
+                f"{partition}, whose high watermark was {reached} before",
+            )
 
     def _take_refusal(self, error_code: int, values: list[bytes]) -> None:
         """Begin again with a new producer id where a retry could not succeed."""
@@ -294,7 +349,7 @@ class ProducerLoop(ClientLoop):
         if error_code in NOT_WRITTEN and not self._plan.idempotent:
             history.refused.update(values)
         if error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and history.reads_are_final:
-            raise InvariantViolationError(
+            violated(
                 "sequence-goes-on",
                 f"{self._name} has sent every batch until it was acknowledged, and its sequence was "
                 "refused",
@@ -342,7 +397,7 @@ class ConsumerLoop(ClientLoop):
             if record.offset < self._offsets[partition]:
                 continue
             if record.offset >= answer.high_watermark:
-                raise InvariantViolationError(
+                violated(
                     "reads-end-at-the-high-watermark",
                     f"{self._name} has read offset {record.offset} of partition {partition}, whose high "
                     f"watermark is {answer.high_watermark}",
@@ -352,7 +407,7 @@ class ConsumerLoop(ClientLoop):
 
     def _take_out_of_range(self, partition: int) -> None:
         if self._around.history.reads_are_final:
-            raise InvariantViolationError(
+            violated(
                 "read-records-stay",
                 f"{self._name} has read up to offset {self._offsets[partition]} of partition "
                 f"{partition}, which is out of range now",

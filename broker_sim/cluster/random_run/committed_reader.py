@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.clients import (
     LONGEST_REST_MS,
     MAX_WAITS_MS,
@@ -96,7 +96,7 @@ class CommittedReader(ClientLoop):
         if offset < self._offsets[partition]:
             return
         if offset >= answer.last_stable_offset:
-            raise InvariantViolationError(
+            violated(
                 "reads-end-at-the-last-stable-offset",
                 f"{self._name} has read offset {offset} of partition {partition}, whose last stable "
                 f"offset is {answer.last_stable_offset}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.group_history import CommitHistory
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ConsumerHistory(CommitHistory):
         for partition in partitions:
             owner = self._owners.setdefault((epoch, partition), member)
             if owner != member:
-                raise InvariantViolationError(
+                violated(
                     "one-owner-per-epoch",
                     f"{owner} and {member} own partition {partition} in epoch {epoch}",
                 )
@@ -53,7 +53,7 @@ class ConsumerHistory(CommitHistory):
                 if epoch < claim.epoch:
                     continue  # The answer was on its way for longer than its member's session.
                 if now_ms < claim.until_ms:
-                    raise InvariantViolationError(
+                    violated(
                         "partitions-are-given-up-first",
                         f"{member} got partition {partition} in epoch {epoch}, which {claim.owner} has "
                         f"owned since epoch {claim.epoch} and has not given up",
@@ -74,7 +74,7 @@ class ConsumerHistory(CommitHistory):
         claim = self._claims.get(partition)
         committed = self.committed.get(partition, -1)
         if claim is not None and claim.owner == member and offset < committed:
-            raise InvariantViolationError(
+            violated(
                 "committed-offsets-stay",
                 f"offset {committed} of partition {partition} was committed, and its owner {member} in "
                 f"epoch {epoch} finds {offset}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.clients import TOPIC
 from broker_sim.cluster.random_run.coordinators import newest_coordinator
 from broker_sim.cluster.random_run.group_client import (
@@ -105,9 +105,7 @@ class ConsumerMember(GroupClient):
             self._history.give_up(self._owner)
             self._lose_all()
         elif error_code not in LATER:
-            raise InvariantViolationError(
-                "errors-are-expected", f"{self._name} got {ErrorCode(error_code).name}"
-            )
+            violated("errors-are-expected", f"{self._name} got {ErrorCode(error_code).name}")
         return True
 
     def _join(self) -> None:
@@ -196,7 +194,7 @@ class ConsumerMember(GroupClient):
     def _check_may_be_fenced(self, error_code: int) -> None:
         now_ms = self._around.cluster.now_ms
         if self._safe_until_ms is not None and now_ms < self._safe_until_ms:
-            raise InvariantViolationError(
+            violated(
                 "live-members-stay",
                 f"{self._name} got {ErrorCode(error_code).name} in epoch {self._epoch}, "
                 f"{self._safe_until_ms - now_ms} ms before it may be fenced",
@@ -206,7 +204,7 @@ class ConsumerMember(GroupClient):
         self, response: messages.ConsumerGroupHeartbeatResponse, sent_ms: int, *, is_newest: bool
     ) -> None:
         if is_newest and response.member_epoch < self._epoch:
-            raise InvariantViolationError(
+            violated(
                 "member-epochs-grow",
                 f"{self._name} was in epoch {self._epoch} and got {response.member_epoch}",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.clients import TOPIC
 from broker_sim.cluster.random_run.coordinators import GROUPS
 from broker_sim.cluster.random_run.power_checks import is_lost_with_power
@@ -38,22 +38,16 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
     """Compare the logs with what the clients have learned; raises InvariantViolationError."""
     for number in range(schedule.partitions):
         log = _logs(cluster, number)[0]
-        records = {
-            record.offset: record.value
-            for batch in batches_of(log)
-            for record in iter_records(batch)
-        }
+        records: dict[int, bytes | None] = {}
+        markers: set[int] = set()
+        for batch in batches_of(log):
+            found = {record.offset: record.value for record in iter_records(batch)}
+            records.update(found)
+            if parse_header(batch).is_control:
+                markers.update(found)
         _check_acknowledged(cluster, schedule, history, number, log, records)
-        _check_written_once(
-            history,
-            number,
-            {
-                record.offset: record.value
-                for batch in batches_of(log)
-                if not parse_header(batch).is_control
-                for record in iter_records(batch)
-            },
-        )
+        written = {offset: value for offset, value in records.items() if offset not in markers}
+        _check_written_once(history, number, written)
         _check_reads(history, number, records)
 
 
@@ -67,7 +61,7 @@ def check_group(cluster: VirtualCluster, group: str, history: CommitHistory) -> 
     for number, committed in history.committed.items():
         found = offsets.get(group, TOPIC, number)
         if found is None or found.offset < committed:
-            raise InvariantViolationError(
+            violated(
                 "committed-offsets-stay",
                 f"offset {committed} of partition {number} was committed, and at the end there is "
                 f"{found}",
@@ -100,9 +94,9 @@ def _check_acknowledged(
             history.lost.append(one)
             continue
         if one.acks == ACKS_ALL and not schedule.unclean_elections:
-            raise _lost(one, "by all in-sync replicas", records)
-        if not _was_replaced(log, one):
-            raise _lost(one, "and no leader has been elected since", records)
+            _lost(one, "by all in-sync replicas", records)
+        elif not _was_replaced(log, one):
+            _lost(one, "and no leader has been elected since", records)
 
 
 def _was_replaced(log: PartitionLog, one: Acknowledged) -> bool:
@@ -118,8 +112,8 @@ def _was_replaced(log: PartitionLog, one: Acknowledged) -> bool:
     return (epochs.latest_epoch or 0) > one.leader_epoch
 
 
-def _lost(one: Acknowledged, how: str, records: dict[int, bytes | None]) -> InvariantViolationError:
-    return InvariantViolationError(
+def _lost(one: Acknowledged, how: str, records: dict[int, bytes | None]) -> None:
+    violated(
         "acknowledged-records-stay",
         f"{one.value!r} was acknowledged {how}, at offset {one.offset} of partition {one.partition}, "
         f"where the log has {records.get(one.offset)!r}",
@@ -129,11 +123,9 @@ def _lost(one: Acknowledged, how: str, records: dict[int, bytes | None]) -> Inva
 def _check_written_once(history: History, number: int, records: dict[int, bytes | None]) -> None:
     for value, count in Counter(records.values()).items():
         if count > 1:
-            raise InvariantViolationError(
-                "no-duplicates", f"partition {number} has {value!r} {count} times"
-            )
+            violated("no-duplicates", f"partition {number} has {value!r} {count} times")
         if value in history.refused:
-            raise InvariantViolationError(
+            violated(
                 "refused-records-are-not-written",
                 f"partition {number} has {value!r}, which was refused before it was appended",
             )
@@ -144,7 +136,7 @@ def _check_reads(history: History, number: int, records: dict[int, bytes | None]
         return
     for (partition, offset), value in history.read.items():
         if partition == number and records.get(offset) != value:
-            raise InvariantViolationError(
+            violated(
                 "read-records-stay",
                 f"{value!r} was read at offset {offset} of partition {number}, where the log has "
                 f"{records.get(offset)!r}",

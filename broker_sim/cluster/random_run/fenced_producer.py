@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.clients import ClientLoop
 from broker_sim.cluster.random_run.coordinators import newest_coordinator
 from broker_sim.cluster.random_run.transaction_history import group_of
@@ -158,7 +158,7 @@ class FencedProducer(ClientLoop):
 
     def _check_not_replaced(self, was_replaced: bool, what: str) -> None:
         if was_replaced:
-            raise InvariantViolationError(
+            violated(
                 "fenced-producers-stay-fenced",
                 f"{self._name} was replaced before it asked for {what}, which has succeeded",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,7 +50,7 @@ class GroupHistory(CommitHistory):
         for partition in partitions:
             owner = self._owners.setdefault((generation, partition), member_id)
             if owner != member_id:
-                raise InvariantViolationError(
+                violated(
                     "one-owner-per-generation",
                     f"partition {partition} was given to {owner} and to {member_id} in generation "
                     f"{generation}",
@@ -63,7 +63,7 @@ class GroupHistory(CommitHistory):
         """
         committed = self._committed.get(partition, -1)
         if generation == self.generation and offset < committed:
-            raise InvariantViolationError(
+            violated(
                 "committed-offsets-stay",
                 f"offset {committed} of partition {partition} was committed, and its owner {member} in "
                 f"generation {generation} finds {offset}",

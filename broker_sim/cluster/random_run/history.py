@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 
 __all__ = ["Acknowledged", "History"]
 
@@ -51,7 +51,7 @@ class History:
         """Add a record that a consumer has read; raise if another read has shown another one."""
         before = self.read.setdefault((partition, offset), value)
         if before != value and self.reads_are_final:
-            raise InvariantViolationError(
+            violated(
                 "read-records-stay",
                 f"offset {offset} of partition {partition} was read as {before!r} and later as {value!r}",
             )

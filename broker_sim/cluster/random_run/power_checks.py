@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.lost_records import kept_batches
 from broker_sim.errors import ApiError
 from broker_sim.protocol.record_batch import parse_header, verify_crc
@@ -30,15 +30,13 @@ def check_recovered(cluster: VirtualCluster, schedule: Schedule, broker_id: int)
         for base_offset, _, batch in batches:
             try:
                 verify_crc(memoryview(batch), parse_header(batch))
-            except ApiError as error:
-                raise InvariantViolationError(
+            except ApiError:
+                violated(
                     "recovered-batches-are-whole",
                     f"broker {broker_id} has recovered a damaged batch of {key} at {base_offset}",
-                ) from error
+                )
     if node.lost and not schedule.may_lose_records:
-        raise InvariantViolationError(
-            "flushed-records-stay", f"each append was flushed, and power took {node.lost[-1]}"
-        )
+        violated("flushed-records-stay", f"each append was flushed, and power took {node.lost[-1]}")
 
 
 def is_lost_with_power(cluster: VirtualCluster, topic: str, one: Acknowledged) -> bool:

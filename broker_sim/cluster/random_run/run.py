@@ -14,7 +14,7 @@ from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import InvariantViolationError, violated
 from broker_sim.cluster.random_run.actions import Actions
 from broker_sim.cluster.random_run.clients import TOPIC, ConsumerLoop, ProducerLoop, Surroundings
 from broker_sim.cluster.random_run.committed_reader import CommittedReader
@@ -27,6 +27,7 @@ from broker_sim.cluster.random_run.end_checks import (
 )
 from broker_sim.cluster.random_run.group_client import SESSION_TIMEOUT_MS
 from broker_sim.cluster.random_run.group_history import GroupHistory
+from broker_sim.cluster.random_run.high_watermarks import HighWatermarks
 from broker_sim.cluster.random_run.history import Acknowledged, History
 from broker_sim.cluster.random_run.members import GROUP, GroupMember
 from broker_sim.cluster.random_run.power_checks import check_recovered
@@ -164,8 +165,13 @@ class _Run:
         self._actions = Actions(
             self.cluster, TOPIC, partial(check_recovered, self.cluster, schedule)
         )
+        self._high_watermarks = HighWatermarks()
         self._around = Surroundings(
-            self.cluster, schedule, self._history, lambda: self._actions.quiet_since_ms
+            self.cluster,
+            schedule,
+            self._history,
+            self._high_watermarks,
+            lambda: self._actions.quiet_since_ms,
         )
         self._reader = CommittedReader(self._around, self._transactions)
 
@@ -177,7 +183,7 @@ class _Run:
             # Not before: a directory that nobody has ever flushed is nobody's.
             disk.sync_all()
             disk.fsync_lies = schedule.disk == LYING
-        watch = Watch(cluster, schedule, self._actions)
+        watch = Watch(cluster, schedule, self._actions, self._high_watermarks)
         self._check_images_after_steps(watch)
         watch.start()
         for number, plan in enumerate(schedule.producers):
@@ -310,11 +316,11 @@ class _Run:
         except SimulationError as error:
             if not isinstance(error.__cause__, TimeoutError):
                 raise
-            raise InvariantViolationError(
+            violated(
                 invariant,
                 f"{limit_ms} ms after the last fault the cluster is not in order: "
                 f"{self.cluster.nodes.controller.image.topics[TOPIC].partitions}",
-            ) from None
+            )
 
 
 def _disk_options(schedule: Schedule) -> DiskOptions | None:

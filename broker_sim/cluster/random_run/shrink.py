@@ -16,7 +16,8 @@ from purgatory import Clock, SystemClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from broker_sim.cluster.random_run.schedule import Action, Schedule
+    from broker_sim.cluster.random_run.action import Action
+    from broker_sim.cluster.random_run.schedule import Schedule
 
 __all__ = ["Shrunk", "failed_invariant", "shrink"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.clients import TOPIC
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
 from broker_sim.cluster.random_run.transaction_history import Outcome, group_of
@@ -77,7 +77,7 @@ def check_transactions(
     for one in acknowledged.acknowledged:
         is_own = not one.value.startswith(b"transactional")
         if is_own and one.acks == ACKS_ALL and one.value not in seen:
-            raise InvariantViolationError(
+            violated(
                 "acknowledged-records-are-read",
                 f"{one.value!r} is of no transaction, was acknowledged at offset {one.offset} of "
                 f"partition {one.partition}, and no read_committed reader has seen it",
@@ -123,13 +123,18 @@ def _check_all_or_nothing(transaction: Transaction) -> None:
     missing = [value for value in written if value not in transaction.seen]
     is_committed = transaction.outcome is Outcome.COMMITTED
     may_be_committed = is_committed or transaction.outcome in {Outcome.ENDING, Outcome.IN_DOUBT}
-    if transaction.seen and (missing or not may_be_committed):
-        raise InvariantViolationError(
+    if transaction.seen and not may_be_committed:
+        violated(
+            "aborted-transactions-are-not-read",
+            f"{transaction} wrote {written}, and of that {sorted(transaction.seen)} was read",
+        )
+    elif transaction.seen and missing:
+        violated(
             "transactions-are-read-whole-or-not-at-all",
             f"{transaction} wrote {written}, and of that {sorted(transaction.seen)} was read",
         )
     if missing and is_committed:
-        raise InvariantViolationError(
+        violated(
             "committed-transactions-are-read",
             f"{transaction} wrote {written}, and {missing} was never read",
         )
@@ -148,7 +153,7 @@ def _check_order(history: TransactionHistory) -> None:
         for offset, value in reads:
             producer, place = places.get(value or b"", ("", (0, 0)))
             if producer and place <= newest.get(producer, (-1, -1)):
-                raise InvariantViolationError(
+                violated(
                     "transactions-are-read-in-order",
                     f"{value!r} at offset {offset} of partition {partition} was read after what "
                     f"{producer} has written later",
@@ -184,7 +189,7 @@ def _check_offsets(
             ends = [0, *(step.end for step in found)]
             begins = [*(step.begin for step in found), committed.offset if committed else 0]
             if begins != ends:
-                raise InvariantViolationError(
+                violated(
                     "no-offset-without-its-records",
                     f"{group} has committed {committed} in partition {number}, and the transactions "
                     f"that were read go from {begins[:-1]} to {ends[1:]}",

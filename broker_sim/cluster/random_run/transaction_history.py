@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 
 __all__ = ["OffsetStep", "Outcome", "Transaction", "TransactionHistory", "group_of"]
 
@@ -102,7 +102,7 @@ class TransactionHistory:
         """Add what InitProducerId has answered; raise if the id is another one's."""
         before_id, before_epoch = self._producers.get(transactional_id, (producer_id, -1))
         if before_id != producer_id:
-            raise InvariantViolationError(
+            violated(
                 "transactional-ids-keep-their-producer-id",
                 f"{transactional_id} had the producer id {before_id} and got {producer_id}",
             )
@@ -127,7 +127,7 @@ class TransactionHistory:
         ends = [step.end for step, each in steps if each.outcome is Outcome.COMMITTED]
         newest = max(ends, default=0)
         if offset < newest:
-            raise InvariantViolationError(
+            violated(
                 "committed-offsets-stay",
                 f"{transactional_id} has committed offset {newest} of partition {partition} in a "
                 f"transaction, and finds {offset}",
@@ -136,7 +136,7 @@ class TransactionHistory:
         if offset and not any(
             step.end == offset and each.outcome in may_be for step, each in steps
         ):
-            raise InvariantViolationError(
+            violated(
                 "no-offset-without-its-records",
                 f"{transactional_id} finds offset {offset} of partition {partition}, which no "
                 f"transaction has committed: {[str(each) for _, each in steps[-3:]]}",
@@ -152,19 +152,19 @@ class TransactionHistory:
             return
         assert value is not None
         if value in transaction.seen:
-            raise InvariantViolationError(
+            violated(
                 "transactions-are-read-once",
                 f"{value!r} was read again at offset {offset} of partition {partition}",
             )
         transaction.seen.add(value)
         if transaction.outcome is Outcome.OPEN:
-            raise InvariantViolationError(
+            violated(
                 "open-transactions-are-not-read",
                 f"{value!r} was read as committed at offset {offset} of partition {partition}, and is "
                 f"of {transaction}",
             )
         if transaction.outcome is Outcome.ABORTED:
-            raise InvariantViolationError(
+            violated(
                 "aborted-transactions-are-not-read",
                 f"{value!r} was read as committed at offset {offset} of partition {partition}, and is "
                 f"of {transaction}",

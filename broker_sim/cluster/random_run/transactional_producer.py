@@ -208,6 +208,7 @@ class TransactionalProducer(FencedProducer):
             return
         transaction, was_replaced = self._open, self._is_replaced
         leader, epoch = self._leader(number)
+        asked = self._around.broker(leader)
 
         def lost() -> None:
             self._leaders.pop(number, None)
@@ -220,6 +221,8 @@ class TransactionalProducer(FencedProducer):
             self._check_not_replaced(was_replaced, "a write")
             history = self._around.history
             written_in = self._around.epoch_of(leader, number, answer.base_offset, values[0])
+            end_offset = answer.base_offset + len(values)
+            self._around.check_replicated(asked, number, end_offset, written_in)
             history.acknowledged += [
                 Acknowledged(
                     number, answer.base_offset + index, value, ACKS_ALL, max(epoch, written_in)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.invariants import InvariantViolationError
+from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.clients import TOPIC, batches_in
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.actions import Actions
+    from broker_sim.cluster.random_run.high_watermarks import HighWatermarks
     from broker_sim.cluster.random_run.schedule import Schedule
     from broker_sim.cluster.virtual_cluster import VirtualCluster
     from broker_sim.log import PartitionLog
@@ -37,10 +38,17 @@ OPERATION_SLACK_MS: Final = 5
 class Watch:
     """Looks at one cluster from its topic's creation on; raises InvariantViolationError."""
 
-    def __init__(self, cluster: VirtualCluster, schedule: Schedule, actions: Actions) -> None:
+    def __init__(
+        self,
+        cluster: VirtualCluster,
+        schedule: Schedule,
+        actions: Actions,
+        high_watermarks: HighWatermarks,
+    ) -> None:
         self._cluster = cluster
         self._nodes = cluster.nodes
         self._actions = actions
+        self._high_watermarks = high_watermarks
         self._unclean = schedule.unclean_elections
         self._may_lose = schedule.unclean_elections or schedule.may_lose_records
         self._keys = [TopicPartition(TOPIC, number) for number in range(schedule.partitions)]
@@ -85,11 +93,11 @@ class Watch:
         self, key: TopicPartition, old: PartitionState, new: PartitionState
     ) -> None:
         if new.leader_epoch < old.leader_epoch or new.partition_epoch < old.partition_epoch:
-            raise InvariantViolationError("epochs-grow", f"{key} went from {old} to {new}")
+            violated("epochs-grow", f"{key} went from {old} to {new}")
         if new.leader == old.leader or not new.has_leader:
             return
         if new.leader_epoch == old.leader_epoch:
-            raise InvariantViolationError(
+            violated(
                 "one-leader-per-epoch", f"{key} has a new leader in an old epoch: {old}, {new}"
             )
         if self._unclean or new.leader in old.isr:
@@ -98,7 +106,7 @@ class Watch:
             return  # The ELR counts only when the ISR is empty, and the leader then is all of it.
         # With nobody eligible left, the last leader may lead again: no other one has led since.
         if new.elr or new.isr != (new.leader,) or new.leader not in old.last_known_elr:
-            raise InvariantViolationError(
+            violated(
                 "leader-is-eligible",
                 f"{new.leader} was elected for {key}, with ISR {old.isr}, ELR {old.elr} and last "
                 f"leader {old.last_known_elr}",
@@ -109,7 +117,7 @@ class Watch:
     ) -> None:
         dead = [member for member in state.isr if not image.brokers[member].is_active]
         if dead:
-            raise InvariantViolationError(
+            violated(
                 "isr-is-live",
                 f"{dead} are in the ISR of {key}, and fenced or shutting down: {state}",
             )
@@ -127,7 +135,7 @@ class Watch:
                 continue
             late_ms = now_ms - deadline_ms - self._actions.paused_ms[broker_id]
             if late_ms > OPERATION_SLACK_MS:
-                raise InvariantViolationError(
+                violated(
                     "operations-end-in-time",
                     f"an operation of broker {broker_id} should have ended {late_ms} ms ago",
                 )
@@ -138,6 +146,9 @@ class Watch:
         leader = self._leading(key, state)
         if leader is None:
             return
+        self._high_watermarks.note(
+            leader.broker_id, key.partition, self._cluster.now_ms, leader.log.high_watermark
+        )
         if self._led.get(key) != (state.leader, state.leader_epoch):
             self._led[key] = (state.leader, state.leader_epoch)
             if not self._may_lose:
@@ -159,7 +170,7 @@ class Watch:
     def _check_leader_is_complete(self, key: TopicPartition, leader: Partition) -> None:
         committed = self._committed[key]
         if batches_of(leader.log)[: len(committed)] != committed:
-            raise InvariantViolationError(
+            violated(
                 "leader-is-complete",
                 f"the log of {key} on its new leader {leader.broker_id} lacks records that were below "
                 "a high watermark",
@@ -178,7 +189,7 @@ class Watch:
             return
         epochs = (leader.leader_epoch, leader.partition_epoch)
         if before is not None and before[0] == epochs and before[1] < high_watermark:
-            raise InvariantViolationError(
+            violated(
                 "high-watermark-waits-for-min-isr",
                 f"the high watermark of {key} went from {before[1]} to {high_watermark} with "
                 f"{sorted(leader.isr_state.isr)} in sync",
@@ -193,7 +204,7 @@ class Watch:
             node = self._nodes.nodes[member]
             log = None if node.has_lost_records(key) else node.logs.get(key, leader.topic_id)
             if log is not None and batches_of(log)[: len(committed)] != committed:
-                raise InvariantViolationError(
+                violated(
                     "replicas-agree",
                     f"the logs of {key} on leader {state.leader} and on {member}, which is in sync, "
                     f"differ below the high watermark {leader.log.high_watermark}",
@@ -223,7 +234,7 @@ class Watch:
             node = self._nodes.nodes[member]
             log = None if node.has_lost_records(key) else node.logs.get(key, leader.topic_id)
             if log is not None and log.log_end_offset < end:
-                raise InvariantViolationError(
+                violated(
                     "isr-shrinks",
                     f"broker {member} is in the ISR of {key}, and its log ends at "
                     f"{log.log_end_offset}: {SHRINK_LIMIT_MS} ms ago its leader {state.leader} had "

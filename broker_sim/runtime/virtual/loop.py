@@ -377,7 +377,11 @@ class VirtualEventLoop(ProcessLoop):
 
     def advance_to_ns(self, now_ns: int) -> None:
         """Let time pass until then, with everything that is due in it."""
-        self.run_until(lambda: False, now_ns)
+        ready, run_next = self._ready, self.run_next
+        with self._entering:
+            while ready or self.move_to_next(now_ns):
+                run_next()
+            self._move_to(max(now_ns, self.clock.now_ns))
 
     # -- failures ---------------------------------------------------------------------------------
 

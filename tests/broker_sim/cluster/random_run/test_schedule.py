@@ -1,6 +1,10 @@
 """A schedule follows from its seed and stays within its run."""
 
+import random
+
 from broker_sim.cluster.random_run import CONTROLLER, draw_schedule
+from broker_sim.cluster.random_run.action import GROUPS, NODE_NAMES, TRANSACTIONS
+from broker_sim.cluster.random_run.faults import Setting, draw_faults
 
 MANY = [draw_schedule(seed) for seed in range(300)]
 
@@ -20,7 +24,41 @@ def test_actions_name_brokers_that_there_are():
     for schedule in MANY:
         for action in schedule.actions:
             brokers = action.on[1:] if action.kind == "transfer" else action.on
-            assert {*brokers} <= {CONTROLLER, *range(1, schedule.brokers + 1)}
+            assert {*brokers} <= {*NODE_NAMES, *range(1, schedule.brokers + 1)}
+
+
+def test_faults_are_aimed_at_coordinators_only_where_there_are_clients_of_theirs():
+    for schedule in MANY:
+        on = {node for action in schedule.actions for node in action.on}
+        assert GROUPS not in on or schedule.group_members or schedule.consumer_members
+        assert TRANSACTIONS not in on or schedule.transactional
+
+
+def test_faults_do_not_depend_on_who_uses_the_cluster():
+    setting = Setting(3, 2, 4_000)
+    assert draw_faults(random.Random(1), setting) == draw_faults(random.Random(1), setting)
+
+
+def test_each_seed_leaves_kinds_of_faults_and_of_clients_out():
+    kinds = [len({action.kind for action in schedule.actions}) for schedule in MANY]
+    assert max(kinds) < 10
+    clients = [
+        sum(
+            map(
+                bool,
+                (each.producers, each.group_members, each.consumer_members, each.transactional),
+            )
+        )
+        for each in MANY
+    ]
+    assert min(clients) == 1
+    assert sum(count > 2 for count in clients) < len(MANY) // 4
+
+
+def test_controller_is_an_end_of_links_only():
+    for schedule in MANY:
+        for action in schedule.actions:
+            assert CONTROLLER not in action.on or action.kind in {"cut", "slow"}
 
 
 def test_every_kind_of_fault_and_of_topic_is_drawn():
@@ -43,10 +81,7 @@ def test_faults_of_several_brokers_overlap_often():
     def most_at_once(schedule):
         faults = [a for a in schedule.actions if a.kind in {"pause", "kill", "stop", "isolate"}]
         return max(
-            (
-                len({a.on for a in faults if a.at_ms <= one.at_ms < a.at_ms + a.for_ms})
-                for one in faults
-            ),
+            (sum(a.at_ms <= one.at_ms < a.at_ms + a.for_ms for a in faults) for one in faults),
             default=0,
         )
 

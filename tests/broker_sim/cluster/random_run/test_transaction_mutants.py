@@ -209,7 +209,7 @@ def led_anew(seed):
 
 DRAWN = [each for each in map(draw_schedule, range(30)) if each.transactional][:10]
 MOVED = [moved(seed) for seed in range(4)]
-LED_ANEW = [led_anew(seed) for seed in range(4)]
+LED_ANEW = [led_anew(seed) for seed in range(12)]
 
 FOUND_BY = [
     (fetch_ignores_the_last_stable_offset, DRAWN, {"reads-end-at-the-last-stable-offset"}),

@@ -68,7 +68,7 @@ def test_transactions_survive_their_coordinators(actions, version):
 def test_transactions_end_while_the_clock_of_their_coordinator_is_wrong(shift_ms):
     actions = [Action(1_000, "shift_clock", (broker,), 2_500, shift_ms) for broker in (1, 2, 3)]
     summary = run_schedule(transactions_of(0, actions=[*actions, *moves(1, 2, 3)]))
-    assert summary.actions == 9
+    assert summary.actions >= 6
 
 
 def test_same_seed_gives_the_same_trace_with_transactions():

@@ -1,0 +1,159 @@
+"""Counts the seeds until a mutant is found, from several starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from tools.defects.defect import ROOT, Defect, read_defects
+from tools.power.worker import POWER_LOSS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PACKAGES: Final = ("broker_sim", "purgatory")
+MUTANTS: Final = Path(__file__).with_name("mutants.toml")
+WITH_POWER_LOSS: Final = Path(__file__).with_name("power_loss.toml")
+ALONE: Final = Path(__file__).with_name("alone.toml")
+"""For each invariant the mutant that only it finds, or why there is none."""
+WORKER: Final = Path(__file__).with_name("worker.py")
+MOST_TRIES_ALONE: Final = 3
+"""So many seeds that an invariant has found are run again without it."""
+STEP: Final = 25
+"""How far the starts are from one another; a seed that two starts come to is run once."""
+
+
+def read_mutants() -> dict[str, Defect]:
+    """Return all mutants by their names."""
+    return {each.id: each for each in read_defects([MUTANTS, WITH_POWER_LOSS])}
+
+
+def read_alone() -> dict[str, dict[str, str]]:
+    """Return for each invariant its `mutant`, or `why_none`."""
+    return tomllib.loads(ALONE.read_text())
+
+
+@cache
+def loses_power() -> frozenset[str]:
+    """Return the mutants whose runs have power losses."""
+    return frozenset(each.id for each in read_defects([WITH_POWER_LOSS]))
+
+
+class SeedResult(NamedTuple):
+    """Which invariant failed, if any, and the processor time."""
+
+    invariant: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How a mutant was found."""
+
+    mutant: str
+    seeds: tuple[int, ...]
+    """From each start, how many seeds were run up to the one that failed; the limit if none did."""
+    limit: int
+    invariants: Counter[str]
+    alone: dict[str, int]
+    """Invariants without which a seed passes: nothing else finds the mutant there."""
+    seconds: float
+    """Processor time of one seed, on average."""
+
+    @property
+    def median(self) -> float:
+        """The median over the starts; the limit stands for all above it."""
+        return statistics.median(self.seeds)
+
+    @property
+    def missed(self) -> int:
+        """How many starts found nothing within the limit."""
+        return sum(each > self.limit for each in self.seeds)
+
+
+class Tree:
+    """A copy of the product with a mutant in it, and a process that runs seeds there."""
+
+    def __init__(self, mutant: Defect) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="power-"))
+        for package in PACKAGES:
+            # Native modules would be taken instead of the patched file.
+            shutil.copytree(
+                ROOT / package,
+                self._directory / package,
+                ignore=shutil.ignore_patterns("__pycache__", "*.so"),
+            )
+        mutant.put_into(self._directory)
+        self._process = subprocess.Popen(
+            [sys.executable, str(WORKER), *([POWER_LOSS] if mutant.id in loses_power() else [])],
+            cwd=self._directory,
+            env=os.environ | {"PYTHONPATH": str(self._directory)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._results: dict[tuple[int, str], SeedResult] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def run(self, seed: int, without: str = "") -> SeedResult:
+        """Run a seed, perhaps without an invariant, or return what it gave before."""
+        key = (seed, without)
+        if key not in self._results:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(f"{seed} {without}\n")
+            self._process.stdin.flush()
+            self._results[key] = SeedResult(*json.loads(self._process.stdout.readline()))
+        return self._results[key]
+
+    @property
+    def seconds(self) -> float:
+        """Processor time of one seed, on average."""
+        return statistics.fmean(each.seconds for each in self._results.values())
+
+
+def count_seeds(tree: Tree, mutant: str, starts: Sequence[int], limit: int) -> Found:
+    """Run seeds from each start on until one fails, at most `limit`."""
+    seeds: list[int] = []
+    invariants: Counter[str] = Counter()
+    alone: dict[str, int] = {}
+    for start in starts:
+        for number in range(1, limit + 1):
+            seed = start + number - 1
+            found = tree.run(seed).invariant
+            if found:
+                invariants[found] += 1
+                is_tried = found in alone or invariants[found] > MOST_TRIES_ALONE
+                if not (is_tried or tree.run(seed, found).invariant):
+                    alone[found] = seed
+                seeds.append(number)
+                break
+        else:
+            seeds.append(limit + 1)
+    return Found(mutant, tuple(seeds), limit, invariants, alone, tree.seconds)
+
+
+def found_alone(tree: Tree, invariant: str, seeds: Sequence[int]) -> int | None:
+    """Return the first seed that fails with the invariant and passes without it; None if none does."""
+    for seed in seeds:
+        if tree.run(seed).invariant == invariant and not tree.run(seed, invariant).invariant:
+            return seed
+    return None

@@ -1,0 +1,34 @@
+"""Runs seeds in the tree that it is started in: a line of a seed and the invariants to leave out in, JSON out.
+
+It runs in a copy of the product with a defect, so it imports nothing of the tools.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+
+from broker_sim.cluster.invariants import left_out
+from broker_sim.cluster.random_run.many import run_seed
+from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
+
+POWER_LOSS = "--power-loss"
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    logging.disable(logging.CRITICAL)
+    power_loss = POWER_LOSS in sys.argv
+    for line in sys.stdin:
+        seed, *without = line.split()
+        start = time.process_time()
+        with left_out(*without):
+            result = run_seed(int(seed), DEFAULT_DURATION_MS, power_loss=power_loss)
+        seconds = time.process_time() - start
+        print(json.dumps([result.invariant, seconds]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
