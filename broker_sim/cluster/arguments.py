@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker_sim.config import BrokerConfig
+from broker_sim.config import ADVERTISED_LISTENERS, LISTENERS, BrokerConfig, shift_ports
 from broker_sim.errors import ConfigError, UnknownBrokerError
 from broker_sim.runtime.sockets import bare_host
 
@@ -53,9 +53,23 @@ def broker_configs_by_id(
         fitting["offsets.topic.replication.factor"] = brokers
     return {
         broker_id: BrokerConfig.from_mapping(
-            {**fitting, **(configs or {}), **(broker_configs or {}).get(broker_id, {})}
+            {
+                **fitting,
+                **_with_own_ports(configs or {}, broker_id),
+                **(broker_configs or {}).get(broker_id, {}),
+            }
         )
         for broker_id in ids
+    }
+
+
+def _with_own_ports(configs: Mapping[str, GivenValue], broker_id: int) -> dict[str, GivenValue]:
+    """Return what all brokers have, with ports of one: broker 1 has those given, broker 2 the next."""
+    return {
+        name: shift_ports(value, broker_id - 1)
+        if name in {LISTENERS, ADVERTISED_LISTENERS} and isinstance(value, str)
+        else value
+        for name, value in configs.items()
     }
 
 
@@ -64,13 +78,15 @@ def _check_mapping(name: str, value: object, example: str) -> None:
         raise ConfigError(f"{name} must be a mapping such as {example}, not {value!r}")
 
 
-def check_hosts(host: object, advertised_host: object) -> None:
-    """Raise ConfigError for hosts that no broker can have."""
+def check_hosts(host: object, advertised_host: object, configs: Mapping[int, BrokerConfig]) -> None:
+    """Raise ConfigError for hosts that no broker can have; configurations may say better ones."""
     for name, value in (("host", host), ("advertised_host", advertised_host)):
         if value is not None and (not isinstance(value, str) or not value):
             raise ConfigError(f"{name} must be a name or an address, not {value!r}")
     advertised = bare_host(str(advertised_host or host))
-    if advertised in ANY_ADDRESSES:
+    names = {LISTENERS, ADVERTISED_LISTENERS}
+    has_others = all(names & config.originals.keys() for config in configs.values())
+    if advertised in ANY_ADDRESSES and not has_others:
         raise ConfigError(
             f"clients cannot connect to {advertised}: set the advertised host (advertised_host, "
             "--advertised-host) to the name or address by which they reach the brokers"

@@ -14,6 +14,7 @@ from broker_sim.cluster.node import Node
 from broker_sim.cluster.node_configs import log_doubtful_configs, numbered
 from broker_sim.controller import Controller, initial_features
 from broker_sim.errors import (
+    ConfigError,
     UnknownBrokerError,
     UnknownPartitionError,
     WrongStateError,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from broker_sim.cluster.data_directory import DataDirectory
-    from broker_sim.config import BrokerConfig
+    from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.controller import CreatableTopic
     from broker_sim.log import SimulatedDisk
     from broker_sim.metadata import MetadataImage
@@ -55,7 +56,7 @@ class Nodes:
         self,
         scheduler: Scheduler,
         configs: Mapping[int, BrokerConfig],
-        addresses: Mapping[int, tuple[str, int]],
+        endpoints: Mapping[int, tuple[Endpoint, ...]],
         *,
         cluster_id: str,
         rng: random.Random,
@@ -94,7 +95,7 @@ class Nodes:
                 broker_id,
                 config,
                 scheduler.clock,
-                addresses[broker_id],
+                endpoints[broker_id],
                 self.memory,
                 directories.get(broker_id),
                 (disks or {}).get(broker_id),
@@ -180,6 +181,25 @@ class Nodes:
             raise UnknownBrokerError(broker_id, self.nodes)
         return node
 
+    @property
+    def listener_names(self) -> list[str]:
+        """The names of the listeners that clients are told of, by any broker."""
+        nodes = self.nodes.values()
+        return list(dict.fromkeys(each.listener for node in nodes for each in node.endpoints))
+
+    def addresses_of(self, listener: str) -> dict[int, tuple[str, int]]:
+        """Return where the brokers that have that listener are. Raises ConfigError when none has it."""
+        found = {
+            broker_id: (each.host, each.port)
+            for broker_id, node in self.nodes.items()
+            for each in node.endpoints
+            if each.listener == listener.upper()
+        }
+        if not found:
+            names = ", ".join(self.listener_names)
+            raise ConfigError(f"there is no listener {listener!r}, but {names}")
+        return found
+
     def running(self, broker_id: int) -> Node:
         """Return the node of a running broker; raises `WrongStateError` for another one."""
         node = self.node(broker_id)
@@ -218,7 +238,7 @@ class Nodes:
         node.process.on_turn = self._on_turn
         self.links.attach(broker_id, node.process)
         node.broker = Broker(
-            broker_id, node.config, node.process, node.logs, node.address, self._environment
+            broker_id, node.config, node.process, node.logs, node.endpoints, self._environment
         )
         self.brokers[broker_id] = node.broker
         node.broker.start()
