@@ -226,8 +226,7 @@ def command(*, log_level: str, log_format: str, **options: Any) -> None:
 async def _run(options: _Options) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+    _stop_on_signals(loop, stopped)
     if options.until_stdin_closes:
         _watch_stdin(loop, stopped)
     async with contextlib.AsyncExitStack() as stack:
@@ -269,6 +268,18 @@ async def _run(options: _Options) -> None:
         with contextlib.suppress(OSError):
             await asyncio.to_thread(import_module, "structlog")
         await stopped.wait()
+
+
+def _stop_on_signals(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
+    """Set `stopped` on SIGINT and SIGTERM, and on what ctrl-break sends where there is such a key."""
+    for name in ("SIGINT", "SIGTERM", "SIGBREAK"):
+        number = getattr(signal, name, None)
+        if number is None:
+            continue
+        try:
+            loop.add_signal_handler(number, stopped.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopped.set))
 
 
 def _watch_stdin(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:

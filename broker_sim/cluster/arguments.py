@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -137,6 +138,11 @@ def check_data_dir(data_dir: object) -> None:
     """Raise ConfigError for what is neither a path nor None."""
     if data_dir is not None and (not isinstance(data_dir, str | Path) or not str(data_dir)):
         raise ConfigError(f"data_dir must be the path of a directory, not {data_dir!r}")
+    if data_dir is not None and sys.platform == "win32":
+        raise ConfigError(
+            "no data directory on Windows, where files that are open cannot be renamed or removed:"
+            " leave out data_dir (--data-dir), data is in memory then"
+        )
 
 
 def is_port(value: object) -> bool:
