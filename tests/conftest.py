@@ -31,7 +31,15 @@ if TYPE_CHECKING:
 pytest_plugins = ["broker_sim.testing.pytest_plugin"]
 INDEX_TIMEOUT_S = 900
 SPARK_TESTS = "tests/integration/pipeline/"
-LONGEST = (SPARK_TESTS, "tests/real_kafka/", "tests/documents/", "tests/install/", "tests/clients/")
+LONGEST = (
+    SPARK_TESTS,
+    "tests/real_kafka/",
+    "tests/documents/",
+    "tests/install/",
+    "tests/clients/",
+    "tests/purgatory/interleavings/",
+    "tests/broker_sim/cli/",
+)
 """What takes longest begins first, so that all processors have work until the end."""
 SOAK = Path(__file__).parents[1] / "tools" / "soak" / "parts.py"
 REQUIRED = os.environ.get("REQUIRE_REAL_KAFKA", "")
