@@ -311,7 +311,7 @@ def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) ->
 
 def _print_ready(cluster: AsyncCluster) -> None:
     ready: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap_servers}
-    names = cluster.nodes.listener_names
+    names = cluster.listeners.names
     if len(names) > 1:
         ready["listeners"] = {name: cluster.bootstrap_servers_of(name) for name in names}
     ready |= {

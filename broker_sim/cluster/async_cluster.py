@@ -314,8 +314,8 @@ class AsyncCluster(Verbs, AsyncFace):
 
     def bootstrap_servers_of(self, listener: str) -> str:
         """Return `host:port` of each broker's listener of that name. Raises ConfigError without any."""
-        addresses = self.nodes.addresses_of(listener).values()
-        return ",".join(address_text(*address) for address in addresses)
+        addresses = self.listeners.addresses_of(listener)
+        return ",".join(address_text(*addresses[n]) for n in self.nodes.nodes if n in addresses)
 
     @property
     def control_url(self) -> str | None:

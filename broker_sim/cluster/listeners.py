@@ -10,10 +10,11 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from broker_sim.errors import ConfigError
 from broker_sim.network import SocketServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.broker_listeners import BrokerListeners
@@ -55,6 +56,27 @@ class Listeners:
     def advertised(self, broker_id: int) -> tuple[Endpoint, ...]:
         """Return where clients are told to find the broker, when its ports have been bound."""
         return self._listeners[broker_id].advertised
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the listeners that clients are told of, by any broker."""
+        return list(dict.fromkeys(endpoint.listener for _, endpoint in self._all_advertised()))
+
+    def addresses_of(self, name: str) -> dict[int, tuple[str, int]]:
+        """Return where the brokers that have that listener are. Raises ConfigError when none has it."""
+        found = {
+            broker_id: (endpoint.host, endpoint.port)
+            for broker_id, endpoint in self._all_advertised()
+            if endpoint.listener == name.upper()
+        }
+        if not found:
+            raise ConfigError(f"there is no listener {name!r}, but {', '.join(self.names)}")
+        return found
+
+    def _all_advertised(self) -> Iterator[tuple[int, Endpoint]]:
+        for broker_id, listeners in self._listeners.items():
+            for endpoint in listeners.advertised:
+                yield broker_id, endpoint
 
     def serve(self, broker: Broker) -> None:
         """Accept the broker's clients as soon as it is unfenced; returns at once."""

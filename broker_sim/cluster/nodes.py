@@ -14,7 +14,6 @@ from broker_sim.cluster.node import Node
 from broker_sim.cluster.node_configs import log_doubtful_configs, numbered
 from broker_sim.controller import Controller, initial_features
 from broker_sim.errors import (
-    ConfigError,
     UnknownBrokerError,
     UnknownPartitionError,
     WrongStateError,
@@ -180,25 +179,6 @@ class Nodes:
         if node is None:
             raise UnknownBrokerError(broker_id, self.nodes)
         return node
-
-    @property
-    def listener_names(self) -> list[str]:
-        """The names of the listeners that clients are told of, by any broker."""
-        nodes = self.nodes.values()
-        return list(dict.fromkeys(each.listener for node in nodes for each in node.endpoints))
-
-    def addresses_of(self, listener: str) -> dict[int, tuple[str, int]]:
-        """Return where the brokers that have that listener are. Raises ConfigError when none has it."""
-        found = {
-            broker_id: (each.host, each.port)
-            for broker_id, node in self.nodes.items()
-            for each in node.endpoints
-            if each.listener == listener.upper()
-        }
-        if not found:
-            names = ", ".join(self.listener_names)
-            raise ConfigError(f"there is no listener {listener!r}, but {names}")
-        return found
 
     def running(self, broker_id: int) -> Node:
         """Return the node of a running broker; raises `WrongStateError` for another one."""

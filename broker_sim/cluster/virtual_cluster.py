@@ -227,7 +227,7 @@ class VirtualCluster(Verbs, BlockingFace):
         if listener is None:
             addresses = {broker_id: node.address for broker_id, node in self.nodes.nodes.items()}
         else:
-            addresses = self.nodes.addresses_of(listener)
+            addresses = self.inside.listeners.addresses_of(listener)
         return VirtualClient(host or f"client-{next(self._client_ids)}", self.loop, addresses)
 
     def client_host(self, name: str) -> ClientHost:

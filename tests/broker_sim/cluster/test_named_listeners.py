@@ -54,7 +54,7 @@ def find_coordinator(cluster, listener, key="g"):
 
 
 def addresses(cluster, listener):
-    return cluster.nodes.addresses_of(listener)
+    return cluster.inside.listeners.addresses_of(listener)
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
