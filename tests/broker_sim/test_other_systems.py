@@ -49,6 +49,7 @@ def refuse(*_):
 for name in "add_reader remove_reader add_writer remove_writer add_signal_handler".split():
     setattr(asyncio.SelectorEventLoop, name, refuse)
 sysconfig.get_config_vars()
+asyncio.new_event_loop().close()  # Python 3.14 looks for Windows' own loops with the first one
 sys.platform = "win32"
 """
 ALL_MODULES = """
