@@ -14,6 +14,7 @@ BROKER_SIM_SOURCE_NAMES=1 keeps the names of the repository in a wheel: its test
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 PACKAGES = ("broker_sim", "purgatory", "integration")
 DOCUMENTS = {"docs/differences.md": "integration/comparison/differences.md"}
 """What the wheel ships beside its modules: path here, path in its package."""
+GZIPPED = ("integration/reference/recorded/observations.jsonl",)
+"""What the wheel ships gzipped, because it is large where it is installed; its readers take both."""
 # What runs for every request that a broker serves and for every fetch of a follower. Modules that
 # call each other are compiled together: only among them is a call native.
 MODULES = (
@@ -129,6 +132,18 @@ def find_compiler() -> str | None:
     return shutil.which(compiler) if header.exists() else None
 
 
+def in_wheel(path: str, names: Mapping[str, str]) -> str:
+    """Return where a file of a package is in a wheel."""
+    package, _, rest = path.partition("/")
+    return f"{names.get(package, package)}/{rest}"
+
+
+def gzip_in_place(path: Path) -> None:
+    """Put a gzipped file in the place of a file; the same bytes each time."""
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+    path.unlink()
+
+
 def compile_modules(tree: Path, names: Mapping[str, str]) -> None:
     """Compile the hot modules of the packages in `tree`, beside their sources."""
     if find_compiler() is None:
@@ -201,8 +216,9 @@ else:
             weakref.finalize(self, shutil.rmtree, tree, ignore_errors=True)
             copy_packages(PACKAGES, root, tree, names=names)
             for source, target in DOCUMENTS.items():
-                package, _, rest = target.partition("/")
-                shutil.copy(root / source, tree / names.get(package, package) / rest)
+                shutil.copy(root / source, tree / in_wheel(target, names))
+            for path in GZIPPED:
+                gzip_in_place(tree / in_wheel(path, names))
             if wants_native():
                 compile_modules(tree, names)
                 build_data["pure_python"] = False

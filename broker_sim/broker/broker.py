@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.broker.environment import BrokerEnvironment
-    from broker_sim.config import BrokerConfig
+    from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.errors import ErrorCode
     from broker_sim.handlers import ClientConnection
     from broker_sim.log import LogManager
@@ -73,7 +73,7 @@ class Broker:
         config: BrokerConfig,
         process: Process,
         logs: LogManager,
-        address: tuple[str, int],
+        endpoints: tuple[Endpoint, ...],
         environment: BrokerEnvironment,
     ) -> None:
         self.broker_id = broker_id
@@ -110,7 +110,7 @@ class Broker:
         )
         self.replica_server = ReplicaServer(self.replica_manager, self._actions)
         self.lifecycle = BrokerLifecycle(
-            broker_id, config, process, address=address, rng=environment.random
+            broker_id, config, process, endpoints=endpoints, rng=environment.random
         )
         self.controller = ControllerLink(
             process, broker_id, environment.links, environment.controller, self._broker_epoch

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from broker_sim.config import BrokerConfig
+    from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.controller import Controller
     from broker_sim.controller.requests import HeartbeatReply
     from broker_sim.errors import ApiError
@@ -64,7 +64,7 @@ class BrokerLifecycle:
         config: BrokerConfig,
         process: Process,
         *,
-        address: tuple[str, int],
+        endpoints: tuple[Endpoint, ...],
         rng: random.Random,
     ) -> None:
         self.broker_epoch = -1
@@ -73,7 +73,7 @@ class BrokerLifecycle:
         self._log = log.bind(process.clock, node=process.name)
         self._config = config
         self._process = process
-        self._address = address
+        self._endpoints = endpoints
         self._incarnation_id = rng.randbytes(16)
         self._request_in_flight = False
         self._next_at_once = False
@@ -175,13 +175,10 @@ class BrokerLifecycle:
             self._next_request = self._process.call_later(delay_ms, self._communicate)
 
     def _register(self) -> None:
-        host, port = self._address
-
         def register(active: Controller) -> int:
             return active.register_broker(
                 self._broker_id,
-                host=host,
-                port=port,
+                endpoints=self._endpoints,
                 rack=self._config.broker_rack,
                 incarnation_id=self._incarnation_id,
                 previous_broker_epoch=self._previous_broker_epoch,

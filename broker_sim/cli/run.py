@@ -53,6 +53,8 @@ class _Options(NamedTuple):
     host: str
     advertised_host: str | None
     port: int
+    listeners: str | None
+    advertised_listeners: str | None
     topics: Sequence[str]
     configs: Mapping[str, str]
     control_host: str
@@ -82,6 +84,17 @@ class _Options(NamedTuple):
     default=0,
     show_default=True,
     help="Broker 1 takes it, broker 2 the next, and so on; 0 takes any that are free.",
+)
+@click.option(
+    "--listeners",
+    metavar="NAME://HOST:PORT,...",
+    help="Listen here instead of --host and --port; broker 2 takes the next ports, 0 any free ones. "
+    "Clients are told addresses of the listener that they use.",
+)
+@click.option(
+    "--advertised-listeners",
+    metavar="NAME://HOST:PORT,...",
+    help="Which listeners clients are told of, and by which addresses; those of --listeners if not given.",
 )
 @click.option(
     "--topic",
@@ -181,7 +194,7 @@ def command(*, log_level: str, log_format: str, **options: Any) -> None:
     """Start a cluster and serve until SIGINT or SIGTERM.
 
     Prints {"bootstrap_servers", "control", "build", "pid", "memory_limit_bytes"} as one line of JSON
-    when it is ready; build is native or pure.
+    when it is ready; build is native or pure. With several listeners, "listeners" has the servers of each.
     """
     if options["port"] + options["brokers"] > LAST_PORT + 1:
         raise click.UsageError(f"--port {options['port']} leaves no ports for all brokers")
@@ -213,8 +226,7 @@ def command(*, log_level: str, log_format: str, **options: Any) -> None:
 async def _run(options: _Options) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+    _stop_on_signals(loop, stopped)
     if options.until_stdin_closes:
         _watch_stdin(loop, stopped)
     async with contextlib.AsyncExitStack() as stack:
@@ -235,6 +247,8 @@ async def _run(options: _Options) -> None:
             host=options.host,
             advertised_host=options.advertised_host,
             ports=range(options.port, options.port + options.brokers) if options.port else None,
+            listeners=options.listeners,
+            advertised_listeners=options.advertised_listeners,
             seed=options.seed,
             trace=trace,
             control=control,
@@ -254,6 +268,18 @@ async def _run(options: _Options) -> None:
         with contextlib.suppress(OSError):
             await asyncio.to_thread(import_module, "structlog")
         await stopped.wait()
+
+
+def _stop_on_signals(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
+    """Set `stopped` on SIGINT and SIGTERM, and on what ctrl-break sends where there is such a key."""
+    for name in ("SIGINT", "SIGTERM", "SIGBREAK"):
+        number = getattr(signal, name, None)
+        if number is None:
+            continue
+        try:
+            loop.add_signal_handler(number, stopped.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopped.set))
 
 
 def _watch_stdin(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
@@ -284,8 +310,11 @@ def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) ->
 
 
 def _print_ready(cluster: AsyncCluster) -> None:
-    ready = {
-        "bootstrap_servers": cluster.bootstrap_servers,
+    ready: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap_servers}
+    names = cluster.listeners.names
+    if len(names) > 1:
+        ready["listeners"] = {name: cluster.bootstrap_servers_of(name) for name in names}
+    ready |= {
         "control": cluster.control_url,
         "build": "native" if compiled else "pure",
         "pid": os.getpid(),

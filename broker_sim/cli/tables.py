@@ -111,12 +111,20 @@ def _brokers(brokers: list[dict[str, Any]]) -> Table:
         state = broker["state"]
         table.add_row(
             str(broker["id"]),
-            broker["address"],
+            _addresses(broker),
             f"[{STATE_STYLES[state]}]{state}[/]",
             "[red]yes[/]" if broker["fenced"] else "no",
             "[red]yes[/]" if broker["clients_cut_off"] else "no",
         )
     return table
+
+
+def _addresses(broker: dict[str, Any]) -> str:
+    """Return the address of a broker, or that of each listener after its name."""
+    listeners = broker["listeners"]
+    if len(listeners) == 1:
+        return str(broker["address"])
+    return "\n".join(f"{name} {address}" for name, address in listeners.items())
 
 
 def _size(size_bytes: int) -> str:

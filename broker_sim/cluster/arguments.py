@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker_sim.config import BrokerConfig
+from broker_sim.config import ADVERTISED_LISTENERS, LISTENERS, BrokerConfig, shift_ports
 from broker_sim.errors import ConfigError, UnknownBrokerError
 from broker_sim.runtime.sockets import bare_host
 
@@ -51,15 +52,27 @@ def broker_configs_by_id(
     fitting: dict[str, GivenValue] = {}
     if brokers < BrokerConfig.offsets_topic_replication_factor:
         fitting["offsets.topic.replication.factor"] = brokers
-    common = {**fitting, **(configs or {})}
     # Most clusters have one configuration, and to read it is a part of their start.
-    config = BrokerConfig.from_mapping(common)
-    own = broker_configs or {}
+    read: dict[tuple[tuple[str, GivenValue], ...], BrokerConfig] = {}
+    found = {}
+    for broker_id in ids:
+        given = {
+            **fitting,
+            **_with_own_ports(configs or {}, broker_id),
+            **(broker_configs or {}).get(broker_id, {}),
+        }
+        key = tuple(given.items())
+        found[broker_id] = read[key] = read.get(key) or BrokerConfig.from_mapping(given)
+    return found
+
+
+def _with_own_ports(configs: Mapping[str, GivenValue], broker_id: int) -> dict[str, GivenValue]:
+    """Return what all brokers have, with ports of one: broker 1 has those given, broker 2 the next."""
     return {
-        broker_id: BrokerConfig.from_mapping({**common, **own[broker_id]})
-        if own.get(broker_id)
-        else config
-        for broker_id in ids
+        name: shift_ports(value, broker_id - 1)
+        if name in {LISTENERS, ADVERTISED_LISTENERS} and isinstance(value, str)
+        else value
+        for name, value in configs.items()
     }
 
 
@@ -68,13 +81,15 @@ def _check_mapping(name: str, value: object, example: str) -> None:
         raise ConfigError(f"{name} must be a mapping such as {example}, not {value!r}")
 
 
-def check_hosts(host: object, advertised_host: object) -> None:
-    """Raise ConfigError for hosts that no broker can have."""
+def check_hosts(host: object, advertised_host: object, configs: Mapping[int, BrokerConfig]) -> None:
+    """Raise ConfigError for hosts that no broker can have; configurations may say better ones."""
     for name, value in (("host", host), ("advertised_host", advertised_host)):
         if value is not None and (not isinstance(value, str) or not value):
             raise ConfigError(f"{name} must be a name or an address, not {value!r}")
     advertised = bare_host(str(advertised_host or host))
-    if advertised in ANY_ADDRESSES:
+    names = {LISTENERS, ADVERTISED_LISTENERS}
+    has_others = all(names & config.originals.keys() for config in configs.values())
+    if advertised in ANY_ADDRESSES and not has_others:
         raise ConfigError(
             f"clients cannot connect to {advertised}: set the advertised host (advertised_host, "
             "--advertised-host) to the name or address by which they reach the brokers"
@@ -125,6 +140,11 @@ def check_data_dir(data_dir: object) -> None:
     """Raise ConfigError for what is neither a path nor None."""
     if data_dir is not None and (not isinstance(data_dir, str | Path) or not str(data_dir)):
         raise ConfigError(f"data_dir must be the path of a directory, not {data_dir!r}")
+    if data_dir is not None and sys.platform == "win32":
+        raise ConfigError(
+            "no data directory on Windows, where files that are open cannot be renamed or removed:"
+            " leave out data_dir (--data-dir), data is in memory then"
+        )
 
 
 def is_port(value: object) -> bool:

@@ -22,6 +22,7 @@ from broker_sim.cluster.arguments import (
     check_ports,
     check_trace,
 )
+from broker_sim.cluster.broker_listeners import listeners_by_id, with_listeners
 from broker_sim.cluster.changes import Changes, name_of
 from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
@@ -57,7 +58,10 @@ class AsyncCluster(Verbs, AsyncFace):
     but the name may be left out. `configs` are Kafka's broker configurations by name for all brokers,
     `broker_configs` those of single ones; values are texts, numbers or booleans. Brokers listen on
     `host` and on `ports`, one for each (any free ones unless given); clients are told
-    `advertised_host` where it is not `host`. `seed` makes ids and random choices the same every time.
+    `advertised_host` where it is not `host`. With `listeners`, such as
+    `"INSIDE://127.0.0.1:19092,OUTSIDE://127.0.0.1:9092"`, they listen there instead, broker 2 on the
+    next ports (0: any free one), and each client is told addresses of the listener that it uses, those
+    of `advertised_listeners` if given; Kafka's configurations of these names do the same. `seed` makes ids and random choices the same every time.
     `trace` gets the life of every delayed operation: the path of a file, which ends with the cluster,
     or a `Trace`, which its owner closes after it. `control` serves the control port: True on any free
     port, a number on that port, or by a `ControlServer` that exists already; with `control_token` only
@@ -84,6 +88,8 @@ class AsyncCluster(Verbs, AsyncFace):
         host: str = "127.0.0.1",
         advertised_host: str | None = None,
         ports: Sequence[int] | None = None,
+        listeners: str | None = None,
+        advertised_listeners: str | None = None,
         seed: int | None = None,
         trace: Trace | str | Path | None = None,
         control: bool | int | ControlServer = False,
@@ -92,12 +98,11 @@ class AsyncCluster(Verbs, AsyncFace):
         memory_limit: int | str | None = None,
         data_dir: str | Path | None = None,
     ) -> None:
+        configs = with_listeners(configs, listeners, advertised_listeners)
         self._configs = broker_configs_by_id(brokers, configs, broker_configs)
-        check_hosts(host, advertised_host)
+        check_hosts(host, advertised_host, self._configs)
         check_ports(brokers, ports)
-        host, advertised_host = bare_host(host), bare_host(advertised_host or host)
         self._topics = _creatable_topics(topics)
-        self._advertised_host = advertised_host
         self._seed = seed
         check_data_dir(data_dir)
         self._data = None if data_dir is None else DataDirectory(data_dir)
@@ -118,7 +123,10 @@ class AsyncCluster(Verbs, AsyncFace):
         """Told whenever a broker has applied new metadata or accepts clients; of all else on request."""
         self._waiting = 0
         self.listeners = Listeners(
-            host, dict(enumerate(ports or [0] * brokers, 1)), self.changes.notify
+            listeners_by_id(
+                self._configs, bare_host(host), bare_host(advertised_host or ""), ports
+            ),
+            self.changes.notify,
         )
         check_trace(trace)
         self._trace_path = trace if isinstance(trace, str | Path) else None
@@ -169,10 +177,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self._nodes = Nodes(
             scheduler := LoopScheduler(asyncio.get_running_loop()),
             self._configs,
-            {
-                broker_id: (self._advertised_host, port)
-                for broker_id, port in self.listeners.ports.items()
-            },
+            {broker_id: self.listeners.advertised(broker_id) for broker_id in self._configs},
             cluster_id=base64.urlsafe_b64encode(self._rng.randbytes(16)).decode().rstrip("="),
             rng=self._rng,
             make_purgatory=PurgatoryFactory(scheduler, self.observers),
@@ -304,8 +309,13 @@ class AsyncCluster(Verbs, AsyncFace):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port` of every broker, with commas between them. WrongStateError before `open`."""
+        """`host:port` of each broker's first listener, with commas between. WrongStateError before `open`."""
         return ",".join(address_text(*node.address) for node in self.nodes.nodes.values())
+
+    def bootstrap_servers_of(self, listener: str) -> str:
+        """Return `host:port` of each broker's listener of that name. Raises ConfigError without any."""
+        addresses = self.listeners.addresses_of(listener)
+        return ",".join(address_text(*addresses[n]) for n in self.nodes.nodes if n in addresses)
 
     @property
     def control_url(self) -> str | None:
@@ -313,7 +323,7 @@ class AsyncCluster(Verbs, AsyncFace):
         return None if self._control is None else self._control.url
 
     def address(self, broker_id: int) -> tuple[str, int]:
-        """Return host and port of one broker. Raises UnknownBrokerError."""
+        """Return host and port of one broker's first listener. Raises UnknownBrokerError."""
         return self.nodes.node(broker_id).address
 
 

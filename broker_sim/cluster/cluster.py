@@ -157,8 +157,12 @@ class Cluster(Verbs, BlockingFace):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port` of every broker, with commas between them. WrongStateError before `open`."""
+        """`host:port` of each broker's first listener, with commas between. WrongStateError before `open`."""
         return self._cluster.bootstrap_servers
+
+    def bootstrap_servers_of(self, listener: str) -> str:
+        """Return `host:port` of each broker's listener of that name. Raises ConfigError without any."""
+        return self._cluster.bootstrap_servers_of(listener)
 
     @property
     def control_url(self) -> str | None:
@@ -166,7 +170,7 @@ class Cluster(Verbs, BlockingFace):
         return self._cluster.control_url
 
     def address(self, broker_id: int) -> tuple[str, int]:
-        """Return host and port of one broker. Raises UnknownBrokerError."""
+        """Return host and port of one broker's first listener. Raises UnknownBrokerError."""
         return self._cluster.address(broker_id)
 
 

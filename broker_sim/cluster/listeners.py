@@ -7,14 +7,18 @@ starts.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from broker_sim.errors import ConfigError
 from broker_sim.network import SocketServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from broker_sim.broker.broker import Broker
+    from broker_sim.cluster.broker_listeners import BrokerListeners
+    from broker_sim.config import Endpoint
 
 __all__ = ["Listeners"]
 
@@ -22,25 +26,57 @@ __all__ = ["Listeners"]
 class Listeners:
     """One `SocketServer` for each live broker; all of it runs on the event loop.
 
-    `ports` says where each broker listens; 0 takes any free port, which the broker keeps when it is
-    started again. `on_accepting` is called when a broker accepts clients.
+    `listeners` says where each broker listens; port 0 takes any free one, which the broker keeps when
+    it is started again. `on_accepting` is called when a broker accepts clients.
     """
 
     def __init__(
-        self, host: str, ports: Mapping[int, int], on_accepting: Callable[[], object]
+        self, listeners: Mapping[int, BrokerListeners], on_accepting: Callable[[], object]
     ) -> None:
-        self._host = host
+        self._listeners = dict(listeners)
         self._on_accepting = on_accepting
         self._servers: dict[int, SocketServer] = {}
         self._starting: dict[int, Broker] = {}
         self._openings: dict[int, asyncio.Task[None]] = {}
-        self.ports = dict(ports)
 
     def bind(self, broker_id: int) -> None:
-        """Bind the broker's port. Raises OSError, whose text says what to do, when it is in use."""
-        server = SocketServer(self._host, self.ports[broker_id])
+        """Bind the broker's ports. Raises OSError, whose text says what to do, when one is in use."""
+        found = self._listeners[broker_id]
+        server = SocketServer(found.bound)
         self._servers[broker_id] = server
-        self.ports[broker_id] = server.port
+        ports = {each.listener: each.port for each in server.endpoints}
+        self._listeners[broker_id] = replace(
+            found,
+            bound=tuple(server.endpoints),
+            advertised=tuple(
+                each._replace(port=each.port or ports[each.listener]) for each in found.advertised
+            ),
+        )
+
+    def advertised(self, broker_id: int) -> tuple[Endpoint, ...]:
+        """Return where clients are told to find the broker, when its ports have been bound."""
+        return self._listeners[broker_id].advertised
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the listeners that clients are told of, by any broker."""
+        return list(dict.fromkeys(endpoint.listener for _, endpoint in self._all_advertised()))
+
+    def addresses_of(self, name: str) -> dict[int, tuple[str, int]]:
+        """Return where the brokers that have that listener are. Raises ConfigError when none has it."""
+        found = {
+            broker_id: (endpoint.host, endpoint.port)
+            for broker_id, endpoint in self._all_advertised()
+            if endpoint.listener == name.upper()
+        }
+        if not found:
+            raise ConfigError(f"there is no listener {name!r}, but {', '.join(self.names)}")
+        return found
+
+    def _all_advertised(self) -> Iterator[tuple[int, Endpoint]]:
+        for broker_id, listeners in self._listeners.items():
+            for endpoint in listeners.advertised:
+                yield broker_id, endpoint
 
     def serve(self, broker: Broker) -> None:
         """Accept the broker's clients as soon as it is unfenced; returns at once."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.lost_records import KeptBatches, LostRecords
-    from broker_sim.config import BrokerConfig
+    from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.log import MemoryAccount, SimulatedDisk
     from broker_sim.metadata.topic_partition import TopicPartition
     from purgatory import Clock
@@ -23,7 +23,7 @@ __all__ = ["Node"]
 
 
 class Node:
-    """What stays of a broker when its process ends: address, configuration, clock and logs."""
+    """What stays of a broker when its process ends: addresses, configuration, clock and logs."""
 
     __slots__ = (
         "_before_power_loss",
@@ -31,13 +31,13 @@ class Node:
         "_producers",
         "_reopen",
         "_was_started",
-        "address",
         "broker",
         "broker_id",
         "clients_cut_off",
         "clock",
         "config",
         "disk",
+        "endpoints",
         "logs",
         "lost",
         "on_stopped",
@@ -49,7 +49,7 @@ class Node:
         broker_id: int,
         config: BrokerConfig,
         clock: Clock,
-        address: tuple[str, int],
+        endpoints: tuple[Endpoint, ...],
         memory: MemoryAccount,
         directory: LogDirectory | None = None,
         disk: SimulatedDisk | None = None,
@@ -71,7 +71,8 @@ class Node:
         self.lost: list[LostRecords] = []
         """What power losses have taken, found when the logs were opened again."""
         self._before_power_loss: KeptBatches = {}
-        self.address = address
+        self.endpoints = endpoints
+        """Where clients are told to find it, by listener."""
         self.process: Process | None = None
         self.broker: Broker | None = None
         self.clients_cut_off = False
@@ -108,6 +109,11 @@ class Node:
     def has_lost_records(self, topic_partition: TopicPartition) -> bool:
         """Whether a power loss has ever taken records of that log."""
         return any(each.topic_partition == topic_partition for each in self.lost)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of the first listener that clients are told of."""
+        return self.endpoints[0].host, self.endpoints[0].port
 
     @property
     def state(self) -> ProcessState:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from broker_sim.cluster.data_directory import DataDirectory
-    from broker_sim.config import BrokerConfig
+    from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.controller import CreatableTopic
     from broker_sim.log import SimulatedDisk
     from broker_sim.metadata import MetadataImage
@@ -57,7 +57,7 @@ class Nodes:
         self,
         scheduler: Scheduler,
         configs: Mapping[int, BrokerConfig],
-        addresses: Mapping[int, tuple[str, int]],
+        endpoints: Mapping[int, tuple[Endpoint, ...]],
         *,
         cluster_id: str,
         rng: random.Random,
@@ -97,7 +97,7 @@ class Nodes:
                 broker_id,
                 config,
                 scheduler.clock,
-                addresses[broker_id],
+                endpoints[broker_id],
                 self.memory,
                 directories.get(broker_id),
                 (disks or {}).get(broker_id),
@@ -222,7 +222,7 @@ class Nodes:
         node.process.on_turn = self._on_turn
         self.links.attach(broker_id, node.process)
         node.broker = Broker(
-            broker_id, node.config, node.process, node.logs, node.address, self._environment
+            broker_id, node.config, node.process, node.logs, node.endpoints, self._environment
         )
         self.brokers[broker_id] = node.broker
         node.broker.start()

@@ -23,6 +23,8 @@ from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.sockets import address_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker_sim.cluster.nodes import Nodes
     from purgatory import ParkedOperation
 
@@ -37,7 +39,9 @@ class BrokerStatus:
 
     id: int
     address: str
-    """`host:port` for clients."""
+    """`host:port` for clients: that of the first listener."""
+    listeners: Mapping[str, str]
+    """`host:port` of every listener that clients are told of, by its name."""
     state: str
     """`running`, `paused` or `dead`."""
     clients_cut_off: bool
@@ -325,6 +329,7 @@ def broker_status(nodes: Nodes, broker_id: int) -> BrokerStatus:
     return BrokerStatus(
         id=broker_id,
         address=address_text(*node.address),
+        listeners={each.listener: address_text(each.host, each.port) for each in node.endpoints},
         state=node.state.value,
         clients_cut_off=node.clients_cut_off,
         fenced=registered is None or registered.fenced,

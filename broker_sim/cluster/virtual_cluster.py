@@ -74,6 +74,8 @@ class VirtualCluster(Verbs, BlockingFace):
         seed: int = 0,
         configs: Mapping[str, GivenValue] | None = None,
         broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None,
+        listeners: str | None = None,
+        advertised_listeners: str | None = None,
         max_latency_ms: int = 0,
         latency_ms: Callable[[int, int], int] | None = None,
         check_invariants: bool = True,
@@ -100,6 +102,8 @@ class VirtualCluster(Verbs, BlockingFace):
             check_invariants=check_invariants,
             configs=configs,
             broker_configs=broker_configs,
+            listeners=listeners,
+            advertised_listeners=advertised_listeners,
             trace=trace,
             topics=topics,
             as_version=as_version,
@@ -218,9 +222,12 @@ class VirtualCluster(Verbs, BlockingFace):
 
     # -- clients --------------------------------------------------------------------------------
 
-    def client(self, host: str | None = None) -> VirtualClient:
-        """Return a new client, on that host or on one of its own."""
-        addresses = {broker_id: node.address for broker_id, node in self.nodes.nodes.items()}
+    def client(self, host: str | None = None, listener: str | None = None) -> VirtualClient:
+        """Return a new client, on that host or on one of its own; it uses the first listener if none is named."""
+        if listener is None:
+            addresses = {broker_id: node.address for broker_id, node in self.nodes.nodes.items()}
+        else:
+            addresses = self.inside.listeners.addresses_of(listener)
         return VirtualClient(host or f"client-{next(self._client_ids)}", self.loop, addresses)
 
     def client_host(self, name: str) -> ClientHost:

@@ -1,17 +1,22 @@
 """What a running broker refuses of `listeners`, the limits of connections and `metric.reporters`.
 
-Mirrors `SocketServerConfigs.listenerListToEndPoints`, `DynamicListenerConfig`,
-`ConnectionQuotas.validateReconfiguration` and `DynamicMetricsReporters`. The values have no effect.
+Mirrors `DynamicListenerConfig`, `ConnectionQuotas.validateReconfiguration` and
+`DynamicMetricsReporters`. The values have no effect.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from broker_sim.config.endpoints import (
+    LISTENERS,
+    check_advertised_names,
+    parse_endpoints,
+    parse_protocol_map,
+)
 from broker_sim.errors import ConfigError
 
 __all__ = [
-    "LISTENERS",
     "METRIC_REPORTERS",
     "OVERRIDES",
     "check_connection_limits",
@@ -20,16 +25,12 @@ __all__ = [
     "check_overrides",
 ]
 
-LISTENERS: Final = "listeners"
 METRIC_REPORTERS: Final = "metric.reporters"
 OVERRIDES: Final = "max.connections.per.ip.overrides"
 
 _PER_IP: Final = "max.connections.per.ip"
 _REPORTER: Final = "org.apache.kafka.common.metrics.JmxReporter"
 """The one class of this kind that Kafka itself has."""
-_ENDPOINT: Final = re.compile(
-    r"(.*)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]+)", re.ASCII
-)
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*", re.ASCII)
 _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT_BITS: Final = 32
@@ -42,49 +43,9 @@ def check_listeners(text: str, protocol_map: str, advertised: Sequence[str]) -> 
     that clients are told of.
     """
     parts = list(dict.fromkeys(part.strip() for part in text.split(","))) if text.strip() else []
-    if not parts:
-        raise ConfigError(
-            f"Configuration '{LISTENERS}' must not be empty. Valid values include: any non-empty value"
-        )
-    try:
-        names = _check_endpoints(parts, protocol_map)
-    except ConfigError as error:
-        shown = ", ".join(parts)
-        raise ConfigError(f"Error creating broker listeners from '[{shown}]': {error}") from error
-    if not set(advertised) <= set(names):
-        raise ConfigError(
-            "requirement failed: advertised.listeners listener names must be equal to or a subset of"
-            f" the ones defined in listeners. Found {','.join(advertised)}. The valid options based"
-            f" on the current configuration are {','.join(names)}"
-        )
-
-
-def _check_endpoints(parts: Sequence[str], protocol_map: str) -> list[str]:
-    """Return the names of the listeners, which differ in name and in port."""
-    known = {pair.rpartition(":")[0].strip().upper() for pair in protocol_map.split(",")}
-    known.add("CONTROLLER")
-    shown = f"listeners: [{', '.join(parts)}]"
-    names: list[str] = []
-    is_ipv6_by_port: dict[int, list[bool]] = {}
-    for part in parts:
-        endpoint = _ENDPOINT.fullmatch(part)
-        if endpoint is None:
-            raise ConfigError(f"Unable to parse {part} to a broker endpoint")
-        name = endpoint[1].upper()
-        if name not in known:
-            raise ConfigError(f"No security protocol defined for listener {name}")
-        names.append(name)
-        if int(endpoint[4]) != 0:
-            is_ipv6_by_port.setdefault(int(endpoint[4]), []).append(":" in (endpoint[2] or ""))
-    if len(set(names)) < len(names):
-        raise ConfigError(f"Each listener must have a different name, {shown}")
-    for port, is_ipv6 in is_ipv6_by_port.items():
-        if len(set(is_ipv6)) < len(is_ipv6):
-            raise ConfigError(
-                "If you have two listeners on the same port then one needs to be IPv4 and the other"
-                f" IPv6, {shown}, port: {port}"
-            )
-    return names
+    protocols = {"CONTROLLER": "PLAINTEXT", **parse_protocol_map(protocol_map)}
+    found = parse_endpoints(LISTENERS, parts, protocols)
+    check_advertised_names(advertised, [each.listener for each in found])
 
 
 def check_overrides(text: str) -> None:

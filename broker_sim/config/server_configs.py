@@ -10,12 +10,14 @@ from broker_sim.config.definition import (
     BOOLEAN,
     CLUSTER_WIDE,
     INT,
+    LIST,
     LONG,
     MAX_INT,
     STRING,
     Between,
     BetweenOrDefault,
     OneOf,
+    UpdateMode,
     at_least,
     declare,
 )
@@ -27,8 +29,23 @@ COMPRESSION_TYPES = OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "pro
 
 @dataclass(frozen=True, kw_only=True)
 class SocketServerConfigs:
-    """Connections and requests."""
+    """Listeners, connections and requests."""
 
+    listeners: tuple[str, ...] = declare(
+        LIST,
+        ("PLAINTEXT://:9092",),
+        "Name, host and port of each listener; unless it is set, the cluster says where.",
+        update_mode=UpdateMode.PER_BROKER,
+    )
+    advertised_listeners: tuple[str, ...] | None = declare(
+        LIST, None, "Which listeners clients are told of, and by which addresses; all if not set."
+    )
+    listener_security_protocol_map: str = declare(
+        STRING,
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "The security protocol of each listener; only PLAINTEXT is served.",
+        update_mode=UpdateMode.PER_BROKER,
+    )
     socket_request_max_bytes: int = declare(
         INT, 104_857_600, "Largest request in bytes.", at_least(1)
     )
@@ -152,6 +169,9 @@ class ServerConfigs:
 class ReplicationConfigs:
     """Replication, leader elections and purgatories."""
 
+    inter_broker_listener_name: str | None = declare(
+        STRING, None, "The listener between brokers; one of those that clients are told of."
+    )
     default_replication_factor: int = declare(
         INT, 1, "Replicas of a topic that is created without a number of them."
     )

@@ -51,5 +51,12 @@ BROKER_WITHOUT_EFFECT: Final = _by_name(_BROKER_REASONS)
 TOPIC_WITHOUT_EFFECT: Final = _by_name(_TOPIC_REASONS)
 """Why each of these topic configurations changes nothing, by its name."""
 
-CHANGE_WITHOUT_EFFECT: Final = frozenset({"max.connections", "max.connections.per.ip"})
+CHANGE_WITHOUT_EFFECT: Final = frozenset(
+    {
+        "listener.security.protocol.map",
+        "listeners",
+        "max.connections",
+        "max.connections.per.ip",
+    }
+)
 """Broker configurations that have an effect when they are set statically, but not dynamically."""

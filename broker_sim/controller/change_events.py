@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.metadata import changes_between
 from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.sockets import address_text
 
 if TYPE_CHECKING:
     from broker_sim.metadata import (
@@ -51,7 +52,7 @@ def log_changes(before: MetadataImage, after: MetadataImage, clock: Clock) -> No
 
 def _log_broker(log: EventLogger, before: BrokerState | None, after: BrokerState) -> None:
     if before is None or before.epoch != after.epoch:
-        address = f"{after.host}:{after.port}"
+        address = ",".join(address_text(each.host, each.port) for each in after.endpoints)
         log.info("broker_registered", broker=after.broker_id, epoch=after.epoch, address=address)
     elif before.fenced and not after.fenced:
         log.info("broker_unfenced", broker=after.broker_id, epoch=after.epoch)

@@ -5,7 +5,6 @@ forwards a request those of `DynamicBrokerConfig.validate`.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from broker_sim.config import (
     BROKER_CONFIGS,
@@ -37,10 +36,6 @@ from broker_sim.runtime.event_log import get_logger
 __all__ = ["ConfigurationValidator"]
 
 log = get_logger(__name__)
-
-_PROTOCOL_MAP: Final = "listener.security.protocol.map"
-_ADVERTISED: Final = ("PLAINTEXT",)
-"""The listener that a cluster tells clients of."""
 
 
 class ConfigurationValidator:
@@ -87,9 +82,18 @@ class ConfigurationValidator:
         if METRIC_REPORTERS in configs:
             check_metric_reporters(configs[METRIC_REPORTERS])
         if LISTENERS in configs:
-            protocol_map = config.text_of(every_broker_config()[_PROTOCOL_MAP]) or ""
-            check_listeners(configs[LISTENERS], protocol_map, _ADVERTISED)
+            check_listeners(
+                configs[LISTENERS],
+                config.listener_security_protocol_map,
+                self._advertised_names(delta, broker),
+            )
         self._check_threads(present, configs)
+
+    @staticmethod
+    def _advertised_names(delta: MetadataDelta, broker: str) -> list[str]:
+        """Return the names of the listeners that clients of the broker are told of."""
+        registered = delta.brokers.get(int(broker)) if broker.isdecimal() else None
+        return [] if registered is None else [each.listener for each in registered.endpoints]
 
     def _check_threads(self, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
         """Refuse to double or halve a number of threads at once; mirrors `DynamicThreadPool`."""

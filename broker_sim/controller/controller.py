@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
-from broker_sim.config import BrokerConfig
+from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller.change_events import log_changes
 from broker_sim.controller.cluster_control_manager import (
     BrokerControlState,
@@ -107,8 +107,7 @@ class Controller:
         self,
         broker_id: int,
         *,
-        host: str,
-        port: int,
+        endpoints: tuple[Endpoint, ...],
         rack: str | None,
         incarnation_id: bytes,
         previous_broker_epoch: int = -1,
@@ -126,8 +125,7 @@ class Controller:
             delta,
             BrokerState(
                 broker_id,
-                host=host,
-                port=port,
+                endpoints=endpoints,
                 rack=rack,
                 epoch=-1,
                 fenced=True,

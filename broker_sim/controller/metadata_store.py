@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crc32c import crc32c
 
+from broker_sim.config import Endpoint
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from broker_sim.metadata import (
     BrokerState,
@@ -312,8 +313,7 @@ def _partition(row: list[Any]) -> PartitionState:
 def _broker_row(broker: BrokerState) -> list[Any]:
     return [
         broker.broker_id,
-        broker.host,
-        broker.port,
+        broker.endpoints,
         broker.rack,
         broker.epoch,
         broker.fenced,
@@ -323,11 +323,10 @@ def _broker_row(broker: BrokerState) -> list[Any]:
 
 
 def _broker(row: list[Any]) -> BrokerState:
-    broker_id, host, port, rack, epoch, fenced, in_controlled_shutdown, incarnation_id = row
+    broker_id, endpoints, rack, epoch, fenced, in_controlled_shutdown, incarnation_id = row
     return BrokerState(
         broker_id,
-        host,
-        port,
+        tuple(Endpoint(*endpoint) for endpoint in endpoints),
         rack,
         epoch=epoch,
         fenced=fenced,

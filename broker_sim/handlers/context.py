@@ -58,6 +58,11 @@ class RequestContext:
         self.faults: InjectedErrors | None = None
         """The injected faults that hit this request; asked where the answer is made."""
 
+    @property
+    def listener(self) -> str:
+        """The listener that the client uses: an answer has the addresses of brokers' listeners of that name."""
+        return self.connection.listener
+
 
 class ClientConnection(Protocol):
     """The connection that a request came from."""
@@ -65,6 +70,10 @@ class ClientConnection(Protocol):
     @property
     def ip(self) -> str:
         """The client's address."""
+
+    @property
+    def listener(self) -> str:
+        """The name of the broker's listener that it was made to."""
 
     @property
     def sends_files(self) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from broker_sim.config import Endpoint
 from broker_sim.metadata.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
@@ -33,12 +34,12 @@ class BrokerState:
     """One registered broker; mirrors `BrokerRegistration`.
 
     A fenced broker is in no ISR and in no metadata response.
+    `endpoints` are the listeners that clients are told of, each under its own name.
     `epoch` is the broker epoch given at registration; a later registration has a higher one.
     """
 
     broker_id: int
-    host: str
-    port: int
+    endpoints: tuple[Endpoint, ...]
     rack: str | None
     _: KW_ONLY
     epoch: int
@@ -50,6 +51,13 @@ class BrokerState:
     def is_active(self) -> bool:
         """Whether the broker may join an ISR: neither fenced nor shutting down."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Return where clients of that listener find the broker, None if it has no such listener."""
+        for endpoint in self.endpoints:
+            if endpoint.listener == listener:
+                return endpoint
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,16 @@ class MetadataImage:
     def alive_brokers(self) -> list[BrokerState]:
         """Return all unfenced brokers by id, as a metadata response lists them."""
         return [broker for _, broker in sorted(self.brokers.items()) if not broker.fenced]
+
+    def alive_endpoint(self, broker_id: int, listener: str) -> Endpoint | None:
+        """Return where clients of that listener find the broker, None if they cannot."""
+        broker = self.alive_broker(broker_id)
+        return None if broker is None else broker.endpoint(listener)
+
+    def alive_endpoints(self, listener: str) -> list[tuple[BrokerState, Endpoint]]:
+        """Return the unfenced brokers that have that listener by id, each with where it is."""
+        found = ((broker, broker.endpoint(listener)) for broker in self.alive_brokers())
+        return [(broker, endpoint) for broker, endpoint in found if endpoint is not None]
 
     def dynamic_broker_configs(self, broker_id: int) -> Mapping[str, str]:
         """Return the configurations set on that one broker at run time."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from broker_sim.config import DEFAULT_LISTENER
 from broker_sim.log import MemoryAccount
 from broker_sim.network.client_link import ClientLink
 from broker_sim.network.file_sender import FileSender
@@ -69,8 +70,10 @@ class Connection(asyncio.BufferedProtocol):
         on_made: Callable[[Connection], None],
         on_lost: Callable[[Connection], None],
         memory: MemoryAccount | None = None,
+        listener: str = DEFAULT_LISTENER,
     ) -> None:
         """Count in `memory` what large requests take, if it is given."""
+        self.listener = listener
         self._process = process
         self._sink = sink
         self._on_made = on_made

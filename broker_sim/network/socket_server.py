@@ -1,8 +1,13 @@
-"""One broker's port and its connections; mirrors `kafka.network.SocketServer`."""
+"""One broker's listeners and their connections; mirrors `kafka.network.SocketServer`.
+
+Deliberate difference: connections of the listener between brokers count for `max.connections` like all
+others, because brokers do not connect to it here.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.network.connection import Connection, RequestSink
@@ -11,7 +16,10 @@ from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.sockets import bind
 
 if TYPE_CHECKING:
-    from broker_sim.config import BrokerConfig
+    import socket
+    from collections.abc import Sequence
+
+    from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.log import MemoryAccount
     from broker_sim.runtime.acceptor import Accepting
     from broker_sim.runtime.process import Process
@@ -20,19 +28,28 @@ __all__ = ["SocketServer"]
 
 
 class SocketServer:
-    """Accepts clients for one broker; a restarted broker gets a new server on the same port."""
+    """Accepts clients for one broker; a restarted broker gets a new server on the same ports."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         """Bind at once on the running loop, so that a port in use is told before anything starts.
 
-        `port` 0 takes any free one. Raises OSError with advice if that fails.
+        Port 0 takes any free one. Raises OSError with advice if that fails.
         """
-        self._socket = bind(asyncio.get_running_loop(), host, port)
-        self.host = host
-        self.port: int = self._socket.getsockname()[1]
-        self._server: Accepting | None = None
+        loop = asyncio.get_running_loop()
+        self._sockets: list[socket.socket] = []
+        self._servers: list[Accepting] = []
+        self.endpoints: list[Endpoint] = []
+        """The listeners, with the ports that they have."""
         self._connections: OpenConnections | None = None
         self._holds_clients = False
+        try:
+            for endpoint in endpoints:
+                bound = bind(loop, endpoint.host, endpoint.port)
+                self._sockets.append(bound)
+                self.endpoints.append(endpoint._replace(port=bound.getsockname()[1]))
+        except BaseException:
+            self.close()
+            raise
 
     async def start(
         self,
@@ -55,19 +72,26 @@ class SocketServer:
         if self._holds_clients:
             connections.hold()
         self._connections = connections
-        self._server = await accept_connections(
-            asyncio.get_running_loop(),
-            self._socket,
-            lambda: Connection(
+        for endpoint in self.endpoints:
+            make_connection = partial(
+                Connection,
                 process,
                 sink,
                 config.socket_request_max_bytes,
                 connections.add,
                 connections.discard,
                 memory,
-            ),
-            config.socket_listen_backlog_size,
-        )
+                endpoint.listener,
+            )
+            server = await accept_connections(
+                asyncio.get_running_loop(),
+                self._sockets[0],
+                make_connection,
+                config.socket_listen_backlog_size,
+            )
+            # The server owns the socket. Closed here too, its number could be another socket's.
+            del self._sockets[0]
+            self._servers.append(server)
 
     def hold_clients(self) -> None:
         """Cut the network to the clients: connections are made, but nothing passes on them.
@@ -86,11 +110,9 @@ class SocketServer:
 
     def close(self) -> None:
         """Stop listening and break all connections off."""
-        if self._server is None:
-            self._socket.close()
-        else:
-            # The server owns the socket. Closed here too, its number could be another socket's.
-            self._server.close()
-            self._server = None
+        for each in (*self._servers, *self._sockets):
+            each.close()
+        self._servers.clear()
+        self._sockets.clear()
         if self._connections is not None:
             self._connections.abort()

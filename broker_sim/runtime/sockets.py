@@ -56,12 +56,19 @@ def bind(
         ) from error
 
 
+def _share_option() -> int:
+    """Return the option with which a port is free when its last owner has closed it, and taken before.
+
+    On Windows that is so without SO_REUSEADDR, which would share the port with whoever listens on it.
+    """
+    return getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+
+
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # A port whose last owner has just closed it is free.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, _share_option(), 1)
         bound.bind((host, port))
     except BaseException:
         bound.close()

@@ -58,6 +58,7 @@ class FrameClient:
     """
 
     sends_files = False
+    listener = "PLAINTEXT"
 
     def __init__(self, handle_frame):
         self._handle_frame = handle_frame

@@ -19,7 +19,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 CLIENT = """
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-brokers = "simulator:9092"
+brokers = "simulator:19092"
 with KafkaProducer(bootstrap_servers=brokers, acks="all") as producer:
     sent = producer.send("orders", b"from a container").get(30)
 with KafkaConsumer(bootstrap_servers=brokers, consumer_timeout_ms=30_000) as consumer:
@@ -55,7 +55,6 @@ def simulator(docker, base_image, compose_project):
     """Run the service for clients in its network; returns its container and control address."""
     environment = {
         "PYTHON_IMAGE": base_image,
-        "BROKER_SIM_ADVERTISED_HOST": "simulator",
         "SIMULATOR_PORTS": "",
         "SIMULATOR_CONTROL_PORT": "",
     }
@@ -74,6 +73,25 @@ def test_the_simulator_understands_the_command_of_its_image():
     parsed = command.make_context(verb, options).params
     assert parsed["host"] == "0.0.0.0"
     assert (parsed["brokers"], parsed["port"], parsed["control_port"]) == (3, 9092, 8090)
+
+
+def test_the_service_of_the_compose_file_has_a_listener_inside_and_one_outside():
+    from broker_sim.cli.run import command
+    from broker_sim.cluster.async_cluster import AsyncCluster
+
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    (words,) = re.findall(r"\n    command:\n((?:      - .+\n)+)", text)
+    verb, *options = re.findall(r"- (.+)", words)
+    parsed = command.make_context(verb, options).params
+    cluster = AsyncCluster(
+        parsed["brokers"],
+        listeners=parsed["listeners"],
+        advertised_listeners=parsed["advertised_listeners"],
+    )
+    assert cluster.listeners.advertised(3) == (
+        ("INSIDE", "simulator", 19094, "PLAINTEXT"),
+        ("OUTSIDE", "127.0.0.1", 9094, "PLAINTEXT"),
+    )
 
 
 @pytest.mark.soak(part="scenarios")

@@ -1,7 +1,7 @@
 """DescribeCluster (key 60), versions 0-2; mirrors `KafkaApis.handleDescribeCluster`.
 
 Behaviour:
-* lists the living brokers, on demand the fenced ones too
+* lists the living brokers that have the client's listener, on demand the fenced ones too
 * the controller that is named is any living broker, as clients cannot reach KRaft's controllers
 
 Version notes: 1 tells brokers from controllers (KIP-919), 2 can list fenced brokers (KIP-1073).
@@ -47,9 +47,10 @@ def handle_describe_cluster(
         controller_id=context.broker.random.choice(alive).broker_id if alive else -1,
         brokers=[
             messages.DescribeClusterResponse.DescribeClusterBroker(
-                broker.broker_id, broker.host, broker.port, broker.rack, broker.fenced
+                broker.broker_id, endpoint.host, endpoint.port, broker.rack, broker.fenced
             )
             for broker in listed
+            if (endpoint := broker.endpoint(context.listener)) is not None
         ],
     )
     if request.include_cluster_authorized_operations:

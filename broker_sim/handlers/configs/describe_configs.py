@@ -17,6 +17,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from broker_sim.config import (
+    ADVERTISED_LISTENERS,
+    LISTENERS,
     BrokerConfigs,
     describe_client_metrics,
     describe_group,
@@ -26,6 +28,7 @@ from broker_sim.controller import ConfigResourceType
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_name import invalid_topic_name
 from broker_sim.protocol import messages
+from broker_sim.runtime.sockets import address_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,11 +130,12 @@ def _with_listeners(broker: BrokerServices) -> BrokerConfig:
     me = broker.image.brokers.get(broker.broker_id)
     if me is None:
         return broker.config
-    host = f"[{me.host}]" if ":" in me.host else me.host
-    address = f"PLAINTEXT://{host}:{me.port}"
-    return broker.config.with_overrides(
-        {"listeners": address, "advertised.listeners": address, "process.roles": "broker"}
+    given = broker.config.originals
+    found = ",".join(
+        f"{each.listener}://{address_text(each.host, each.port)}" for each in me.endpoints
     )
+    own = {} if LISTENERS in given else {LISTENERS: found, ADVERTISED_LISTENERS: found}
+    return broker.config.with_overrides({**own, **given, "process.roles": "broker"})
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -101,7 +101,7 @@ def add_results(
             and context.api_version >= LEADER_HINT_VERSION
             and data.error_code in HINTED_ERRORS
         ):
-            hints = hints or LeaderHints(context.broker.image)
+            hints = hints or LeaderHints(context.broker.image, context.listener)
             hints.add(topic_partition, answer.current_leader)
     if hints is not None:
         for endpoint in hints.endpoints():

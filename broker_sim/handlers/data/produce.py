@@ -230,7 +230,7 @@ def _build_response(
             response.responses.append(topic)
         answer = _partition_response(key.partition, status)
         if status.error_code is _NOT_LEADER and api_version >= LEADER_HINT_VERSION:
-            hints = hints or LeaderHints(image)
+            hints = hints or LeaderHints(image, context.listener)
             hints.add(key, answer.current_leader)
         topic.partition_responses.append(answer)
     for name, topic_id, index, error_code in refused:

@@ -4,7 +4,7 @@ Behaviour:
 * the coordinator of a group is the leader of the group's partition of `__consumer_offsets`, that of a
   transactional id the leader of the id's partition of `__transaction_state`
 * without such a topic the controller is asked to create it, and the answer is COORDINATOR_NOT_AVAILABLE
-  until the topic has a leader there; where its replication factor does not fit, for ever, with a
+  until the topic has a leader there that the client's listener has; where its replication factor does not fit, for ever, with a
   warning in the log
 * share groups are not served: INVALID_REQUEST, as from a broker without them
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.auto_topic_creation import creatable_topic
 from broker_sim.handlers.support.forwarding import forward
+from broker_sim.metadata import NO_LEADER
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from broker_sim.controller import Outcome
     from broker_sim.handlers.context import BrokerServices, RequestContext
-    from broker_sim.metadata import BrokerState
 
 __all__ = ["handle_find_coordinator"]
 
@@ -82,29 +82,26 @@ def _coordinator(key: str, key_type: int, context: RequestContext) -> Coordinato
     broker = context.broker
     if key_type == GROUP:
         partition = TopicPartition(GROUP_METADATA_TOPIC, broker.groups.partition_for(key))
-        return _answer(key, _leader(partition, broker))
+        return _answer(key, partition, context)
     if key_type == TRANSACTION:
         number = broker.transactions.states.partition_for(key)
         partition = TopicPartition(TRANSACTION_STATE_TOPIC, number)
-        return _answer(key, _leader(partition, broker))
+        return _answer(key, partition, context)
     text = "" if key_type == SHARE else INVALID_REQUEST_TEXT
     return Coordinator(key, NO_NODE, "", NO_NODE, ErrorCode.INVALID_REQUEST, text)
 
 
-def _answer(key: str, node: BrokerState | None) -> Coordinator:
-    if node is None:
-        return Coordinator(key, NO_NODE, "", NO_NODE, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return Coordinator(key, node.broker_id, node.host, node.port)
-
-
-def _leader(partition: TopicPartition, broker: BrokerServices) -> BrokerState | None:
-    """Return the living leader of the partition; None asks the client to come again."""
-    image = broker.image
+def _answer(key: str, partition: TopicPartition, context: RequestContext) -> Coordinator:
+    """Return the living leader of the partition, or the answer that asks the client to come again."""
+    image = context.broker.image
     if partition.topic not in image.topics:
-        _create_topic(partition.topic, broker)
-        return None
+        _create_topic(partition.topic, context.broker)
     state = image.partition(partition)
-    return None if state is None else image.alive_broker(state.leader)
+    leader = NO_LEADER if state is None else state.leader
+    endpoint = image.alive_endpoint(leader, context.listener)
+    if endpoint is None:
+        return Coordinator(key, NO_NODE, "", NO_NODE, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return Coordinator(key, leader, endpoint.host, endpoint.port)
 
 
 def _create_topic(name: str, broker: BrokerServices) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from broker_sim.metadata import MetadataImage
+    from broker_sim.config import Endpoint
+    from broker_sim.metadata import BrokerState, MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
 
 __all__ = ["LeaderHints"]
@@ -21,8 +22,9 @@ class LeaderIdAndEpoch(Protocol):
 class LeaderHints:
     """Fills `current_leader` structs and remembers which brokers they name."""
 
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(self, image: MetadataImage, listener: str) -> None:
         self._image = image
+        self._listener = listener
         self._leaders: dict[int, None] = {}
 
     def add(self, topic_partition: TopicPartition, current_leader: LeaderIdAndEpoch) -> None:
@@ -35,6 +37,13 @@ class LeaderHints:
         self._leaders[state.leader] = None
 
     def endpoints(self) -> list[tuple[int, str, int, str | None]]:
-        """Return (node id, host, port, rack) of the brokers named so far that are alive."""
-        brokers = (self._image.alive_broker(leader) for leader in self._leaders)
-        return [(b.broker_id, b.host, b.port, b.rack) for b in brokers if b is not None]
+        """Return (node id, host, port, rack) of the brokers named so far that the client can reach."""
+        return [
+            (broker.broker_id, endpoint.host, endpoint.port, broker.rack)
+            for broker, endpoint in map(self._find, self._leaders)
+            if broker is not None and endpoint is not None
+        ]
+
+    def _find(self, broker_id: int) -> tuple[BrokerState | None, Endpoint | None]:
+        broker = self._image.alive_broker(broker_id)
+        return broker, None if broker is None else broker.endpoint(self._listener)

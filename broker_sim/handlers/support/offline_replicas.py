@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 __all__ = ["offline_replicas"]
 
 
-def offline_replicas(image: MetadataImage, state: PartitionState) -> list[int]:
-    """Return the replicas whose brokers are fenced or not registered."""
-    return [replica for replica in state.replicas if image.alive_broker(replica) is None]
+def offline_replicas(image: MetadataImage, state: PartitionState, listener: str) -> list[int]:
+    """Return the replicas whose brokers are fenced, not registered, or without that listener."""
+    return [
+        replica for replica in state.replicas if image.alive_endpoint(replica, listener) is None
+    ]

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorized_operations import ALL_TOPIC_OPERATIONS
 from broker_sim.handlers.support.offline_replicas import offline_replicas
+from broker_sim.metadata import NO_LEADER
 from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata import MetadataImage, PartitionState, TopicState
@@ -48,7 +49,8 @@ def handle_describe_topic_partitions(
     if cursor is not None:
         names = {name for name in names if name >= cursor.topic_name}
     limit = context.broker.config.max_request_partition_size_limit
-    page = _Page(image, max(1, min(limit, request.response_partition_limit)))
+    page_size = max(1, min(limit, request.response_partition_limit))
+    page = _Page(image, page_size, context.listener)
     for name in sorted(names):
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         if not page.add(name, start):
@@ -59,8 +61,9 @@ def handle_describe_topic_partitions(
 class _Page:
     """A response that takes no more than `limit` partitions."""
 
-    def __init__(self, image: MetadataImage, limit: int) -> None:
+    def __init__(self, image: MetadataImage, limit: int, listener: str) -> None:
         self._image = image
+        self._listener = listener
         self._remaining = limit
         self.response = messages.DescribeTopicPartitionsResponse()
 
@@ -74,7 +77,11 @@ class _Page:
             self.response.topics.append(_unknown_topic(name))
             return True
         states = topic.partitions[start : start + self._remaining]
-        self.response.topics.append(_describe(self._image, topic, enumerate(states, start)))
+        partitions = [
+            _partition(self._image, number, state, self._listener)
+            for number, state in enumerate(states, start)
+        ]
+        self.response.topics.append(_describe(topic, partitions))
         self._remaining -= len(states)
         end = start + len(states)
         if end < len(topic.partitions):
@@ -98,28 +105,28 @@ def _unknown_topic(name: str) -> Topic:
     )
 
 
-def _describe(
-    image: MetadataImage, topic: TopicState, states: Iterable[tuple[int, PartitionState]]
-) -> Topic:
+def _describe(topic: TopicState, partitions: list[Partition]) -> Topic:
     return Topic(
         ErrorCode.NONE,
         topic.name,
         topic.topic_id,
         is_internal_topic(topic.name),
-        [_partition(image, number, state) for number, state in states],
+        partitions,
         ALL_TOPIC_OPERATIONS,
     )
 
 
-def _partition(image: MetadataImage, number: int, state: PartitionState) -> Partition:
-    leader = image.alive_broker(state.leader)
+def _partition(
+    image: MetadataImage, number: int, state: PartitionState, listener: str
+) -> Partition:
+    has_leader = image.alive_endpoint(state.leader, listener) is not None
     return Partition(
         partition_index=number,
-        leader_id=leader.broker_id if leader else -1,
+        leader_id=state.leader if has_leader else NO_LEADER,
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
         eligible_leader_replicas=list(state.elr),
         last_known_elr=list(state.last_known_elr),
-        offline_replicas=offline_replicas(image, state),
+        offline_replicas=offline_replicas(image, state, listener),
     )

@@ -1,18 +1,19 @@
 """Metadata (key 3), versions 0-13; mirrors `KafkaApis.handleTopicMetadataRequest`.
 
 Behaviour:
-* lists the living brokers, and the topics asked for: by name, by id, or all
+* lists the living brokers that have the client's listener, with its addresses, and the topics asked for: by name, by id, or all
 * an unknown topic that may be created is asked of the controller and answered with
   UNKNOWN_TOPIC_OR_PARTITION; the client asks again
 * the controller that is named is any living broker, as clients cannot reach KRaft's controllers
 
-Version notes: 4 can forbid auto-creation, 5 lists offline replicas, 7 leader epochs, 10 topic ids,
+Version notes: 4 can forbid auto-creation, 5 lists offline replicas, 6 tells a leader without the
+client's listener (LISTENER_NOT_FOUND) from one that is not available, 7 leader epochs, 10 topic ids,
 12 looks topics up by id, 13 has an error for the whole request.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorized_operations import (
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_metadata"]
 
+LISTENER_ERROR_VERSION: Final = 6
+
 Topic = messages.MetadataResponse.MetadataResponseTopic
 
 
@@ -47,7 +50,7 @@ def handle_metadata(
         respond(_failed(request))
         return
     image = context.broker.image
-    brokers = image.alive_brokers()
+    alive = image.alive_brokers()
     everything = request.topics is None or (context.api_version == 0 and not request.topics)
     if everything:
         topics = [_describe(context, image, topic) for topic in image.topics.values()]
@@ -56,12 +59,12 @@ def handle_metadata(
     response = messages.MetadataResponse(
         brokers=[
             messages.MetadataResponse.MetadataResponseBroker(
-                node_id=broker.broker_id, host=broker.host, port=broker.port, rack=broker.rack
+                broker.broker_id, endpoint.host, endpoint.port, broker.rack
             )
-            for broker in brokers
+            for broker, endpoint in image.alive_endpoints(context.listener)
         ],
         cluster_id=image.cluster_id,
-        controller_id=context.broker.random.choice(brokers).broker_id if brokers else -1,
+        controller_id=context.broker.random.choice(alive).broker_id if alive else -1,
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
@@ -133,22 +136,28 @@ def _describe(context: RequestContext, image: MetadataImage, topic: TopicState) 
     if error_code:
         return Topic(error_code, topic.name, topic.topic_id, is_internal)
     partitions = [
-        _partition(image, number, state, context.api_version)
-        for number, state in enumerate(topic.partitions)
+        _partition(image, number, state, context) for number, state in enumerate(topic.partitions)
     ]
     return Topic(ErrorCode.NONE, topic.name, topic.topic_id, is_internal, partitions)
 
 
 def _partition(
-    image: MetadataImage, number: int, state: PartitionState, version: int
+    image: MetadataImage, number: int, state: PartitionState, context: RequestContext
 ) -> messages.MetadataResponse.MetadataResponsePartition:
+    listener, version = context.listener, context.api_version
     leader = image.alive_broker(state.leader)
     error_code = ErrorCode.NONE if leader else ErrorCode.LEADER_NOT_AVAILABLE
+    if leader and leader.endpoint(listener) is None:
+        leader = None
+        if version >= LISTENER_ERROR_VERSION:
+            error_code = ErrorCode.LISTENER_NOT_FOUND
+        else:
+            error_code = ErrorCode.LEADER_NOT_AVAILABLE
     replicas, isr = list(state.replicas), list(state.isr)
     if version == 0:
         # A client of version 0 looks every node up in the list of brokers, so the others are left out.
-        replicas = [node for node in replicas if image.alive_broker(node)]
-        isr = [node for node in isr if image.alive_broker(node)]
+        replicas = [node for node in replicas if image.alive_endpoint(node, listener)]
+        isr = [node for node in isr if image.alive_endpoint(node, listener)]
         if leader and (len(replicas) < len(state.replicas) or len(isr) < len(state.isr)):
             error_code = ErrorCode.REPLICA_NOT_AVAILABLE
     return messages.MetadataResponse.MetadataResponsePartition(
@@ -158,5 +167,5 @@ def _partition(
         state.leader_epoch,
         replicas,
         isr,
-        offline_replicas(image, state),
+        offline_replicas(image, state, listener),
     )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -204,6 +205,8 @@ def lock_directory(directory: StoragePath) -> int:
     """Lock the directory and return the descriptor that holds the lock.
 
     A Java broker's lock is seen too, and ours by it. Raises `LogDirectoryError` when it is locked.
+    Linux keeps the two kinds of locks apart, so both are taken: one for Java, one for other clusters of
+    this process. Elsewhere (macOS) each sees the other, also that of its own process.
     """
     import fcntl  # noqa: PLC0415 - only for data on disk: Windows does not have it
 
@@ -211,7 +214,8 @@ def lock_directory(directory: StoragePath) -> int:
     descriptor = os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if sys.platform == "linux":
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
         raise LogDirectoryError(

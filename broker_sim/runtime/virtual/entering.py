@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
 import threading
@@ -9,11 +10,21 @@ from asyncio.events import _get_running_loop, _set_running_loop
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import asyncio
-
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
 __all__ = ["Entering"]
+
+
+def _swap_current_task(
+    loop: asyncio.AbstractEventLoop | None, task: asyncio.Task[Any] | None
+) -> asyncio.Task[Any] | None:
+    """Say which task of the running loop runs; return the one before.
+
+    From Python 3.14 on a thread has one such task, whatever its loops are, and no other may run in it.
+    """
+    if sys.version_info >= (3, 14) and loop is not None:
+        return asyncio.tasks._swap_current_task(loop, task)
+    return None
 
 
 class Entering:
@@ -22,7 +33,7 @@ class Entering:
     Another loop may be running around it: a test in real time may step a virtual loop.
     """
 
-    __slots__ = ("_collects", "_hooks", "_loop", "_outer", "_own_hooks")
+    __slots__ = ("_collects", "_hooks", "_loop", "_outer", "_outer_task", "_own_hooks")
 
     def __init__(self, loop: VirtualEventLoop) -> None:
         self._loop = loop
@@ -31,6 +42,7 @@ class Entering:
             loop._asyncgen_finalizer_hook,  # type: ignore[attr-defined]
         )
         self._outer: asyncio.AbstractEventLoop | None = None
+        self._outer_task: asyncio.Task[Any] | None = None
         self._collects = False
         self._hooks: Any = None
 
@@ -39,6 +51,7 @@ class Entering:
         if loop._thread_id is not None:
             raise RuntimeError("the virtual loop is running: do not step it from its own callbacks")
         self._outer = _get_running_loop()
+        self._outer_task = _swap_current_task(self._outer, None)
         self._collects = gc.isenabled()
         self._hooks = sys.get_asyncgen_hooks()
         gc.disable()
@@ -48,6 +61,8 @@ class Entering:
 
     def __exit__(self, *_: object) -> None:
         _set_running_loop(self._outer)
+        _swap_current_task(self._outer, self._outer_task)
+        self._outer_task = None
         sys.set_asyncgen_hooks(*self._hooks)
         self._loop._thread_id = None
         if self._collects:

@@ -44,7 +44,7 @@ class Bench:
         return MetadataImage(
             1,
             "c",
-            brokers={2: BrokerState(2, "h", 1, None, epoch=1, fenced=False)},
+            brokers={2: BrokerState(2, (), None, epoch=1, fenced=False)},
             topics={TRANSACTION_STATE_TOPIC: TopicState("x", b"x" * 16, states)},
         )
 

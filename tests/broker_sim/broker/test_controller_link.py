@@ -82,7 +82,7 @@ def test_refusal_is_answered_and_not_reported(linked):
 
 def test_verb_that_fails_half_way_leaves_the_metadata_as_it_was(linked, monkeypatch):
     active = linked.controller
-    epoch = active.register_broker(BROKER, host="h", port=1, rack=None, incarnation_id=bytes(16))
+    epoch = active.register_broker(BROKER, endpoints=(), rack=None, incarnation_id=bytes(16))
     active.broker_heartbeat(
         BROKER, epoch, wants_shutdown=False, current_metadata_version=active.image.version
     )

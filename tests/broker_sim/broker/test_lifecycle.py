@@ -56,7 +56,7 @@ class OneBroker:
         self.process = Process("broker-1", self.scheduler)
         self.links.attach(BROKER, self.process)
         self.lifecycle = BrokerLifecycle(
-            BROKER, self.config, self.process, address=("127.0.0.1", 9_001), rng=self._rng
+            BROKER, self.config, self.process, endpoints=(), rng=self._rng
         )
         self.image_version = -1
         self.stopped_at_ms = None
@@ -98,8 +98,7 @@ class OneBroker:
         """Register a process that the test speaks for, under its own id or that of broker 1."""
         self._epochs[broker_id] = self.controller.register_broker(
             broker_id,
-            host="127.0.0.1",
-            port=9_000 + broker_id,
+            endpoints=(),
             rack=None,
             incarnation_id=broker_id.to_bytes(16, "big"),
         )

@@ -24,6 +24,24 @@ COMMAND = [sys.executable, "-m", "broker_sim"]
 API_VERSIONS_REQUEST = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
 
 
+def test_run_tells_and_serves_every_listener(running):
+    listeners = "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.2:0"
+    advertised = "OUTSIDE://127.0.0.2:0,INSIDE://localhost:0"
+    _, ready = running(
+        *("--brokers", "2", "--listeners", listeners, "--advertised-listeners", advertised)
+    )
+    assert list(ready["listeners"]) == ["OUTSIDE", "INSIDE"]
+    assert ready["bootstrap_servers"] == ready["listeners"]["OUTSIDE"]
+    for name, host in (("OUTSIDE", "127.0.0.2"), ("INSIDE", "localhost")):
+        for address in ready["listeners"][name].split(","):
+            assert address.startswith(f"{host}:")
+            socket.create_connection((host, int(address.split(":")[1])), TIMEOUT_S).close()
+    brokers = ControlClient(ready["control"]).get("/status")["brokers"]
+    assert [broker["listeners"]["INSIDE"] for broker in brokers] == ready["listeners"][
+        "INSIDE"
+    ].split(",")
+
+
 @pytest.fixture
 def broker_sim():
     """Return a function that runs the command to its end: (exit code, stdout, stderr)."""

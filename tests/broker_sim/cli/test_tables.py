@@ -46,7 +46,8 @@ def test_status_fits_and_keeps_every_id(lines):
         "error": ERROR, "lose": None, "delay_ms": 30000, "count": 100, "hits": 7, "hook": None,
     }  # fmt: skip
     broker = {
-        "id": 1001, "address": HOST, "state": "running", "fenced": False, "clients_cut_off": True,
+        "id": 1001, "address": HOST, "listeners": {"PLAINTEXT": HOST}, "state": "running",
+        "fenced": False, "clients_cut_off": True,
     }  # fmt: skip
     status = {
         "memory": {"used_bytes": 0, "limit_bytes": 1},
@@ -62,6 +63,18 @@ def test_status_fits_and_keeps_every_id(lines):
     assert column(shown, "where").replace(" ", "") == f"broker1001,{TOPIC}-11"
     assert column(shown, "effect").replace(" ", "") == f"{ERROR},delay30000ms"
     assert column(shown, "HW") == "1234567890"
+
+
+def test_several_listeners_of_a_broker_are_named(lines):
+    broker = {
+        "id": 1, "address": "in:1", "listeners": {"INSIDE": "in:1", "OUTSIDE": "out:2"},
+        "state": "running", "fenced": False, "clients_cut_off": False,
+    }  # fmt: skip
+    status = {"memory": {"used_bytes": 0, "limit_bytes": 1}, "brokers": [broker]}
+    shown = lines(print_status, {**status, "topics": [], "faults": [], "links": []})
+    first, second = (line.split() for line in shown if "SIDE" in line)
+    assert first[:4] == ["1", "INSIDE", "in:1", "running"]
+    assert second == ["OUTSIDE", "out:2"]
 
 
 def test_purgatory_fits_and_keeps_every_key(lines):

@@ -19,8 +19,10 @@ from broker_sim.config import (
 pytestmark = pytest.mark.real_kafka
 
 LIMITED_HERE_ONLY = {
+    "advertised.listeners",
     "group.consumer.assignors",
     "group.consumer.migration.policy",
+    "listeners",
     "log.dir",
     "log.dirs",
     "node.id",

@@ -133,7 +133,7 @@ def test_dynamic_broker_configs_that_change_no_topics_are_those_of_the_table():
     without_effect = {
         name
         for name, definition in BROKER_CONFIGS.items()
-        if definition.update_mode is UpdateMode.CLUSTER_WIDE
+        if definition.update_mode is not UpdateMode.READ_ONLY
         and name not in BROKER_WITHOUT_EFFECT
         and name not in READ_BY_NAME | CHANGED_IN_THE_LOGS | CHANGED_IN_THE_CLEANER
         and values_read_of(topic_defaults(with_another_value(definition, default.with_dynamic)))

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from broker_sim.config import BrokerConfig
+from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller import (
     DEFAULT_FEATURES,
     ELR_FEATURE,
@@ -44,8 +44,7 @@ class ControlledCluster:
         previous = self.epochs.get(broker_id, -1) if clean else -1
         epoch = self.controller.register_broker(
             broker_id,
-            host="127.0.0.1",
-            port=9000 + broker_id,
+            endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 9000 + broker_id),),
             rack=rack,
             incarnation_id=_uuid(broker_id, incarnation),
             previous_broker_epoch=previous,

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from broker_sim.config import BrokerConfig
+from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller import (
     AlterOp,
     ConfigAlteration,
@@ -52,7 +52,10 @@ class Machine:
 
     def register(self, broker_id, incarnation=b"i" * 16):
         epoch = self.controller.register_broker(
-            broker_id, host="h", port=9092, rack="r", incarnation_id=incarnation
+            broker_id,
+            endpoints=(Endpoint("IN", "h", 9092), Endpoint("OUT", "i", 9093)),
+            rack="r",
+            incarnation_id=incarnation,
         )
         self.controller.broker_heartbeat(
             broker_id, epoch, wants_shutdown=False, current_metadata_version=1 << 40

@@ -11,7 +11,7 @@ import pytest
 
 from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
-from broker_sim.config import BrokerConfig
+from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller import Controller, CreatableTopic, IsrMember, PartitionAlteration
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.fetch_session import FetchManager
@@ -41,6 +41,7 @@ class AlwaysOpen:
     """The connection of a request that is answered."""
 
     sends_files = False
+    listener = "PLAINTEXT"
 
     def close(self, reason=""):
         raise AssertionError(f"closed: {reason}")
@@ -153,8 +154,7 @@ class BrokerOne:
         incarnation = self._epochs.get(broker_id, 0) + 1
         self._epochs[broker_id] = self.active.register_broker(
             broker_id,
-            host="127.0.0.1",
-            port=9000 + broker_id,
+            endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 9000 + broker_id),),
             rack=None,
             incarnation_id=incarnation.to_bytes(16, "big"),
         )

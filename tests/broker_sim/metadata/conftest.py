@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker_sim.config import Endpoint
 from broker_sim.metadata import (
     NO_LEADER,
     BrokerState,
@@ -19,8 +20,8 @@ def broker():
     """Make a broker; `fenced` and `epoch` may be given."""
 
     def make(broker_id, *, fenced=False, epoch=1, **fields):
-        address = ("127.0.0.1", 9000 + broker_id, None)
-        return BrokerState(broker_id, *address, epoch=epoch, fenced=fenced, **fields)
+        endpoints = (Endpoint("PLAINTEXT", "127.0.0.1", 9000 + broker_id),)
+        return BrokerState(broker_id, endpoints, None, epoch=epoch, fenced=fenced, **fields)
 
     return make
 

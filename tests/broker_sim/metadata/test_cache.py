@@ -18,9 +18,7 @@ KEY = TopicPartition("t", 0)
 
 
 def broker(broker_id, **fields):
-    return BrokerState(
-        broker_id, "127.0.0.1", 9000, None, **{"epoch": 5, "fenced": False, **fields}
-    )
+    return BrokerState(broker_id, (), None, **{"epoch": 5, "fenced": False, **fields})
 
 
 def partition(*replicas):

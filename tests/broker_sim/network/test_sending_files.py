@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker_sim.config import BrokerConfig
+from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.network import Connection, SocketServer
 from broker_sim.protocol.file_view import FileView, OpenFile
 from broker_sim.runtime.process import Process
@@ -23,6 +23,11 @@ CONTENT = bytes(range(251)) * (40 * MB // 251 + 1)
 
 def framed(data):
     return len(data).to_bytes(4, "big") + data
+
+
+def port_of(server):
+    (endpoint,) = server.endpoints
+    return endpoint.port
 
 
 class FileBroker:
@@ -60,12 +65,12 @@ def serving(tmp_path):
     @asynccontextmanager
     async def serve(**configs):
         broker = FileBroker(tmp_path / "file")
-        server = SocketServer(HOST, 0)
+        server = SocketServer([Endpoint("PLAINTEXT", HOST, 0)])
         try:
             process = Process("broker-1", LoopScheduler(asyncio.get_running_loop()))
             await server.start(process, broker, BrokerConfig(**configs))
             broker.server, broker.process = server, process
-            reader, writer = await asyncio.open_connection(HOST, server.port)
+            reader, writer = await asyncio.open_connection(HOST, port_of(server))
             yield broker, reader, writer
             writer.close()
             await asyncio.gather(writer.wait_closed(), return_exceptions=True)
@@ -142,7 +147,7 @@ def test_client_that_goes_away_in_the_middle_leaves_nothing_open(run, serving, c
                 )
             writer.transport.abort()
             await until(lambda: open_descriptors() == open_files - 4)
-            _, another = await asyncio.open_connection(HOST, broker.server.port)
+            _, another = await asyncio.open_connection(HOST, port_of(broker.server))
             another.close()
             await another.wait_closed()
 

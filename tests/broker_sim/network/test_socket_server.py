@@ -9,12 +9,17 @@ from contextlib import ExitStack, asynccontextmanager
 import pytest
 import uvloop
 
-from broker_sim.config import BrokerConfig
+from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.network import SocketServer
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.scheduler import LoopScheduler
 
 HOST = "127.0.0.1"
+
+
+def port_of(server):
+    (endpoint,) = server.endpoints
+    return endpoint.port
 
 
 class EchoBroker:
@@ -35,7 +40,7 @@ class Client:
 
     @classmethod
     async def connect(cls, server, ip=HOST):
-        return cls(*await asyncio.open_connection(server.host, server.port, local_addr=(ip, 0)))
+        return cls(*await asyncio.open_connection(HOST, port_of(server), local_addr=(ip, 0)))
 
     def send(self, data):
         self._writer.write(len(data).to_bytes(4, "big") + data)
@@ -67,9 +72,9 @@ def run(request):
 
 
 @asynccontextmanager
-async def serving(*, broker=None, port=0, is_held=False, **configs):
+async def serving(*, broker=None, port=0, is_held=False, listeners=("PLAINTEXT",), **configs):
     """A server that accepts clients; `is_held` says that they are held from the beginning."""
-    server = SocketServer(HOST, port)
+    server = SocketServer([Endpoint(name, HOST, port) for name in listeners])
     try:
         if is_held:
             server.hold_clients()
@@ -161,7 +166,7 @@ def test_as_many_clients_wait_to_be_accepted_as_the_backlog_says(run, backlog):
                 # Nothing is awaited here, so the server accepts nobody meanwhile.
                 for client in clients:
                     client.setblocking(False)
-                    client.connect_ex((server.host, server.port))
+                    client.connect_ex((HOST, port_of(server)))
                 _, connected, _ = select.select([], clients, [], 0)
                 return len(connected)
 
@@ -177,7 +182,7 @@ def test_closed_server_breaks_its_connections_and_gives_its_port_back(run):
         await client.close()
         with pytest.raises(ConnectionRefusedError):
             await Client.connect(server)
-        async with serving(port=server.port) as again:
+        async with serving(port=port_of(server)) as again:
             client = await Client.connect(again)
             assert await client.request(b"two") == b"two"
             await client.close()
@@ -187,9 +192,9 @@ def test_closed_server_breaks_its_connections_and_gives_its_port_back(run):
 
 def test_server_that_was_never_started_gives_its_port_back(run):
     async def main():
-        server = SocketServer(HOST, 0)
+        server = SocketServer([Endpoint("PLAINTEXT", HOST, 0)])
         server.close()
-        SocketServer(HOST, server.port).close()
+        SocketServer([Endpoint("PLAINTEXT", HOST, port_of(server))]).close()
 
     run(main())
 
@@ -210,5 +215,46 @@ def test_held_clients_are_answered_when_they_are_released(run, before_start):
             assert await client.answer() == b"held"
             await client.close()
             await other.close()
+
+    run(main())
+
+
+def test_a_request_knows_the_listener_of_its_connection_and_limits_are_for_all_together(run):
+    class NamingBroker:
+        def handle_frame(self, frame, connection, send_response):
+            name = connection.listener.encode()
+            send_response([len(name).to_bytes(4, "big"), name])
+
+    async def main():
+        listeners = ("INSIDE", "OUTSIDE")
+        async with serving(
+            broker=NamingBroker(), listeners=listeners, max_connections_per_ip=2
+        ) as server:
+            clients = [
+                Client(*await asyncio.open_connection(HOST, endpoint.port))
+                for endpoint in server.endpoints
+            ]
+            assert [await client.request(b"?") for client in clients] == [b"INSIDE", b"OUTSIDE"]
+            refused = Client(*await asyncio.open_connection(HOST, server.endpoints[1].port))
+            assert await refused.is_closed_by_broker()
+            for client in (*clients, refused):
+                await client.close()
+
+    run(main())
+
+
+def test_a_port_that_is_taken_leaves_no_other_port_bound(run):
+    async def main():
+        with socket.socket() as taken, socket.socket() as free:
+            taken.bind((HOST, 0))
+            taken.listen()
+            free.bind((HOST, 0))
+            port = free.getsockname()[1]
+            free.close()
+            with pytest.raises(OSError, match="choose another"):
+                SocketServer(
+                    [Endpoint("A", HOST, port), Endpoint("B", HOST, taken.getsockname()[1])]
+                )
+            SocketServer([Endpoint("A", HOST, port)]).close()
 
     run(main())

@@ -122,7 +122,7 @@ class OneBroker:
         )
         delta = MetadataDelta(MetadataImage(0, "cluster"))
         for broker_id in (LEADER, FIRST_FOLLOWER, SECOND_FOLLOWER):
-            delta.set_broker(BrokerState(broker_id, "h", 1, None, epoch=BROKER_EPOCH, fenced=False))
+            delta.set_broker(BrokerState(broker_id, (), None, epoch=BROKER_EPOCH, fenced=False))
         state = PartitionState(ALL, ALL, LEADER, 0, 0)
         delta.set_topic(TopicState(TOPIC, TOPIC_ID, (state,) * 3))
         self.metadata = MetadataCache(LEADER, self.config, delta.apply())
@@ -140,7 +140,7 @@ class OneBroker:
 
     def set_broker(self, broker_id, *, fenced=False, epoch=BROKER_EPOCH):
         delta = MetadataDelta(self.metadata.image)
-        delta.set_broker(BrokerState(broker_id, "h", 1, None, epoch=epoch, fenced=fenced))
+        delta.set_broker(BrokerState(broker_id, (), None, epoch=epoch, fenced=fenced))
         self.metadata.image = delta.apply()
 
     def open(self, number=0, **topic_configs):

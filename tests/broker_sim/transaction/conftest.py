@@ -213,7 +213,7 @@ class Bench:
             self.image.version + 1,
             "c",
             brokers={
-                node: BrokerState(node, "h", node, None, epoch=1, fenced=node in self.dead)
+                node: BrokerState(node, (), None, epoch=1, fenced=node in self.dead)
                 for node in (1, 2, 3)
             },
             topics={

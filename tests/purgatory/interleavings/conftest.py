@@ -52,6 +52,9 @@ class _ChosenLock:
             if self._explorer.pauses_after:
                 self._explorer.pause()
 
+    def locked(self):  # a Condition of Python 3.14 has it from its lock
+        return self.owner is not None
+
     def _is_owned(self):
         return self.owner == _thread.get_ident()
 

@@ -7,6 +7,7 @@ takes its hash seed when it starts, so it can only be pinned for the next one.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from typing import NoReturn
 
@@ -47,4 +48,9 @@ def pin_hash_seed(seed: int = 0) -> None:
 def _start_anew(environment: dict[str, str]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
+    if sys.platform == "win32":  # whoever waits for this program would see its end at once
+        done = subprocess.run(  # noqa: S603 - the very same program
+            [sys.executable, *sys.orig_argv[1:]], env=environment, check=False
+        )
+        sys.exit(done.returncode)
     os.execve(sys.executable, sys.orig_argv, environment)  # noqa: S606 - the very same program

@@ -289,11 +289,12 @@ def test_loop_is_not_stepped_from_its_own_callbacks(run):
 
 def test_virtual_loop_is_stepped_inside_of_a_real_one():
     async def main():
-        real = asyncio.get_running_loop()
+        real, outer = asyncio.get_running_loop(), asyncio.current_task()
         loop = VirtualEventLoop()
         task = loop.create_task(asyncio.sleep(60, "done"))
         loop.run_until(task.done)
         assert asyncio.get_running_loop() is real
+        assert asyncio.current_task() is outer
         return task.result(), loop.time()
 
     assert asyncio.run(main()) == ("done", 60)

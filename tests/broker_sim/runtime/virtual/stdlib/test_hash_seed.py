@@ -9,7 +9,11 @@ import sys
 import pytest
 
 from broker_sim.runtime.virtual import HashSeedError
-from broker_sim.runtime.virtual.stdlib import pinned_hash_seed, require_pinned_hash_seed
+from broker_sim.runtime.virtual.stdlib import (
+    pin_hash_seed,
+    pinned_hash_seed,
+    require_pinned_hash_seed,
+)
 
 PROGRAM = """
 import asyncio, random, uuid
@@ -84,3 +88,20 @@ def test_hash_seed_of_another_run_is_asked_for(monkeypatch):
     assert pinned_hash_seed() == require_pinned_hash_seed() == require_pinned_hash_seed(3) == 3
     with pytest.raises(HashSeedError, match=r"is 3.* run it with PYTHONHASHSEED=4"):
         require_pinned_hash_seed(4)
+
+
+def test_on_windows_the_program_is_run_anew_as_a_child_whose_exit_code_is_its_own(monkeypatch):
+    # There `execve` starts another process and ends this one, for which a shell does not wait.
+    started = []
+
+    def run(command, *, env, check):
+        started.append((command, env["PYTHONHASHSEED"], check))
+        return subprocess.CompletedProcess(command, 3)
+
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(SystemExit) as end:
+        pin_hash_seed(7)
+    assert end.value.code == 3
+    assert started == [([sys.executable, *sys.orig_argv[1:]], "7", False)]
