@@ -49,8 +49,9 @@ def emptied_topics(
 def are_loaded(brokers: Iterable[Broker]) -> bool:
     """Whether each coordinator has loaded what its broker leads."""
     return not any(
-        broker.groups.is_loading or broker.transactions.states.partitions.is_loading
+        coordinator.runtime.partitions.is_loading
         for broker in brokers
+        for coordinator in (broker.groups, broker.transactions.states)
     )
 
 
