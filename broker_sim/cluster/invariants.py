@@ -68,7 +68,8 @@ class InvariantChecker:
         changed: set[TopicPartition] = set()
         for node in self._nodes.nodes.values():
             logs = node.logs.changed.take(INVARIANTS)
-            changed.update(log.topic_partition for log in logs)
+            if logs:
+                changed.update(log.topic_partition for log in logs)
         return changed
 
     def _check_offsets(self, broker: Broker, partition: Partition) -> None:
