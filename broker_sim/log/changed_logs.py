@@ -41,15 +41,17 @@ class ChangedLogs:
 
         A reader that was not named before hears of what nobody has taken yet.
         """
-        unread = self._unread
-        if reader not in unread:
-            unread[reader] = {}
+        unread = self._unread.get(reader)
+        if unread is None:
+            unread = self._unread[reader] = {}
         if self.moved:
-            for logs in unread.values():
+            for logs in self._unread.values():
                 logs.update(self.moved)
             self.moved.clear()
-        taken = list(unread[reader])
-        unread[reader].clear()
+        elif not unread:
+            return []
+        taken = list(unread)
+        unread.clear()
         return taken
 
     def discard(self, log: LogOffsets) -> None:
