@@ -19,7 +19,7 @@ from tools.power.bench import (
 )
 
 MUTANTS = read_mutants()
-SEARCHED = 150
+SEARCHED = 300
 """So many seeds may be run until one is found that only this invariant fails."""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tools.power.bench import STEP, Found, Tree, count_seeds, read_mutants
+from tools.power.bench import STEP, Found, Tree, count_seeds, counted, read_mutants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,11 +52,11 @@ def main(
 
 
 def chosen(names: Sequence[str]) -> list[Defect]:
-    """Return the mutants of these names, all without names."""
+    """Return the mutants of these names; without names those that few seeds have to find."""
     mutants = read_mutants()
     if unknown := sorted(set(names) - mutants.keys()):
         raise click.ClickException(f"no mutant has this name: {', '.join(unknown)}")
-    return [mutants[name] for name in names or mutants]
+    return [mutants[name] for name in names or mutants if names or name in counted()]
 
 
 def count_all(

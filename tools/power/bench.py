@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = ("broker_sim", "purgatory")
 MUTANTS: Final = Path(__file__).with_name("mutants.toml")
+UNCOUNTED: Final = Path(__file__).with_name("uncounted.toml")
 WITH_POWER_LOSS: Final = Path(__file__).with_name("power_loss.toml")
 ALONE: Final = Path(__file__).with_name("alone.toml")
 """For each invariant the mutant that only it finds, or why there is none."""
@@ -36,7 +37,13 @@ STEP: Final = 25
 
 def read_mutants() -> dict[str, Defect]:
     """Return all mutants by their names."""
-    return {each.id: each for each in read_defects([MUTANTS, WITH_POWER_LOSS])}
+    return {each.id: each for each in read_defects([MUTANTS, WITH_POWER_LOSS, UNCOUNTED])}
+
+
+@cache
+def counted() -> frozenset[str]:
+    """Return the mutants that few seeds have to find."""
+    return frozenset(each.id for each in read_defects([MUTANTS]))
 
 
 def read_alone() -> dict[str, dict[str, str]]:
