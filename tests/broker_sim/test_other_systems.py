@@ -61,14 +61,14 @@ for package in (broker_sim, purgatory):
 print("all")
 """
 CLUSTER = """
-import json, urllib.request
 from broker_sim import Cluster, VirtualCluster
+from broker_sim.control.client import ControlClient
 
 with Cluster(2, topics=["t:1:2"], control=True) as kafka:
     kafka.produce("t", "one")
     kafka.pause(kafka.followers("t", 0)[0])
-    with urllib.request.urlopen(f"{kafka.control_url}/status") as answer:
-        print(len(json.load(answer)["brokers"]), kafka.records("t")[0].value)
+    status = ControlClient(kafka.control_url).get("/status")
+    print(len(status["brokers"]), kafka.records("t")[0].value)
 with VirtualCluster(3, topics=["t:1:3"]) as kafka:
     kafka.advance(60_000)
     print(len(kafka.isr("t")))
