@@ -16,7 +16,7 @@ from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.random_run.clients import Surroundings
+    from broker_sim.cluster.random_run.surroundings import Surroundings
     from broker_sim.cluster.random_run.transaction_history import TransactionHistory
 
 __all__ = ["CommittedReader"]

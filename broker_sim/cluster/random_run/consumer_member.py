@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.clients import TOPIC
 from broker_sim.cluster.random_run.coordinators import newest_coordinator
 from broker_sim.cluster.random_run.group_client import (
     LONGEST_ABSENCE_MS,
@@ -20,14 +19,15 @@ from broker_sim.cluster.random_run.group_client import (
     WRONG_BROKER,
     GroupClient,
 )
+from broker_sim.cluster.random_run.surroundings import TOPIC
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker_sim.cluster.random_run.clients import Surroundings
     from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
+    from broker_sim.cluster.random_run.surroundings import Surroundings
 
 __all__ = ["CONSUMER_GROUP", "ConsumerMember"]
 

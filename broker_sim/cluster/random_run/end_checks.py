@@ -6,10 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.clients import TOPIC
 from broker_sim.cluster.random_run.coordinators import GROUPS
 from broker_sim.cluster.random_run.power_checks import is_lost_with_power
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
+from broker_sim.cluster.random_run.surroundings import TOPIC
 from broker_sim.cluster.random_run.watch import batches_of
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header

@@ -14,7 +14,7 @@ from broker_sim.cluster.random_run.transactional_requests import TransactionalRe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.cluster.random_run.clients import Surroundings
+    from broker_sim.cluster.random_run.surroundings import Surroundings
     from broker_sim.cluster.random_run.transaction_history import TransactionHistory
     from broker_sim.cluster.virtual_client import PendingResponse
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker_sim.cluster.random_run.clients import TOPIC, ClientLoop
+from broker_sim.cluster.random_run.clients import ClientLoop
 from broker_sim.cluster.random_run.coordinators import informed_coordinator, newest_coordinator
+from broker_sim.cluster.random_run.surroundings import TOPIC
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.cluster.random_run.clients import Surroundings
+    from broker_sim.cluster.random_run.surroundings import Surroundings
     from broker_sim.cluster.virtual_client import PendingResponse
 
 __all__ = [

@@ -21,8 +21,8 @@ from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.random_run.clients import Surroundings
     from broker_sim.cluster.random_run.group_history import GroupHistory
+    from broker_sim.cluster.random_run.surroundings import Surroundings
 
 __all__ = ["GROUP", "GroupMember"]
 

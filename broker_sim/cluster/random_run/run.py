@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError, violated
 from broker_sim.cluster.random_run.actions import Actions
-from broker_sim.cluster.random_run.clients import TOPIC, ConsumerLoop, ProducerLoop, Surroundings
+from broker_sim.cluster.random_run.clients import ConsumerLoop, ProducerLoop
 from broker_sim.cluster.random_run.committed_reader import CommittedReader
 from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
 from broker_sim.cluster.random_run.consumer_member import CONSUMER_GROUP, ConsumerMember
@@ -32,6 +32,7 @@ from broker_sim.cluster.random_run.history import Acknowledged, History
 from broker_sim.cluster.random_run.members import GROUP, GroupMember
 from broker_sim.cluster.random_run.power_checks import check_recovered
 from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, MEMORY, Schedule
+from broker_sim.cluster.random_run.surroundings import TOPIC, Surroundings
 from broker_sim.cluster.random_run.transaction_checks import (
     check_transactions,
     transactions_are_decided,

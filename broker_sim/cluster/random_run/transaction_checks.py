@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.clients import TOPIC
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
+from broker_sim.cluster.random_run.surroundings import TOPIC
 from broker_sim.cluster.random_run.transaction_history import Outcome, group_of
 from broker_sim.cluster.random_run.watch import batches_of
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC

@@ -24,7 +24,7 @@ from broker_sim.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.cluster.random_run.clients import Surroundings
+    from broker_sim.cluster.random_run.surroundings import Surroundings
     from broker_sim.cluster.random_run.transaction_history import Transaction, TransactionHistory
 
 __all__ = ["LONGEST_TIMEOUT_MS", "TransactionalProducer"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.random_run.clients import TOPIC
+from broker_sim.cluster.random_run.surroundings import TOPIC
 from broker_sim.cluster.requests import produce_request
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import Record, build_batch

@@ -3,9 +3,9 @@
 import pytest
 
 from broker_sim.cluster.invariants import InvariantViolationError
-from broker_sim.cluster.random_run.clients import TOPIC
 from broker_sim.cluster.random_run.history import History
 from broker_sim.cluster.random_run.schedule import Schedule
+from broker_sim.cluster.random_run.surroundings import TOPIC
 from broker_sim.cluster.random_run.transaction_checks import check_transactions
 from broker_sim.cluster.random_run.transaction_history import Outcome, TransactionHistory
 from broker_sim.cluster.virtual_cluster import VirtualCluster
