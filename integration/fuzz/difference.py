@@ -9,14 +9,15 @@ from __future__ import annotations
 import fnmatch
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from integration.comparison.differences import DOCUMENT
 from integration.fuzz.sequence import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence as Several
+    from collections.abc import Iterable
+    from collections.abc import Sequence as Several
+    from pathlib import Path
 
     from integration.fuzz.normalise import Fields
     from integration.fuzz.sequence import Sequence
@@ -47,9 +48,7 @@ class Difference:
         return self.action.split(" ")[0], _INDEX.sub("*", self.path)
 
     def __str__(self) -> str:
-        return (
-            f"{self.index}: {self.action}: {self.path}: Kafka {self.kafka!r}, here {self.sim!r}"
-        )
+        return f"{self.index}: {self.action}: {self.path}: Kafka {self.kafka!r}, here {self.sim!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +86,11 @@ def differences(
             at_kafka = [played[index].get(path, ABSENT) for played in kafka]
             at_sim = [played[index].get(path, ABSENT) for played in sim]
             if not any(one in at_kafka for one in at_sim):
-                found.append(
-                    Difference(sequence.area, index, name, path, at_kafka[0], at_sim[0])
-                )
+                found.append(Difference(sequence.area, index, name, path, at_kafka[0], at_sim[0]))
     return found
 
 
-def unknown(
-    found: Iterable[Difference], known: Iterable[KnownFuzzDifference]
-) -> list[Difference]:
+def unknown(found: Iterable[Difference], known: Iterable[KnownFuzzDifference]) -> list[Difference]:
     """Return the differences that no row fits."""
     rows = list(known)
     return [one for one in found if not any(row.fits(one) for row in rows)]
@@ -115,5 +110,6 @@ def read_known(document: Path = DOCUMENT) -> list[KnownFuzzDifference]:
             in_table = False
         elif in_table and not set(line) <= set("|-: "):
             *patterns, reason = cells
-            rows.append(KnownFuzzDifference(*(one.strip("`") for one in patterns), reason))
+            area, request, field, sim = (one.strip("`") for one in patterns)
+            rows.append(KnownFuzzDifference(area, request, field, sim, reason))
     return rows

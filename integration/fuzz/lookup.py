@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +34,9 @@ NOT_YET: Final = (
 )
 ENDS: Final = {"pause": "resume", "stop": "start", "kill": "start"}
 STABLE_S: Final = 0.3
+MOVED_S: Final = 4.0
+MOVES: Final = ("AlterPartitionReassignmentsRequest", "ElectLeadersRequest")
+"""After these the followers fetch from other leaders."""
 WAITS_FOR: Final = {"CreateTopicsRequest": "_all_know", "DeleteTopicsRequest": "_none_knows"}
 
 
@@ -145,7 +149,23 @@ class Lookup:
         for topic in [one.name for one in entries if not one.error_code]:
             arrived = partial(getattr(self, WAITS_FOR[name]), topic)
             await self._until(arrived, f"all brokers know of {name} for {topic}")
+        if name in MOVES:
+            with suppress(PlayError):  # what needs a broker that is down stays as it is
+                await self._until(self._is_stable, "the partitions settle", MOVED_S)
         await asyncio.sleep(APPLIED_S)
+
+    async def settle_transaction(self, transactional_id: str) -> None:
+        """Return when the markers of a transaction that ends are written."""
+        if not transactional_id:
+            return
+        request = messages.DescribeTransactionsRequest([transactional_id])
+
+        async def ended() -> bool:
+            coordinator = await self._coordinator(transactional_id)
+            (state,) = (await self._ask(coordinator, request, 0)).transaction_states
+            return not str(state.transaction_state).startswith("Prepare")
+
+        await self._until(ended, f"{transactional_id} has ended")
 
     async def settle_after(self, verb: str, broker: int) -> None:
         """Return when the brokers that are left agree about each other and about the topics."""
@@ -199,9 +219,11 @@ class Lookup:
 
     async def _all_know(self, topic: str) -> bool:
         known = [await self._partitions(broker, topic) for broker in self._alive()]
-        return all(known) and all(
-            leader >= 0 for one in known for leader, _, _, _ in one.values()
-        ) and await self._leaders_serve(topic, known[0])
+        return (
+            all(known)
+            and all(leader >= 0 for one in known for leader, _, _, _ in one.values())
+            and await self._leaders_serve(topic, known[0])
+        )
 
     async def _none_knows(self, topic: str) -> bool:
         return not any([await self._partitions(broker, topic) for broker in self._alive()])
@@ -254,9 +276,11 @@ class Lookup:
                 return None
         return first
 
-    async def _until(self, condition: Callable[[], Awaitable[bool]], what: str) -> None:
+    async def _until(
+        self, condition: Callable[[], Awaitable[bool]], what: str, limit_s: float = SETTLED_S
+    ) -> None:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + SETTLED_S
+        deadline = loop.time() + limit_s
         while True:
             try:
                 if await condition():
@@ -264,7 +288,7 @@ class Lookup:
             except (OSError, TimeoutError):
                 pass  # a broker that starts
             if loop.time() > deadline:
-                raise PlayError(f"{self._side.name}: not within {SETTLED_S:g} s: {what}")
+                raise PlayError(f"{self._side.name}: not within {limit_s:g} s: {what}")
             await asyncio.sleep(POLL_S)
 
     async def _ask(self, broker: int, message: Message, version: int) -> Any:

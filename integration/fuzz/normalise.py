@@ -35,7 +35,13 @@ Fields = dict[str, Any]
 
 NUMBERED: Final = {"producer_id": "producer", "member_id": "member", "leader": "member"}
 MOMENTS: Final = frozenset(
-    {"client_host", "last_timestamp", "log_append_time_ms", "transaction_start_time_ms", "controller_epoch"}
+    {
+        "client_host",
+        "last_timestamp",
+        "log_append_time_ms",
+        "transaction_start_time_ms",
+        "controller_epoch",
+    }
 )
 """Fields that depend on the clock or on what the cluster has been through."""
 FILTERED: Final = {
@@ -45,6 +51,7 @@ FILTERED: Final = {
 """Answers that list what other plays have made too."""
 UNORDERED: Final = frozenset(
     {
+        "active_producers",
         "brokers",
         "configs",
         "groups",
@@ -54,7 +61,11 @@ UNORDERED: Final = frozenset(
         "partitions",
         "responses",
         "results",
+        "results_by_partition",
+        "results_by_topic_v3_and_below",
+        "results_by_transaction",
         "topic_partitions",
+        "topic_results",
         "topics",
         "transaction_states",
     }
@@ -74,6 +85,7 @@ KEYS: Final = (
     "index",
     "partition_index",
     "partition",
+    "producer_id",
 )
 NAMED: Final = frozenset({"configs"})
 """Lists whose items stand in the path by their name, because one side may have more of them."""
@@ -111,7 +123,7 @@ class _Names:
         for name, topic_id in played.references.topic_ids.items():
             self._name_topic(topic_id, name.removeprefix(self._prefix))
 
-    def field(self, name: str, value: Any) -> Any:
+    def field(self, name: str, value: Any) -> Any:  # noqa: PLR0911 - a case for each kind of field
         """Return the value of a field as both sides can have it."""
         if name == "topic_id" and isinstance(value, bytes):
             return self._topic(value)
@@ -123,12 +135,13 @@ class _Names:
             return "given" if value not in ("", -1, None, 0) else "none"
         if name in BROKER_FIELDS:
             return self._brokers(value)
-        if name == "records":
-            return None if value is None else list(self._batches(value))
-        if isinstance(value, list):
-            items = [self._item(name, item) for item in value]
-            return sorted(items, key=_place) if name in UNORDERED else items
-        return self._plain(value)
+        if name == "records" and value is not None:
+            return list(self._batches(value))
+        return self._list(name, value) if isinstance(value, list) else self._plain(value)
+
+    def _list(self, name: str, items: list[Any]) -> list[Any]:
+        shown = [self._item(name, item) for item in items]
+        return sorted(shown, key=_place) if name in UNORDERED else shown
 
     def _item(self, name: str, item: Any) -> Any:
         return self.field(name, item) if isinstance(item, list) else self._plain(item)

@@ -45,6 +45,9 @@ CHANGES_METADATA: Final = frozenset(
 )
 """Brokers learn of what these changed a moment after the answer."""
 
+ENDS_TRANSACTIONS: Final = frozenset({"EndTxn", "InitProducerId"})
+"""Their markers are written after the answer."""
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -117,11 +120,11 @@ class _Player:
         self._take(request.client, outcome, pending)
         if request.api in CHANGES_METADATA and outcome.answer is not None:
             await self.lookup.settle_topics(message, outcome.answer)
+        if request.api in ENDS_TRANSACTIONS:
+            await self.lookup.settle_transaction(getattr(message, "transactional_id", None) or "")
         return outcome
 
-    def _take(
-        self, client: str, outcome: Outcome, pending: asyncio.Future[Message | None]
-    ) -> None:
+    def _take(self, client: str, outcome: Outcome, pending: asyncio.Future[Message | None]) -> None:
         outcome.answer = pending.result()
         if outcome.answer is None:
             outcome.state = "closed"
@@ -163,4 +166,3 @@ class _Player:
             found = await AsyncConnection.open(*self._side.brokers.address(broker))
             self._connections[client, broker] = found
         return found
-

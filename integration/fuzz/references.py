@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol.compression import CompressionCodec
-from broker_sim.protocol.message import Message, Struct
 from broker_sim.protocol.records import Record, build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from broker_sim.protocol.message import Message, Struct
     from broker_sim.protocol.schema import FieldSpec, StructSpec
 
 __all__ = ["References"]

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from integration.clients.stopwatch import now_ms
 from integration.cluster_under_test.running_cluster import (
     BROKERS,
     kafka_cluster,
     simulated_cluster,
 )
-from integration.clients.stopwatch import now_ms
+from integration.fuzz.areas.area import WAVE
 from integration.fuzz.fuzzer import Fuzzer
 from integration.fuzz.side import fuzzed_side
 from integration.reference.clusters.node_config import COMMON_CONFIGS
@@ -22,7 +23,8 @@ from integration.reference.selection import ReferenceKind
 from integration.simulator.process import SimulatorProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence as Several
+    from collections.abc import Callable, Iterator
+    from collections.abc import Sequence as Several
 
     from integration.cluster_under_test.running_cluster import RunningCluster
     from integration.fuzz.areas.area import Area
@@ -118,7 +120,9 @@ class FuzzRun:
         ours = fuzzed_side("simulator", sim, theirs.brokers.first)
         fuzzer = Fuzzer(theirs, ours, self.known, prefix=f"f{secrets.token_hex(3)}.")
         await fuzzer.warm_up()
-        places = asyncio.Semaphore(1 if area.alone else self.at_once)
+        if area.faults:
+            return await self._play_waves(fuzzer, sequences, on_finding)
+        places = asyncio.Semaphore(self.at_once)
 
         async def examine(sequence: Sequence) -> Finding:
             async with places:
@@ -128,6 +132,21 @@ class FuzzRun:
 
         found = await asyncio.gather(*(examine(one) for one in sequences))
         totals.plays += fuzzer.played
+        return found
+
+    async def _play_waves(
+        self,
+        fuzzer: Fuzzer,
+        sequences: Several[Sequence],
+        on_finding: Callable[[Finding], None],
+    ) -> list[Finding]:
+        """Play those with the same faults at once."""
+        found = []
+        for _, wave in groupby(sequences, key=lambda one: one.seed // WAVE):
+            findings = await fuzzer.examine_wave(list(wave), shrinks=self.shrinks)
+            for finding in findings:
+                on_finding(finding)
+            found += findings
         return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from integration.fuzz.areas import groups, log, topics
+from integration.fuzz.areas import elections, groups, log, replication, topics, transactions
 
 if TYPE_CHECKING:
     from integration.fuzz.areas.area import Area
@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 __all__ = ["AREAS", "NOT_SERVED", "areas_named"]
 
 AREAS: Final[dict[str, Area]] = {
-    one.AREA.name: one.AREA for one in (groups, log, topics)
+    one.AREA.name: one.AREA for one in (groups, transactions, log, topics, replication, elections)
 }
-NOT_SERVED: Final = {"acls": "the simulator does not serve ACLs yet, so there is nothing to compare"}
+NOT_SERVED: Final = {
+    "acls": "the simulator does not serve ACLs yet, so there is nothing to compare"
+}
 
 
 def areas_named(text: str) -> list[Area]:

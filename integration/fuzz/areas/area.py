@@ -8,20 +8,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from broker_sim.protocol import messages
-from integration.fuzz.sequence import Request, Sequence
+from integration.fuzz.sequence import Fault, Request, Sequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from collections.abc import Sequence as Several
 
-
     from broker_sim.protocol.schema import StructSpec
     from integration.fuzz.sequence import Action, TopicPlan
 
-__all__ = ["Area", "once", "pick", "request", "several"]
+__all__ = ["WAVE", "Area", "once", "pick", "request", "several"]
 
 T = TypeVar("T")
+U = TypeVar("U")
 LENGTHS: Final = (12, 30)
+WAVE: Final = 10
+"""How many sequences of an area with faults are played at once: a fault takes seconds, and hits all."""
+ENDED_BY: Final = {"pause": "resume", "stop": "start", "kill": "start"}
 CONFIGS: Final = {
     # A join that waits for others takes as long as the draw says, and no 3 s more.
     "group.initial.rebalance.delay.ms": "0",
@@ -44,25 +47,47 @@ class Area:
     """The fewest and the most draws of a sequence."""
     configs: Mapping[str, str] = field(default_factory=lambda: CONFIGS)
     """Configurations of the brokers."""
-    alone: bool = False
-    """Whether its faults hit all that is played at the same time."""
+    faults: bool = False
+    """Whether brokers go down and come back; sequences of one wave have the same faults."""
 
     def draw(self, seed: int) -> Sequence:
         """Return the sequence of a seed."""
         rng = random.Random(f"{self.name}/{seed}")
-        drawn = rng.choices(
+        actions: list[Action] = self._requests(rng)
+        for fault in self._faults(seed):
+            actions += [fault, *self._requests(rng)]
+        return Sequence(self.name, seed, self.topics, tuple(actions))
+
+    def _requests(self, rng: random.Random) -> list[Action]:
+        draws = rng.choices(
             list(self.draws), list(self.draws.values()), k=rng.randint(*self.lengths)
         )
         actions: list[Action] = []
-        for one in drawn:
-            made = one(rng)
+        for draw in draws:
+            made = draw(rng)
             actions.extend(made if isinstance(made, tuple) else (made,))
-        return Sequence(self.name, seed, self.topics, tuple(actions))
+        return actions
+
+    def _faults(self, seed: int) -> list[Fault]:
+        """Return brokers that go down one after the other, each with its return.
+
+        The first one, which may have the active controller, stays up.
+        """
+        if not self.faults:
+            return []
+        rng = random.Random(f"{self.name}/faults/{seed // WAVE}")
+        faults = []
+        for _ in range(rng.randint(1, 2)):
+            broker, verb = rng.choice(["second", "third"]), rng.choice(list(ENDED_BY))
+            faults += [Fault(verb, broker), Fault(ENDED_BY[verb], broker)]
+        return faults
 
 
-def pick(rng: random.Random, pool: Several[T], others: Several[T] = (), one_in: int = 8) -> T:
+def pick(rng: random.Random, pool: Several[T], others: Several[U] = (), one_in: int = 8) -> T | U:
     """Return one of the pool, or once in a while one of the others: invalid or seldom."""
-    return rng.choice(others if others and rng.randrange(one_in) == 0 else pool)
+    if others and rng.randrange(one_in) == 0:
+        return rng.choice(others)
+    return rng.choice(pool)
 
 
 def several(rng: random.Random, pool: Several[T], most: int = 2) -> list[T]:

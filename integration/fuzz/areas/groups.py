@@ -41,7 +41,8 @@ def _member(rng: random.Random, client: str) -> str:
 
 def _generation(rng: random.Random, client: str) -> str | int:
     own = f"<{client}.generation_id>"
-    return pick(rng, [own], (own[:-1] + "+1>", own[:-1] + "-1>", -1, 0, 1), 6)
+    others: tuple[str | int, ...] = (own[:-1] + "+1>", own[:-1] + "-1>", -1, 0, 1)
+    return pick(rng, [own], others, 6)
 
 
 def _instance(rng: random.Random) -> str | None:
@@ -115,7 +116,11 @@ def _leave(rng: random.Random) -> Request:
         member_id=_member(rng, client),
         members=once(
             (
-                {"member_id": _member(rng, one), "group_instance_id": _instance(rng), "reason": None}
+                {
+                    "member_id": _member(rng, one),
+                    "group_instance_id": _instance(rng),
+                    "reason": None,
+                }
                 for one in leaving
             ),
             "member_id",
@@ -209,7 +214,8 @@ def _fetch_offsets(rng: random.Random) -> Request:
         "OffsetFetch",
         version,
         group_id=group,
-        topics=topics and [{key: one[key] for key in ("name", "partition_indexes")} for one in topics],
+        topics=topics
+        and [{key: one[key] for key in ("name", "partition_indexes")} for one in topics],
         groups=[
             {
                 "group_id": one,
@@ -262,7 +268,9 @@ def _administer(rng: random.Random) -> Request:
                 "ListGroups",
                 pick(rng, [5], range(6)),
                 states_filter=several(rng, states) if rng.random() < 0.5 else [],
-                types_filter=several(rng, ("classic", "Consumer", "own")) if rng.random() < 0.3 else [],
+                types_filter=several(rng, ("classic", "Consumer", "own"))
+                if rng.random() < 0.3
+                else [],
             )
         case _:
             return request(

@@ -42,7 +42,7 @@ def batch(rng: random.Random, **header: Any) -> dict[str, Any]:
     if rng.random() < 0.2:
         drawn["codec"] = rng.choice(CODECS)
     if rng.random() < 0.04:
-        drawn["damage"] = rng.choice([0, 8, 11, 12, 16, 17, 20, 22, 26, 30, 57, 60, 61, 65])
+        drawn["damage"] = rng.choice([0, 12, 17, 20, 22, 26, 30, 57, 60, 61, 65])
     if rng.random() < 0.03:
         drawn[rng.choice(["log_append_time", "is_transactional", "is_control"])] = True
     return drawn

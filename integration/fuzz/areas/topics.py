@@ -25,7 +25,7 @@ CONFIGS: Final = {
     "min.insync.replicas": ("1", "2", "0", "-1"),
     "compression.type": ("lz4", "gzip", "producer", "own"),
     "message.timestamp.type": ("LogAppendTime", "CreateTime", "own"),
-    "max.message.bytes": ("100", "0", "-1", " 5 "),
+    "max.message.bytes": ("100", "0", "-1", "5.0"),
     "unclean.leader.election.enable": ("true", "false", "yes"),
     "min.cleanable.dirty.ratio": ("0.3", "1.5", "-1"),
     "own.config": ("1",),
@@ -56,16 +56,20 @@ def _create(rng: random.Random) -> Request:
         ]
         given = pick(rng, [(-1, -1)], ((1, -1), (-1, 1), (2, 2)), 6)
         counts = (
-            given if by_hand else (pick(rng, [1, 2, 3, -1], (0, -2)), pick(rng, [1, 2, 3, -1], (0, 4, -2)))
+            given
+            if by_hand
+            else (pick(rng, [1, 2, 3, -1], (0, -2)), pick(rng, [1, 2, 3, -1], (0, 4, -2)))
         )
-        configs = [_config(rng) for _ in range(pick(rng, [0, 1], (2,)))]
+        configs = [_config(rng) for _ in range(rng.randint(0, 1))]
         topics.append(
             {
                 "name": _name(rng),
                 "num_partitions": counts[0],
                 "replication_factor": counts[1],
                 "assignments": assignments if by_hand else [],
-                "configs": [{"name": name, "value": value} for name, value in dict(configs).items()],
+                "configs": [
+                    {"name": name, "value": value} for name, value in dict(configs).items()
+                ],
             }
         )
     return request(
@@ -146,10 +150,13 @@ def _describe(rng: random.Random) -> Request:
         rng.choice(["first", "second"]),
         "DescribeTopicPartitions",
         0,
-        topics=once(({"name": _name(rng)} for _ in range(rng.randint(1, 3))), "name"),
+        topics=once(({"name": _name(rng) or "<topic1>"} for _ in range(rng.randint(1, 3))), "name"),
         response_partition_limit=pick(rng, [2000, 1, 2], (0, -1)),
         cursor=pick(
-            rng, [None], ({"topic_name": _name(rng), "partition_index": rng.choice([0, 1, 9, -1])},), 3
+            rng,
+            [None],
+            ({"topic_name": _name(rng), "partition_index": rng.choice([0, 1, 9, -1])},),
+            3,
         ),
     )
 
@@ -179,14 +186,20 @@ def _alter_configs(rng: random.Random) -> Request:
     incremental = rng.random() < 0.7
     for _ in range(rng.randint(1, 2)):
         configs = []
-        for _ in range(rng.randint(1, 2)):
+        # Of several bad values, the order of a hash map says which is told: only the first may be bad.
+        for number in range(rng.randint(1, 2)):
             name, value = _config(rng)
+            if number:
+                name, value = "retention.ms", "5000000"
+            if value is None and not incremental:
+                value = "1"
             config: dict[str, Any] = {"name": name, "value": value}
             if incremental:
-                config["config_operation"] = pick(rng, [0, 0, 1, 2, 3], (4, -1), 20)
+                operation = rng.choice([0, 0, 1, 2, 3])
+                config["config_operation"] = 0 if number else operation
             configs.append(config)
         resources.append(
-            {"resource_type": pick(rng, [2], (0, 99), 20), "resource_name": _name(rng), "configs": once(configs, "name")}
+            {"resource_type": 2, "resource_name": _name(rng), "configs": once(configs, "name")}
         )
     return request(
         rng.choice(CLIENTS),

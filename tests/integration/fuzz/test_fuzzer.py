@@ -81,7 +81,7 @@ def test_a_planted_difference_is_found_shrunk_and_printed_as_a_scenario_that_has
     async def work(fuzzer):
         finding = await fuzzer.examine(PLANTED)
         scope = {"__name__": "printed"}
-        exec(as_scenario(finding), scope)  # noqa: S102 - the claim is that it runs
+        exec(as_scenario(finding), scope)
         printed = scope["SEQUENCE_LOG_0"]
         return finding, printed, await fuzzer.examine(printed)
 
