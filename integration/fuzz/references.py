@@ -28,7 +28,7 @@ _TOLD: Final = (
     "session_id",
 )
 """Fields of answers that later requests of the same client may repeat."""
-_UNKNOWN: Final = {"generation_id": -1, "producer_id": -1, "producer_epoch": -1}
+_UNKNOWN: Final = {"generation_id": -1, "producer_id": -1}
 UNKNOWN_TOPIC_ID: Final = bytes(range(16))
 HEX: Final = "hex:"
 TIMESTAMP_MS: Final = 1_700_000_000_000
