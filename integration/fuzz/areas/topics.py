@@ -87,10 +87,10 @@ def _delete(rng: random.Random) -> Request:
     names = list(dict.fromkeys(_name(rng) for _ in range(rng.randint(1, 2))))
     topics = []
     for name in names:
-        by_id = name.startswith("<topic") and rng.random() < 0.4
+        by_id = name in NAMES and rng.random() < 0.4
         entry: dict[str, Any] = {"name": None if by_id and rng.random() < 0.9 else name}
         if by_id:
-            entry["topic_id"] = f"{name[:-1]}.id>" if name.endswith(">") else "<topic1.id>"
+            entry["topic_id"] = f"{name[:-1]}.id>"
         topics.append(entry)
     return request(
         rng.choice(CLIENTS),
