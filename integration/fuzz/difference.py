@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from integration.comparison.differences import DOCUMENT
+from integration.comparison.differences import DOCUMENT, table_rows
 from integration.fuzz.sequence import Request
 
 if TYPE_CHECKING:
@@ -98,18 +98,8 @@ def unknown(found: Iterable[Difference], known: Iterable[KnownFuzzDifference]) -
 
 def read_known(document: Path = DOCUMENT) -> list[KnownFuzzDifference]:
     """Return the rows of the table with this `HEADER`; none without the document."""
-    if not document.exists():
-        return []
     rows = []
-    in_table = False
-    for line in document.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if tuple(cells) == HEADER:
-            in_table = True
-        elif not line.startswith("|"):
-            in_table = False
-        elif in_table and not set(line) <= set("|-: "):
-            *patterns, reason = cells
-            area, request, field, sim = (one.strip("`") for one in patterns)
-            rows.append(KnownFuzzDifference(area, request, field, sim, reason))
+    for *patterns, reason in table_rows(document, HEADER):
+        area, request, field, sim = (one.strip("`") for one in patterns)
+        rows.append(KnownFuzzDifference(area, request, field, sim, reason))
     return rows
