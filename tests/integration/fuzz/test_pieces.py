@@ -69,7 +69,9 @@ ASK = Request("a", "first", "Metadata", 12, {})
 
 def test_a_field_differs_only_if_it_is_equal_in_no_pair_of_plays():
     sequence = Sequence("topics", 1, (), (ASK,))
-    found = differences(sequence, [[{"x": 1, "y": 1}], [{"x": 2, "y": 2}]], [[{"x": 2, "y": 3}]])
+    found = differences(
+        sequence, [[{"x": 1, "y": 1}], [{"x": 2, "y": 2}]], [[{"x": 9, "y": 3}], [{"x": 2, "y": 3}]]
+    )
     assert found == [Difference("topics", 0, "Metadata 12", "y", 1, 3)]
 
 
