@@ -37,7 +37,7 @@ def leader_request(topics: tuple[str, ...], rng: random.Random) -> Request:
                 rng.choice([9, 11, 12]),
                 transactional_id=None,
                 acks=rng.choice([-1, -1, 1]),
-                timeout_ms=pick(rng, [4_000], (0,), 10),
+                timeout_ms=4_000,
                 topic_data=[{"name": name, "partition_data": [data]}],
             )
         case 3 | 4:
