@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_scenario", "read_sequence", "write_finding"]
 
+_TOP: Final = (__package__ or "").rpartition(".")[0]
 WIDTH: Final = 96
 SHOWN_DIFFERENCES: Final = 5
 
@@ -30,9 +31,9 @@ def as_scenario(finding: Finding) -> str:
     # The body may quote what a request had in it, whatever that was.
     claims = claims.replace("\\", "\\\\").replace('"""', "'''")
     return (
-        "from integration.fuzz.as_observations import observe_sequence\n"
-        "from integration.fuzz.sequence import Fault, Pause, Request, Sequence, TopicPlan\n"
-        "from integration.scenarios.scenario import scenario\n"
+        f"from {__package__}.as_observations import observe_sequence\n"
+        f"from {__package__}.sequence import Fault, Pause, Request, Sequence, TopicPlan\n"
+        f"from {_TOP}.scenarios.scenario import scenario\n"
         "\n\n"
         "@scenario()\n"
         f"def fuzz_{sequence.name}(cluster):\n"
