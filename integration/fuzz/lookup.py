@@ -37,6 +37,8 @@ STABLE_S: Final = 0.3
 MOVED_S: Final = 4.0
 MOVES: Final = ("AlterPartitionReassignmentsRequest", "ElectLeadersRequest")
 """After these the followers fetch from other leaders."""
+SERVED: Final = (ErrorCode.NONE, ErrorCode.OFFSET_NOT_AVAILABLE)
+"""A new leader without enough in-sync replicas has no offset to tell, for as long as they are away."""
 WAITS_FOR: Final = {"CreateTopicsRequest": "_all_know", "DeleteTopicsRequest": "_none_knows"}
 
 
@@ -239,7 +241,7 @@ class Lookup:
             wanted = request.ListOffsetsPartition(index, -1, LATEST)
             asked = request(-1, 0, [request.ListOffsetsTopic(topic, [wanted])])
             answer = await self._ask(leader, asked, 7)
-            if answer.topics[0].partitions[0].error_code:
+            if answer.topics[0].partitions[0].error_code not in SERVED:
                 return False
         return True
 
