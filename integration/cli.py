@@ -25,6 +25,7 @@ from integration.comparison.machine import ControlTimer
 from integration.comparison.recorded import RECORDING, RecordedSide, write_recording
 from integration.comparison.runs import KafkaSide, Side, SimulatorSide
 from integration.comparison.version import catalogue_version
+from integration.fuzz.command import fuzz
 from integration.reference.errors import ReferenceClusterError
 from integration.reference.selection import ReferenceKind, select_reference
 from integration.report.html_page import write_html
@@ -203,6 +204,9 @@ def drift(fresh: Path) -> None:
         click.echo(f"not shipped at this version: {', '.join(left_out)}", err=True)
     click.echo(f"{len(compared)} scenarios compared, {len(found)} outcomes differ", err=True)
     raise SystemExit(int(bool(found)) if compared else TROUBLE_WITH_A_SIDE)
+
+
+main.add_command(fuzz)
 
 
 def _kafka_side(selection: Selection, console: Console) -> KafkaSide | RecordedSide:

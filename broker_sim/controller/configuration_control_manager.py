@@ -145,12 +145,21 @@ class ConfigurationControlManager:
         missing = [a.name for a in alterations if a.value is None and a.op is not AlterOp.DELETE]
         if missing:
             _refuse(f"Null value not supported for : {', '.join(missing)}")
-        current = self._current(delta, resource)
+        if resource.type is ConfigResourceType.BROKER:
+            _check_broker_name(delta, resource.name)
+        current = self._existing(delta, resource)
         wanted = dict(current)
         for alteration in alterations:
             self._apply(wanted, resource, alteration)
         self._check_min_isr_rules(resource, alterations)
+        _check_name(resource)
         self._validator.check(delta, resource, wanted)
+        # A topic that is not there is told last, after all that is wrong with the change.
+        if resource.type is ConfigResourceType.TOPIC and not delta.has_topic(resource.name):
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"The topic '{resource.name}' does not exist.",
+            )
         self._write(delta, resource, current, wanted)
 
     def _effective(self, delta: MetadataDelta, topic: TopicState, name: str) -> object:
@@ -171,23 +180,6 @@ class ConfigurationControlManager:
             return delta.resource_configs.get((resource.type, resource.name), {})
         topic = delta.topic(resource.name)
         return {} if topic is None else topic.configs
-
-    def _current(self, delta: MetadataDelta, resource: ConfigResource) -> Mapping[str, str]:
-        """Return the configurations set now. Raises ApiError when there is no such resource."""
-        if resource.type is ConfigResourceType.BROKER:
-            _check_broker_name(delta, resource.name)
-        elif not resource.name:
-            _refuse(_NAMELESS[resource.type])
-        elif resource.type is ConfigResourceType.TOPIC:
-            wrong = invalid_topic_name(resource.name)
-            if wrong is not None:
-                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
-            if not delta.has_topic(resource.name):
-                raise ApiError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"The topic '{resource.name}' does not exist.",
-                )
-        return self._existing(delta, resource)
 
     def _apply(
         self, configs: dict[str, str], resource: ConfigResource, alteration: ConfigAlteration
@@ -267,6 +259,18 @@ class ConfigurationControlManager:
 
 def _refuse(message: str) -> NoReturn:
     raise ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _check_name(resource: ConfigResource) -> None:
+    """Raise ApiError for a name that no resource of its type can have, brokers apart."""
+    if resource.type is ConfigResourceType.BROKER:
+        return
+    if not resource.name:
+        _refuse(_NAMELESS[resource.type])
+    if resource.type is ConfigResourceType.TOPIC:
+        wrong = invalid_topic_name(resource.name)
+        if wrong is not None:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
 
 
 def _check_broker_name(delta: MetadataDelta, name: str) -> None:

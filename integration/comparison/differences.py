@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["DOCUMENT", "KnownDifference", "read_known_differences", "reason_for"]
+__all__ = ["DOCUMENT", "KnownDifference", "read_known_differences", "reason_for", "table_rows"]
 
 _PACKAGED: Final = Path(__file__).with_name("differences.md")
 DOCUMENT: Final = (
@@ -46,27 +46,35 @@ def read_known_differences(document: Path = DOCUMENT) -> list[KnownDifference]:
 
     Empty without such a document. Raises ValueError, with the line, for a row of another width.
     """
-    if not document.exists():
-        return []
     known: list[KnownDifference] = []
+    for scenarios, *patterns, reason in table_rows(document, HEADER):
+        step, field, sim = (pattern.strip("`") for pattern in patterns)
+        for scenario in scenarios.split(","):
+            named = scenario.strip().strip("`")
+            known.append(KnownDifference(named, step, field, sim, reason))
+    return known
+
+
+def table_rows(document: Path, header: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the cells of each row of the tables with this header; nothing without such a document.
+
+    Raises ValueError, with the line, for a row of another width.
+    """
+    if not document.exists():
+        return
     in_table = False
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if tuple(cells) == HEADER:
+        if cells == list(header):
             in_table = True
         elif not line.startswith("|"):
             in_table = False
         elif in_table and not set(line) <= set("|-: "):
-            if len(cells) != len(HEADER):
+            if len(cells) != len(header):
                 raise ValueError(
-                    f"{document.name}:{number}: {len(cells)} cells, {len(HEADER)} wanted"
+                    f"{document.name}:{number}: {len(cells)} cells, {len(header)} wanted"
                 )
-            scenarios, *patterns, reason = cells
-            step, field, sim = (pattern.strip("`") for pattern in patterns)
-            for scenario in scenarios.split(","):
-                named = scenario.strip().strip("`")
-                known.append(KnownDifference(named, step, field, sim, reason))
-    return known
+            yield cells
 
 
 def reason_for(

@@ -13,7 +13,7 @@ DEFECTS = read_defects()
 FEWEST, FEWEST_OF_A_ROOM = 60, 2
 ROOMS = {room_of(str(path.relative_to(ROOT))) for path in ROOT.glob("broker_sim/*/*.py")}
 ROOMS -= {"broker_sim/purgatory"}  # other names for the top level's purgatory
-ROOMS |= {"purgatory", "integration/comparison", "integration/pipeline"}
+ROOMS |= {"purgatory", "integration/comparison", "integration/fuzz", "integration/pipeline"}
 A, B = "tests/test_x.py::test_a", "tests/test_x.py::test_b"
 
 

@@ -56,6 +56,21 @@ PARTS: Final = {
             (NATIVE_COMPARE, "drift", "out/recording"),
         ),
     ),
+    "fuzz": Part(
+        "500 random sequences of requests do the same here and on a real Kafka",
+        (
+            _make("images"),
+            _make("compiled-build"),
+            (
+                *(NATIVE_COMPARE, "fuzz", "--seeds", "120", "--out", "out/soak/fuzz"),
+                *("--areas", "groups,transactions,log,topics"),
+            ),
+            (
+                *(NATIVE_COMPARE, "fuzz", "--seeds", "10", "--out", "out/soak/fuzz"),
+                *("--areas", "replication,elections"),
+            ),
+        ),
+    ),
     "mutants": Part("the comparison finds defects put in on purpose", (_marked("mutants"),)),
     "defects": Part(
         "the tests find defects put in on purpose",

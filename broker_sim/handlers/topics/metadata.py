@@ -71,7 +71,9 @@ def handle_metadata(
         response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
     if request.include_topic_authorized_operations:
         for topic in topics:
-            topic.topic_authorized_operations = ALL_TOPIC_OPERATIONS
+            # An unknown id is answered before anybody looks at what is allowed.
+            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
+                topic.topic_authorized_operations = ALL_TOPIC_OPERATIONS
     respond(response)
 
 

@@ -120,6 +120,24 @@ def test_append_and_subtract_start_at_the_default_of_a_list(cluster):
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             "The topic 'unknown' does not exist.",
         ),
+        (  # a topic that is not there is told after all that is wrong with the change
+            ConfigResource(ConfigResourceType.TOPIC, "unknown"),
+            [put("segment.bytes", "1")],
+            ErrorCode.INVALID_CONFIG,
+            "Invalid value 1 for configuration segment.bytes: Value must be at least 1048576",
+        ),
+        (  # and so is a name that no topic can have, but before bad values
+            ConfigResource(ConfigResourceType.TOPIC, "a b"),
+            [ConfigAlteration("retention.ms", AlterOp.APPEND, "1")],
+            ErrorCode.INVALID_CONFIG,
+            "Can't APPEND to key retention.ms because its type is not LIST.",
+        ),
+        (
+            ConfigResource(ConfigResourceType.TOPIC, "a b"),
+            [put("segment.bytes", "1")],
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            "Topic name is invalid",
+        ),
         (
             ConfigResource(ConfigResourceType.TOPIC, "a b"),
             [put("retention.ms", "1")],

@@ -58,6 +58,15 @@ def test_authorized_operations_are_listed_on_demand(broker):
     assert told.cluster_authorized_operations == 0b1_1111_1010_0000
 
 
+def test_an_unknown_id_has_no_authorized_operations(broker):
+    topic_id = broker.create("t", (1, 2))
+    told = ask(
+        broker, (topic_id, None), (UNKNOWN_ID, None), include_topic_authorized_operations=True
+    )
+    operations = {topic.name: topic.topic_authorized_operations for topic in told.topics}
+    assert operations == {"t": 0b1101_1111_1000, None: -(1 << 31)}
+
+
 def test_version_0_lists_living_replicas_only_and_reports_missing_ones(broker):
     broker.create("t", (1, 2))
     broker.fill_isr("t")

@@ -1,0 +1,1 @@
+"""What is drawn: one module for each area, with its requests, their weights and arguments."""

@@ -1,0 +1,31 @@
+"""The areas by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from integration.fuzz.areas import elections, groups, log, replication, topics, transactions
+
+if TYPE_CHECKING:
+    from integration.fuzz.areas.area import Area
+
+__all__ = ["AREAS", "NOT_SERVED", "areas_named"]
+
+AREAS: Final[dict[str, Area]] = {
+    one.AREA.name: one.AREA for one in (groups, transactions, log, topics, replication, elections)
+}
+NOT_SERVED: Final = {
+    "acls": "the simulator does not serve ACLs yet, so there is nothing to compare"
+}
+
+
+def areas_named(text: str) -> list[Area]:
+    """Return the areas of a list with commas. Raises ValueError, with one line."""
+    areas = []
+    for name in text.split(","):
+        if name in NOT_SERVED:
+            raise ValueError(f"--areas {name}: {NOT_SERVED[name]}")
+        if name not in AREAS:
+            raise ValueError(f"--areas {name}: choose of {', '.join(AREAS)}")
+        areas.append(AREAS[name])
+    return areas

@@ -1,0 +1,168 @@
+"""Playing one sequence on one side: its topics, then its actions one after the other.
+
+Every client has a connection of its own to each broker that it asks. An answer that does not come
+within the patience of its API is parked: the play goes on, and the answer counts when it has come by the
+end. A client whose request is parked sends nothing meanwhile, as Kafka would not read it either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.protocol import messages
+from broker_sim.protocol.errors import ProtocolError
+from integration.fuzz.connection import AsyncConnection
+from integration.fuzz.lookup import Lookup
+from integration.fuzz.references import References
+from integration.fuzz.sequence import Fault, Pause, Request
+
+if TYPE_CHECKING:
+    from broker_sim.protocol.message import Message
+    from integration.fuzz.sequence import Sequence
+    from integration.fuzz.side import FuzzedSide
+
+__all__ = ["Outcome", "Play", "play"]
+
+PATIENCE_S: Final = {"JoinGroup": 0.4, "SyncGroup": 0.4}
+PATIENCE_OF_OTHERS_S: Final = 8.0
+GRACE_S: Final = 0.1
+"""How long a client with a parked request is waited for before it sends another."""
+ENDING_S: Final = 0.8
+"""How long parked answers are waited for at the end."""
+CHANGES_METADATA: Final = frozenset(
+    {
+        "AlterConfigs",
+        "AlterPartitionReassignments",
+        "CreatePartitions",
+        "CreateTopics",
+        "DeleteTopics",
+        "ElectLeaders",
+        "IncrementalAlterConfigs",
+    }
+)
+"""Brokers learn of what these changed a moment after the answer."""
+
+ENDS_TRANSACTIONS: Final = frozenset({"EndTxn", "InitProducerId"})
+"""Their markers are written after the answer."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one action."""
+
+    state: str
+    """answered, parked (answered later, or never), closed, busy, unreachable, done."""
+    answer: Message | None = None
+
+
+@dataclass(slots=True)
+class Play:
+    """A sequence that was played: an outcome for every action, and the names that it used."""
+
+    references: References
+    outcomes: list[Outcome] = field(default_factory=list)
+
+
+async def play(side: FuzzedSide, sequence: Sequence, prefix: str) -> Play:
+    """Play a sequence with names of this prefix. Raises PlayError when its topics do not come up."""
+    player = _Player(side, prefix)
+    try:
+        await player.lookup.prepare(sequence.topics, player.played.references)
+        for action in sequence.actions:
+            player.played.outcomes.append(await player.act(action))
+        await player.end()
+    finally:
+        await player.close()
+    return player.played
+
+
+class _Player:
+    def __init__(self, side: FuzzedSide, prefix: str) -> None:
+        self._side = side
+        self.played = Play(References(prefix, side.broker))
+        self.lookup = Lookup(side)
+        self._connections: dict[tuple[str, int], AsyncConnection] = {}
+        self._parked: dict[str, tuple[Outcome, asyncio.Future[Message | None]]] = {}
+
+    async def act(self, action: Request | Fault | Pause) -> Outcome:
+        match action:
+            case Request():
+                return await self._request(action)
+            case Fault():
+                await self._side.verb(action.verb, self._side.broker(action.broker))
+                await self.lookup.settle_after(action.verb, self._side.broker(action.broker))
+            case Pause():
+                await asyncio.sleep(action.ms / 1000)
+        return Outcome("done")
+
+    async def _request(self, request: Request) -> Outcome:
+        if await self._is_busy(request.client):
+            return Outcome("busy")
+        references = self.played.references
+        broker = await self.lookup.broker(references.resolve(request.at))
+        message_class = getattr(messages, f"{request.api}Request")
+        message = references.message(message_class, request.body)
+        try:
+            connection = await self._connection(request.client, broker)
+            pending = connection.send(message, request.version)
+        except (OSError, TimeoutError):
+            return Outcome("unreachable")
+        except (ProtocolError, OverflowError) as error:
+            return Outcome(f"cannot be encoded: {error}")
+        outcome = Outcome("parked")
+        await asyncio.wait([pending], timeout=PATIENCE_S.get(request.api, PATIENCE_OF_OTHERS_S))
+        if not pending.done():
+            self._parked[request.client] = outcome, pending
+            return outcome
+        self._take(request.client, outcome, pending)
+        if request.api in CHANGES_METADATA and outcome.answer is not None:
+            await self.lookup.settle_topics(message, outcome.answer)
+        if request.api in ENDS_TRANSACTIONS:
+            await self.lookup.settle_transaction(getattr(message, "transactional_id", None) or "")
+        return outcome
+
+    def _take(self, client: str, outcome: Outcome, pending: asyncio.Future[Message | None]) -> None:
+        outcome.answer = pending.result()
+        if outcome.answer is None:
+            outcome.state = "closed"
+            return
+        if outcome.state == "parked" and client not in self._parked:
+            outcome.state = "answered"
+        self.played.references.learn(client, outcome.answer)
+
+    async def _is_busy(self, client: str) -> bool:
+        """Tell whether a client's request is still parked; take its answer if it is there."""
+        if client not in self._parked:
+            return False
+        outcome, pending = self._parked[client]
+        await asyncio.wait([pending], timeout=GRACE_S)
+        if not pending.done():
+            return True
+        self._take(client, outcome, pending)
+        del self._parked[client]
+        return False
+
+    async def end(self) -> None:
+        """Wait a moment for what is parked."""
+        waiting = [pending for _, pending in self._parked.values()]
+        if waiting:
+            await asyncio.wait(waiting, timeout=ENDING_S)
+        for client, (outcome, pending) in self._parked.items():
+            if pending.done():
+                self._take(client, outcome, pending)
+
+    async def close(self) -> None:
+        for connection in self._connections.values():
+            await connection.close()
+        with suppress(OSError, TimeoutError):
+            await self.lookup.close(self.played.references)
+
+    async def _connection(self, client: str, broker: int) -> AsyncConnection:
+        found = self._connections.get((client, broker))
+        if found is None or found.ended:
+            found = await AsyncConnection.open(*self._side.brokers.address(broker))
+            self._connections[client, broker] = found
+        return found

@@ -1,0 +1,116 @@
+"""The whole machinery in virtual time: two simulated clusters, one with a planted difference."""
+
+import asyncio
+import inspect
+import json
+
+import pytest
+
+from broker_sim import AsyncCluster, Fault
+from broker_sim.runtime.virtual import run
+from integration.cluster_under_test.brokers import Brokers
+from integration.fuzz.areas.all_areas import AREAS
+from integration.fuzz.areas.area import CONFIGS
+from integration.fuzz.fuzzer import Fuzzer
+from integration.fuzz.report import as_scenario, read_sequence, write_finding
+from integration.fuzz.sequence import Pause, Request, Sequence, TopicPlan
+from integration.fuzz.side import FuzzedSide
+
+
+def _side(name, cluster):
+    async def verb(verb, broker):
+        doing = getattr(cluster, verb)(broker)
+        if inspect.isawaitable(doing):
+            await doing
+
+    addresses = {broker: cluster.address(broker) for broker in (1, 2, 3)}
+    return FuzzedSide(name, Brokers.of(addresses, None), verb)
+
+
+def _fuzz(work, planted=None, configs=CONFIGS):
+    """Run `work(fuzzer)` on two clusters, of which the second has the planted fault."""
+
+    async def main(_loop):
+        async with (
+            AsyncCluster(3, configs=configs, seed=1) as one,
+            AsyncCluster(3, configs=configs, seed=2) as other,
+        ):
+            fuzzer = Fuzzer(_side("kafka", one), _side("simulator", other))
+            await fuzzer.warm_up()
+            if planted is not None:
+                other.inject(planted)
+            return await work(fuzzer)
+
+    return run(main, hash_seed="any")
+
+
+@pytest.mark.parametrize("area", ["groups", "transactions", "log", "topics"])
+def test_a_cluster_does_not_differ_from_its_like(area):
+    async def work(fuzzer):
+        drawn = (AREAS[area].draw(seed) for seed in range(2))
+        return await asyncio.gather(*map(fuzzer.examine, drawn))
+
+    for finding in _fuzz(work):
+        assert finding.trouble is None
+        assert finding.differences == []
+
+
+@pytest.mark.parametrize("area", ["replication", "elections"])
+def test_a_wave_with_faults_does_not_differ_from_its_like(area):
+    async def work(fuzzer):
+        return await fuzzer.examine_wave([AREAS[area].draw(seed) for seed in range(2)])
+
+    for finding in _fuzz(work, configs=AREAS[area].configs):
+        assert finding.trouble is None
+        assert finding.differences == []
+
+
+def _ask(api, version, **body):
+    return Request("a", "first", api, version, body)
+
+
+OFFSETS = [{"name": "<topic1>", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+RECORDS = [{"index": 0, "records": [{"values": ["x"]}]}]
+PRODUCE = _ask("Produce", 9, acks=-1, timeout_ms=5000,
+               topic_data=[{"name": "<topic1>", "partition_data": RECORDS}])  # fmt: skip
+END = _ask("ListOffsets", 7, replica_id=-1, topics=OFFSETS)
+CLUSTER = _ask("DescribeCluster", 0)
+PLANTED = Sequence(
+    "log",
+    0,
+    (TopicPlan("topic1"), TopicPlan("topic2")),
+    (CLUSTER, Pause(5), END, PRODUCE, CLUSTER, CLUSTER, END, CLUSTER, Pause(3), CLUSTER),
+)
+
+
+def test_a_planted_difference_is_found_shrunk_and_printed_as_a_scenario_that_has_it(tmp_path):
+    """The second cluster refuses every produce."""
+
+    async def work(fuzzer):
+        finding = await fuzzer.examine(PLANTED)
+        scope = {"__name__": "printed"}
+        exec(as_scenario(finding), scope)
+        printed = scope["SEQUENCE_LOG_0"]
+        return finding, printed, await fuzzer.examine(printed)
+
+    lost = Fault(api="Produce", error="REQUEST_TIMED_OUT")
+    finding, printed, again = _fuzz(work, lost)
+    assert finding.shrunk.actions == (PRODUCE,)
+    assert finding.shrunk.topics == (TopicPlan("topic1"),)
+    (code, *_) = [one for one in finding.shrunk_differences if one.path.endswith("error_code")]
+    assert (code.action, code.kafka, code.sim) == ("Produce 9", 0, 7)
+    assert printed == finding.shrunk
+    assert again.differences[0].kind == finding.differences[0].kind
+    path = write_finding(finding, tmp_path)
+    assert read_sequence(path) == printed
+    assert json.loads(path.read_text())["by_chance"] is False
+
+
+def test_what_differs_in_one_play_only_is_chance():
+    async def work(fuzzer):
+        return await fuzzer.examine(PLANTED)
+
+    finding = _fuzz(work, Fault(api="Produce", error="REQUEST_TIMED_OUT", count=1))
+    assert finding.by_chance
+    assert finding.differences == []
+    assert finding.once_different

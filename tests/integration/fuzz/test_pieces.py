@@ -1,0 +1,133 @@
+"""The parts of fuzzing that need no cluster."""
+
+import asyncio
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from broker_sim.protocol import messages
+from broker_sim.protocol.codec import encode
+from integration.cli import main
+from integration.fuzz.areas.all_areas import AREAS
+from integration.fuzz.areas.area import WAVE
+from integration.fuzz.difference import Difference, KnownFuzzDifference, differences, read_known
+from integration.fuzz.gate import Gate
+from integration.fuzz.references import References
+from integration.fuzz.sequence import Fault, Request, Sequence
+from integration.fuzz.shrink import shrink
+
+
+@pytest.mark.parametrize("name", AREAS)
+def test_a_seed_gives_the_same_sequence_which_json_keeps_and_the_codec_takes(name):
+    references = References("play", {"first": 1, "second": 2, "third": 3}.get)
+    for seed in range(20):
+        sequence = AREAS[name].draw(seed)
+        assert AREAS[name].draw(seed) == sequence
+        assert Sequence.from_json(json.loads(json.dumps(sequence.to_json()))) == sequence
+        for action in sequence.actions:
+            if isinstance(action, Request):
+                message_class = getattr(messages, f"{action.api}Request")
+                assert encode(references.message(message_class, action.body), action.version)
+
+
+def _faults(sequence):
+    return [action for action in sequence.actions if isinstance(action, Fault)]
+
+
+def test_sequences_of_a_wave_have_the_same_faults_each_of_which_ends():
+    area = AREAS["replication"]
+    wave = [_faults(area.draw(seed)) for seed in range(WAVE)]
+    assert all(faults == wave[0] for faults in wave)
+    for down, back in zip(wave[0][::2], wave[0][1::2], strict=True):
+        assert (down.broker, back.verb) == (
+            back.broker,
+            {"pause": "resume"}.get(down.verb, "start"),
+        )
+
+
+def test_shrink_keeps_what_is_needed_together_only():
+    tried = []
+
+    async def fails(items):
+        tried.append(items)
+        return {3, 11}.issubset(items)
+
+    assert asyncio.run(shrink(range(16), fails)) == [3, 11]
+    assert len(tried) < 40
+
+
+def test_shrink_stops_after_so_many_tries():
+    async def fails(items):
+        return {3, 11}.issubset(items)
+
+    assert {3, 11} < set(asyncio.run(shrink(range(16), fails, tries=2)))
+
+
+ASK = Request("a", "first", "Metadata", 12, {})
+
+
+def test_a_field_differs_only_if_it_is_equal_in_no_pair_of_plays():
+    sequence = Sequence("topics", 1, (), (ASK,))
+    found = differences(
+        sequence, [[{"x": 1, "y": 1}], [{"x": 2, "y": 2}]], [[{"x": 9, "y": 3}], [{"x": 2, "y": 3}]]
+    )
+    assert found == [Difference("topics", 0, "Metadata 12", "y", 1, 3)]
+
+
+def test_a_known_difference_hides_no_other():
+    one = Difference("topics", 0, "Metadata 12", "topics.0.name", "a", "b")
+    assert KnownFuzzDifference("topics", "Metadata *", "topics.*.name", "b", "why").fits(one)
+    assert not KnownFuzzDifference("topics", "Metadata *", "topics.*.name", "c", "why").fits(one)
+    assert not KnownFuzzDifference("log", "Metadata *", "topics.*.name", "b", "why").fits(one)
+
+
+def test_the_document_has_rows_for_areas_that_exist():
+    rows = read_known()
+    assert rows
+    assert {row.area for row in rows} <= AREAS.keys()
+
+
+def test_a_gate_does_a_verb_once_when_all_that_are_left_have_come():
+    async def run():
+        done = []
+
+        async def verb(name, broker):
+            done.append((name, broker))
+
+        gate = Gate(3, verb)
+        two = [asyncio.create_task(gate.verb("kill", 2)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert done == []
+        gate.leave()
+        await asyncio.gather(*two)
+        return done
+
+    assert asyncio.run(run()) == [("kill", 2)]
+
+
+@pytest.mark.parametrize(
+    ("areas", "said"),
+    [
+        ("groups,acls", "--areas acls: the simulator does not serve ACLs yet"),
+        ("own", "--areas own: choose of groups, transactions,"),
+    ],
+)
+def test_an_area_that_cannot_be_fuzzed_is_one_line(areas, said):
+    done = CliRunner().invoke(main, ["fuzz", "--areas", areas, "--reference", "jvm"])
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+def test_a_recording_cannot_be_fuzzed():
+    done = CliRunner().invoke(main, ["fuzz", "--reference", "recorded"])
+    assert done.exit_code == 2
+    assert "fuzzing needs a real Kafka" in done.output
+
+
+def test_a_file_that_is_no_sequence_is_one_line(tmp_path):
+    path = tmp_path / "other.json"
+    path.write_text("{}")
+    done = CliRunner().invoke(main, ["fuzz", "--play", str(path), "--reference", "jvm"])
+    assert done.exit_code == 2
+    assert "is no sequence of a fuzz run" in done.output
