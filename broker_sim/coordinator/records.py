@@ -9,12 +9,11 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.protocol.codec import decode, encode
-from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.message import Message  # noqa: TC001 - native code looks the types of fields up
-from broker_sim.protocol.records import Record, build_batch, iter_records
+from broker_sim.protocol.records import Record, iter_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["CoordinatorRecord", "RecordSerde", "UnknownRecordError", "size_in_batch"]
 
@@ -85,17 +84,6 @@ class RecordSerde:
         """Return the record as it stands in a batch, with that timestamp (wall clock)."""
         value = self.encode_value(record.value, record.value_version)
         return Record(value, self.encode_key(record.key), timestamp_ms)
-
-    def encode_batch(
-        self,
-        records: Sequence[CoordinatorRecord],
-        timestamp_ms: int,
-        codec: CompressionCodec = CompressionCodec.NONE,
-    ) -> bytes:
-        """Return one batch of the records, which all have that timestamp (wall clock)."""
-        return build_batch(
-            [self.encode_record(record, timestamp_ms) for record in records], codec=codec
-        )
 
     def decode_batch(self, batch: bytes | memoryview) -> Iterator[tuple[int, CoordinatorRecord]]:
         """Yield the batch's records with their offsets, without those that are not served.

@@ -19,9 +19,7 @@ __all__ = [
     "GroupRecord",
     "decode_batch",
     "decode_record",
-    "encode_batch",
     "encode_key",
-    "encode_record",
     "encode_value",
     "serde",
 ]
@@ -55,7 +53,5 @@ def _written_version(value: Message) -> int:
 serde: Final = RecordSerde(record_messages, _NAMES, _written_version)
 decode_batch = serde.decode_batch
 decode_record = serde.decode_record
-encode_batch = serde.encode_batch
 encode_key = serde.encode_key
-encode_record = serde.encode_record
 encode_value = serde.encode_value

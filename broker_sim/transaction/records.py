@@ -24,7 +24,6 @@ __all__ = [
     "TransactionLogKey",
     "TransactionLogValue",
     "decode_batch",
-    "encode_batch",
     "encode_record",
     "metadata_of",
     "record_of",
@@ -58,7 +57,6 @@ def _encode_key(transactional_id: str) -> bytes:
 
 serde: Final = _Serde(record_messages, {0: "TransactionLog"}, _newest_version)
 decode_batch = serde.decode_batch
-encode_batch = serde.encode_batch
 encode_record = serde.encode_record
 
 

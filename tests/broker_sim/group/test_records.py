@@ -15,9 +15,9 @@ from broker_sim.group.records import (
     GroupRecord,
     decode_batch,
     decode_record,
-    encode_batch,
     encode_key,
     encode_value,
+    serde,
 )
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.errors import ProtocolError
@@ -78,7 +78,9 @@ def test_values_of_older_releases_are_read(version):
 def test_batch_gives_back_records_with_offsets(codec):
     commit = GroupRecord(OffsetCommitKey("g", "t", 1), OffsetCommitValue(5), 4)
     tombstone = GroupRecord(OffsetCommitKey("g", "t", 2), None)
-    batch = encode_batch([commit, tombstone], 77, codec)
+    batch = build_batch(
+        [serde.encode_record(each, 77) for each in (commit, tombstone)], codec=codec
+    )
     assert list(decode_batch(batch)) == [(0, commit), (1, tombstone)]
     header = parse_header(batch)
     assert (header.codec, header.base_timestamp, header.records_count) == (codec, 77, 2)

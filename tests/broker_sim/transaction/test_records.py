@@ -15,7 +15,6 @@ from broker_sim.protocol.records import Record, build_batch, iter_records
 from broker_sim.transaction.metadata import TxnTransitMetadata
 from broker_sim.transaction.records import (
     decode_batch,
-    encode_batch,
     encode_record,
     metadata_of,
     record_of,
@@ -74,7 +73,7 @@ def test_values_come_back_apart_from_the_epoch_before():
         start_ms=8,
         client_version=TransactionVersion.TV_2,
     )
-    batch = encode_batch([record_of("tx", written, TransactionVersion.TV_2)], 9)
+    batch = build_batch([encode_record(record_of("tx", written, TransactionVersion.TV_2), 9)])
     ((_, record),) = decode_batch(batch)
     found = metadata_of(record.value)
     assert found.last_producer_epoch == -1
@@ -93,7 +92,7 @@ def test_values_come_back_apart_from_the_epoch_before():
 def test_old_values_have_no_tagged_fields():
     written = values(previous_producer_id=5, next_producer_id=6)
     record = record_of("tx", written, TransactionVersion.TV_0)
-    ((_, found),) = decode_batch(encode_batch([record], 0))
+    ((_, found),) = decode_batch(build_batch([encode_record(record, 0)]))
     assert found.value_version == 0
     assert metadata_of(found.value).previous_producer_id == -1
 
@@ -105,6 +104,6 @@ def test_empty_transaction_has_no_partitions():
 
 
 def test_tombstone_has_the_key_only():
-    (record,) = iter_records(encode_batch([tombstone_of("tx")], 0))
+    (record,) = iter_records(build_batch([encode_record(tombstone_of("tx"), 0)]))
     assert record.key == b"\0\0\0\2tx"
     assert record.value is None
