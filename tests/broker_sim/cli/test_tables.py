@@ -51,6 +51,7 @@ def test_status_fits_and_keeps_every_id(lines):
     }  # fmt: skip
     status = {
         "memory": {"used_bytes": 0, "limit_bytes": 1},
+        "metadata_delay_ms": 0,
         "brokers": [broker],
         "topics": [{"name": TOPIC, "partitions": [partition]}],
         "faults": [fault],
@@ -70,7 +71,8 @@ def test_several_listeners_of_a_broker_are_named(lines):
         "id": 1, "address": "in:1", "listeners": {"INSIDE": "in:1", "OUTSIDE": "out:2"},
         "state": "running", "fenced": False, "clients_cut_off": False,
     }  # fmt: skip
-    status = {"memory": {"used_bytes": 0, "limit_bytes": 1}, "brokers": [broker]}
+    memory = {"used_bytes": 0, "limit_bytes": 1}
+    status = {"memory": memory, "metadata_delay_ms": 0, "brokers": [broker]}
     shown = lines(print_status, {**status, "topics": [], "faults": [], "links": []})
     first, second = (line.split() for line in shown if "SIDE" in line)
     assert first[:4] == ["1", "INSIDE", "in:1", "running"]
@@ -100,7 +102,8 @@ def test_purgatory_fits_and_keeps_every_key(lines):
 )
 def test_status_tells_memory_and_its_limit(lines, used_bytes, limit_bytes, text):
     memory = {"used_bytes": used_bytes, "limit_bytes": limit_bytes}
-    status = {"memory": memory, "brokers": [], "topics": [], "faults": [], "links": []}
+    status = {"memory": memory, "metadata_delay_ms": 0, "brokers": [], "topics": []}
+    status |= {"faults": [], "links": []}
     assert lines(print_status, status)[0] == f"memory: {text}"
 
 
