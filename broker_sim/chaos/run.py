@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.chaos import Chaos, invariant_of
 from broker_sim.chaos.observer import observed
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
-from broker_sim.runtime.virtual import run
+from broker_sim.runtime.virtual import VirtualRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.chaos.timeline import Moment
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.loop import Order
 
-__all__ = ["CONFIGS", "Outcome", "run_chaos"]
+__all__ = ["CONFIGS", "ChaosRun", "Outcome", "run_chaos"]
 
 CONFIGS: Final[Mapping[str, GivenValue]] = {
     "broker.heartbeat.interval.ms": 500,
@@ -55,6 +55,84 @@ class Outcome:
     """What was raised, if the test failed."""
 
 
+class ChaosRun(VirtualRun):
+    """A run under one schedule, piece by piece: open, test, close; `run_chaos` does all of it."""
+
+    chaos: Chaos
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        *,
+        order: Order = "fifo",
+        configs: Mapping[str, GivenValue] | None = None,
+        topics: Sequence[str] = (),
+        observe: bool = False,
+    ) -> None:
+        super().__init__(schedule.seed, hash_seed="any", order=order, limit_s=LIMIT_S)
+        self._schedule = schedule
+        self._observe = observe
+        self.loop.network.latency_ms = (0, schedule.latency_ms)
+        self._kafka = SimulatedCluster(
+            self.loop,
+            schedule.brokers,
+            topics=topics,
+            latency_ms=_links(self.loop, schedule.latency_ms),
+            check_invariants=False,
+            configs={**CONFIGS, **(configs or {})},
+        )
+        self._ended: tuple[str, float] | None = None
+        self._open = ExitStack()
+
+    def open_chaos(self) -> Chaos:
+        """Start the brokers; return what the test works with."""
+        self.wait(self._kafka.open())
+        chaos = self.chaos = Chaos(self.loop, self._kafka, self._schedule)
+        self.loop.set_exception_handler(chaos.on_error)
+        self._open.enter_context(observed(chaos, self.loop) if self._observe else _quiet())
+        return chaos
+
+    def close_chaos(self) -> None:
+        """End the workers, then stop the brokers."""
+        self._end_test()
+        self._open.close()
+        self.wait(self._kafka.close())
+
+    def close(self) -> None:
+        """End all tasks, and the loop; what killed workers held goes unheard."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            super().close()
+
+    def wait_for_test(self, test: Coroutine[Any, Any, object]) -> None:
+        """Run the test to its end; raises what it raises."""
+
+        async def main() -> None:
+            try:
+                await test
+            finally:
+                self._end_test()
+
+        self.wait(main(), name=getattr(test, "__qualname__", None))
+
+    def on_failure(self, error: BaseException) -> None:
+        """Take note of when it failed, before the contexts of the test are closed."""
+        del error
+        self._end_test()
+
+    def _end_test(self) -> None:
+        if self._ended is None:
+            self._ended = self.loop.trace.digest(), self.loop.time()
+            self.chaos.end()
+
+    def outcome(self, error: BaseException | None = None) -> Outcome:
+        """Return how the run ended, with the error that failed it."""
+        digest, virtual_s = self._ended or (self.loop.trace.digest(), self.loop.time())
+        invariant = None if error is None else invariant_of(error)
+        moments = tuple(self.chaos.timeline.moments)
+        return Outcome(self._schedule, digest, virtual_s, moments, invariant, error)
+
+
 def run_chaos(
     test: Callable[[Chaos], Coroutine[Any, Any, object]],
     schedule: Schedule,
@@ -68,47 +146,19 @@ def run_chaos(
     What the test raises is part of the outcome. With `observe` the time line also tells of leaders,
     of requests that failed, and what clients log; that takes longer.
     """
-    kept: list[Chaos] = []
-    ended: list[tuple[str, float]] = []
-
-    async def main(loop: VirtualEventLoop) -> None:
-        loop.network.latency_ms = (0, schedule.latency_ms)
-        cluster = SimulatedCluster(
-            loop,
-            schedule.brokers,
-            latency_ms=_links(loop, schedule.latency_ms),
-            check_invariants=False,
-            configs={**CONFIGS, **(configs or {})},
-        )
-        async with cluster as kafka:
-            chaos = Chaos(loop, kafka, schedule)
-            kept.append(chaos)
-            loop.set_exception_handler(chaos.on_error)
-            with observed(chaos, loop) if observe else _quiet():
-                try:
-                    await test(chaos)
-                finally:
-                    ended.append((loop.trace.digest(), loop.time()))
-                    chaos.end()
-
+    run = ChaosRun(schedule, order=order, configs=configs, observe=observe)
     error: Exception | None = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # of programs that were killed
+    try:
+        chaos = run.open_chaos()
         try:
-            run(main, schedule.seed, hash_seed="any", order=order, limit_s=LIMIT_S)
-        except Exception as raised:
-            if not ended:  # what failed is not the test
-                raise
+            run.wait_for_test(test(chaos))
+            run.raise_what_nobody_took()
+        except Exception as raised:  # noqa: BLE001 - whatever it is, it is the outcome
             error = raised
-    digest, virtual_s = ended[0]
-    return Outcome(
-        schedule,
-        digest,
-        virtual_s,
-        tuple(kept[0].timeline.moments),
-        None if error is None else invariant_of(error),
-        error,
-    )
+        run.close_chaos()
+    finally:
+        run.close()
+    return run.outcome(error)
 
 
 def _links(loop: VirtualEventLoop, latency_ms: int) -> Callable[[int, int], int] | None:

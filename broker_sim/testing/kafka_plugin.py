@@ -32,6 +32,7 @@ SIGNATURE: Final = (
     "`kafka_cluster`, and the topics that the test finds, each as NAME:PARTITIONS:RF:KEY=VALUE"
 )
 VIRTUAL_MARKER: Final = "virtual_time"
+CHAOS_MARKER: Final = "chaos"
 VIRTUAL_PLUGIN: Final = "broker_sim.testing.pytest_plugin"
 OPTIONS: Final = {"kafka_bootstrap": "--kafka-bootstrap", "kafka_containers": "--kafka-containers"}
 """Of the command line, each for a real Kafka in place of the simulator."""
@@ -104,6 +105,9 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster
     reset. With `--kafka-bootstrap` it is that Kafka, with `--kafka-containers` one that is started.
     In a test marked `virtual_time` it is a `broker_sim.SimulatedCluster`, new for each seed.
     """
+    if request.node.get_closest_marker(CHAOS_MARKER) is not None:
+        yield request.getfixturevalue("chaos").kafka
+        return
     if request.node.get_closest_marker(VIRTUAL_MARKER) is not None:
         yield _in_virtual_time(request)
         return

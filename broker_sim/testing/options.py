@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker_sim.config import GivenValue
 
-__all__ = ["BadOptionError", "ClusterOptions", "VirtualTimeOptions", "options_of"]
+__all__ = ["BadOptionError", "ClusterOptions", "VirtualTimeOptions", "check_count", "options_of"]
 
 Options = TypeVar("Options", bound="ClusterOptions")
 
@@ -63,7 +63,7 @@ class ClusterOptions:
 
     def check(self) -> None:
         """Raise BadOptionError for what no cluster can have."""
-        _check_count("brokers", self.brokers)
+        check_count("brokers", self.brokers)
         _check_configs("configs", self.configs or {})
         if isinstance(self.topics, str):
             raise BadOptionError(f"topics={self.topics!r}: give a list of topics")
@@ -101,7 +101,7 @@ class VirtualTimeOptions(ClusterOptions):
     def check(self) -> None:
         """Raise BadOptionError for what no run can have."""
         ClusterOptions.check(self)  # a class with slots is made anew, which `super()` does not know
-        _check_count("seeds", self.seeds)
+        check_count("seeds", self.seeds)
         if self.order not in get_args(Order):
             raise BadOptionError(f"order={self.order!r}: choose 'fifo' or 'seeded'")
         if not _is_latency(self.latency_ms):
@@ -145,7 +145,8 @@ def options_of(item: pytest.Item, marker: str, kind: type[Options]) -> Options:
     pytest.fail(f"{item.name}: @pytest.mark.{marker}: {wrong}", pytrace=False)
 
 
-def _check_count(name: str, value: object) -> None:
+def check_count(name: str, value: object) -> None:
+    """Raise BadOptionError unless the value is a whole number of at least 1."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise BadOptionError(f"{name}={value!r}: give a whole number of at least 1")
 

@@ -16,6 +16,7 @@ import inspect
 import os
 import shlex
 import unittest
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
@@ -31,8 +32,10 @@ from broker_sim.runtime.virtual.stdlib import install, pinned_hash_seed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from broker_sim.chaos import Chaos
+    from broker_sim.chaos.run import ChaosRun
     from broker_sim.cluster.simulated_cluster import SimulatedCluster
-    from broker_sim.testing.options import VirtualTimeOptions
+    from broker_sim.testing.chaos_tests import Attempt
     from broker_sim.testing.seeded_run import SeededRun
 
 MARKER: Final = "virtual_time"
@@ -40,6 +43,12 @@ SIGNATURE: Final = (
     f"{MARKER}(seeds=1, order='fifo', latency_ms=0, limit_s=86400, trace_steps=False, brokers=3, "
     "configs=None, topics=(), broker_configs=None, as_version=None, check_invariants=True): run this "
     "async test in virtual time, once per seed; the fixture `kafka` is its cluster"
+)
+CHAOS: Final = "chaos"
+CHAOS_SIGNATURE: Final = (
+    f"{CHAOS}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', schedule=None, brokers=3, "
+    "configs=None, topics=()): run this async test in virtual time under faults that each seed draws; the "
+    "fixture `chaos` has its cluster and starts its workers"
 )
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
@@ -53,19 +62,23 @@ install()
 class _VirtualTest:
     """What the stash of a marked test keeps while it runs."""
 
-    run: SeededRun
-
-    def __init__(self, function: Any, options: VirtualTimeOptions, seed: int, passed: int) -> None:
+    def __init__(self, function: Any, run: SeededRun | ChaosRun, seed: int, passed: int) -> None:
         self.function = function
-        self.options = options
+        self.run = run
         self.seed = seed
         self.passed = passed
         """How many seeds passed before."""
-        self.has_failed = False
+        self.error: BaseException | None = None
+        """The first error of the seed."""
+
+    @property
+    def has_failed(self) -> bool:
+        return self.error is not None
 
 
 _test_of_item = pytest.StashKey[_VirtualTest | None]()
 _seed_of_item = pytest.StashKey[tuple[int, int]]()
+_attempt_of_item = pytest.StashKey["Attempt"]()
 
 
 # -- options and marker ---------------------------------------------------------------------------
@@ -95,6 +108,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Tell the marker to pytest."""
     config.addinivalue_line("markers", SIGNATURE)
+    config.addinivalue_line("markers", CHAOS_SIGNATURE)
     if config.getoption("virtual_seed") is not None and config.getoption("virtual_seeds"):
         raise pytest.UsageError("give --virtual-seed or --virtual-seeds, not both")
 
@@ -106,10 +120,22 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Set up, call and tear down a marked test with each of its seeds, until one fails."""
     marker = item.get_closest_marker(MARKER)
-    if marker is None:
+    under_chaos = item.get_closest_marker(CHAOS)
+    if marker is None and under_chaos is None:
         return None
-    seeds = _seeds(item.config, marker)
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = _run_seeds(item, marker, nextitem) if marker else _run_chaos(item, nextitem)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _run_seeds(
+    item: pytest.Item, marker: pytest.Mark, nextitem: pytest.Item | None
+) -> list[pytest.TestReport]:
+    """Run a test with each of its seeds; return the reports of the last one that ran."""
+    seeds = _seeds(item.config, marker.kwargs.get("seeds", 1))
     reports: list[pytest.TestReport] = []
     next_one: Any = nextitem
     for passed, seed in enumerate(seeds):
@@ -122,10 +148,32 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         _forget_instance(item)
     if next_one is not nextitem:
         reports += _tear_down_the_rest(item, nextitem)
-    for report in reports:
-        item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
+    return reports
+
+
+def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+    """Run a test under chaos; return the reports of the smallest failure, or of the last seed."""
+    from broker_sim.testing.chaos_tests import ChaosOptions, ChaosSearch  # noqa: PLC0415 - see _checked
+    from broker_sim.testing.options import options_of  # noqa: PLC0415 - see _checked
+
+    options = None
+    with suppress(pytest.fail.Exception):
+        options = options_of(item, CHAOS, ChaosOptions)
+    if options is None:
+        return runtestprotocol(item, log=False, nextitem=nextitem)  # its set-up fails with that
+
+    next_one: Any = item.parent  # only what has function scope is torn down
+
+    def run_once(attempt: Attempt) -> list[pytest.TestReport]:
+        item.stash[_attempt_of_item] = attempt
+        reports = runtestprotocol(item, log=False, nextitem=next_one)
+        _forget_instance(item)
+        test = item.stash.get(_test_of_item, None)
+        attempt.error = None if test is None else test.error
+        return reports
+
+    reports = ChaosSearch(options, run_once).run(_wanted_seeds(item.config))
+    return reports + _tear_down_the_rest(item, nextitem)
 
 
 def _has_passed(item: pytest.Item, reports: list[pytest.TestReport]) -> bool:
@@ -165,16 +213,27 @@ def _kafka_in_virtual_time(request: pytest.FixtureRequest) -> Iterator[Simulated
     test.run.close_cluster()
 
 
+@pytest.fixture
+def chaos(request: pytest.FixtureRequest) -> Iterator[Chaos]:
+    """Give a test marked `chaos` a cluster, workers, and the time in which faults happen.
+
+    It is a `broker_sim.chaos.Chaos`, with a new cluster for each seed.
+    """
+    test = request.node.stash.get(_test_of_item, None)
+    if test is None or request.node.get_closest_marker(CHAOS) is None:
+        _fail(f"{request.node.name}: mark it with @pytest.mark.{CHAOS} to use the fixture chaos")
+    yield test.run.open_chaos()
+    test.run.close_chaos()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Check the marker, and start the run that the fixtures and the test share."""
     item.stash[_test_of_item] = None
-    if item.get_closest_marker(MARKER) is not None:
-        test = _checked(item)
-        from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see _checked
-
-        test.run = SeededRun(test.options, test.seed)
-        item.stash[_test_of_item] = test
+    if item.get_closest_marker(CHAOS) is not None:
+        item.stash[_test_of_item] = _under_chaos(item)
+    elif item.get_closest_marker(MARKER) is not None:
+        item.stash[_test_of_item] = _checked(item)
 
 
 def _checked(item: pytest.Item) -> _VirtualTest:
@@ -184,13 +243,34 @@ def _checked(item: pytest.Item) -> _VirtualTest:
         VirtualTimeOptions,
         options_of,
     )
+    from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see above
 
-    if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.obj):
-        _fail(f"{item.name}: @pytest.mark.{MARKER} is for tests written with async def")
-    if item.cls is not None and issubclass(item.cls, unittest.TestCase):
-        _fail(f"{item.name}: @pytest.mark.{MARKER} does not work in a unittest.TestCase")
+    function = _async_function(item, MARKER)
     options = options_of(item, MARKER, VirtualTimeOptions)
-    return _VirtualTest(item.obj, options, *item.stash[_seed_of_item])
+    seed, passed = item.stash[_seed_of_item]
+    return _VirtualTest(function, SeededRun(options, seed), seed, passed)
+
+
+def _under_chaos(item: pytest.Item) -> _VirtualTest:
+    """Return a test under chaos whose run has begun; what is wrong with it is its error, in one line."""
+    from broker_sim.testing.chaos_tests import ChaosOptions  # noqa: PLC0415 - see _checked
+    from broker_sim.testing.options import options_of  # noqa: PLC0415 - see _checked
+
+    function = _async_function(item, CHAOS)
+    options_of(item, CHAOS, ChaosOptions)
+    if "chaos" not in getattr(item, "fixturenames", ()):
+        _fail(f"{item.name}: let it take the argument chaos, which starts its workers")
+    attempt = item.stash[_attempt_of_item]
+    return _VirtualTest(function, attempt.start(), attempt.schedule.seed, 0)
+
+
+def _async_function(item: pytest.Item, marker: str) -> Any:
+    """Return the function of a test that can run in virtual time."""
+    if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.obj):
+        _fail(f"{item.name}: @pytest.mark.{marker} is for tests written with async def")
+    if item.cls is not None and issubclass(item.cls, unittest.TestCase):
+        _fail(f"{item.name}: @pytest.mark.{marker} does not work in a unittest.TestCase")
+    return item.obj
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -264,19 +344,29 @@ def _tell(item: pytest.Item, test: _VirtualTest, error: BaseException) -> None:
     """Add to the first error of a seed what happened last, and how to repeat it."""
     if isinstance(error, pytest.skip.Exception):
         return
-    if not test.has_failed:
-        test.has_failed = True
+    if test.has_failed:
+        return
+    test.error = error
+    if item.get_closest_marker(CHAOS) is None:  # else the report of the search tells it
         error.add_note(test.run.report())
         error.add_note(_how_to_repeat(item, test))
 
 
-def _seeds(config: pytest.Config, marker: pytest.Mark) -> Sequence[int]:
+def _seeds(config: pytest.Config, of_marker: object) -> Sequence[int]:
+    """Return the seeds that the command line wants, else so many as the marker says."""
+    wanted = _wanted_seeds(config)
+    if wanted is not None:
+        return wanted
+    # What is no number is told as an error of the test, when it is set up.
+    return range(of_marker if isinstance(of_marker, int) and of_marker > 0 else 1)
+
+
+def _wanted_seeds(config: pytest.Config) -> Sequence[int] | None:
     only: int | None = config.getoption("virtual_seed")
     if only is not None:
         return (only,)
-    wanted = config.getoption("virtual_seeds") or marker.kwargs.get("seeds", 1)
-    # What is no number is told as an error of the test, when it is set up.
-    return range(wanted if isinstance(wanted, int) and wanted > 0 else 1)
+    count: int | None = config.getoption("virtual_seeds")
+    return None if count is None else range(count)
 
 
 def _how_to_repeat(item: pytest.Item, test: _VirtualTest) -> str:

@@ -1,0 +1,179 @@
+"""The marker `chaos`: seeds, the smallest failure and its report, wrong arguments."""
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+WORKER = """
+    import asyncio
+    import pytest
+
+    async def work(left, done):
+        while left:
+            number = left.pop()
+            await asyncio.sleep(0.5)
+            done.append(number)
+"""
+FORGETS = """
+    async def test_work_is_done(chaos):
+        left, done = list(range(20)), []
+        chaos.start(lambda: work(left, done), count=2)
+        await chaos.faults_over()
+        await chaos.eventually(lambda: len(done) == 20, "nothing is forgotten", within_s=20)
+"""
+
+
+@pytest.fixture
+def run_tests(pytester, monkeypatch):
+    """Run tests of a text in another process, as a user does; returns the result."""
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    pytester.makeconftest('pytest_plugins = ["broker_sim.testing.pytest_plugin"]')
+
+    def run(text, *arguments):
+        pytester.makepyfile(text)
+        return pytester.runpytest_subprocess("-q", *arguments)
+
+    return run
+
+
+def test_failure_is_shrunk_and_told_once_with_the_marker_that_repeats_it(run_tests):
+    marker = '@pytest.mark.chaos(seeds=10, faults={"crash": 1, "pause": 3})'
+    result = run_tests(f"{WORKER}\n    {marker}{FORGETS}")
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    assert text.count("nothing is forgotten: not within 20 s") >= 1
+    result.stdout.fnmatch_lines(
+        [
+            "seed *: nothing is forgotten",
+            "* faults -> 1; * passed before, * runs to shrink it",
+            "* s of virtual time, trace *, repeats",
+            "* FAULT*crash worker-*",
+            "to run this alone, mark the test with",
+            '@pytest.mark.chaos(schedule="""',
+            "    seed=* brokers=3 workers=2 latency_ms=0 duration_ms=*",
+            "    *000 crash worker-* for=100",
+        ]
+    )
+    lines = text.splitlines()
+    begin = lines.index('@pytest.mark.chaos(schedule="""')
+    printed = "\n".join(f"    {line}" for line in lines[begin : begin + 4])
+    again = run_tests(f"{WORKER}\n{printed}{FORGETS}")
+    again.assert_outcomes(failed=1)
+    assert next(line for line in lines if "trace" in line) in again.stdout.str()
+
+
+def test_each_seed_has_fixtures_of_its_own_on_its_loop(run_tests):
+    result = run_tests(
+        """
+        import asyncio
+        import pytest
+
+        loops = []
+
+        @pytest.fixture
+        async def shop(chaos):
+            await chaos.kafka.create_topic("orders", partitions=1, replication_factor=3)
+            loops.append(asyncio.get_running_loop())
+            return []
+
+        @pytest.mark.chaos(seeds=3, duration_s=2, topics=["other:1:3"])
+        async def test_shop(chaos, shop, kafka):
+            assert kafka is chaos.kafka
+            shop.append(1)
+            assert len(shop) == 1
+            assert loops[-1] is asyncio.get_running_loop()
+            assert kafka.leader("other", 0)
+            await chaos.faults_over()
+
+        def test_afterwards():
+            assert len(set(loops)) == 3
+        """
+    )
+    result.assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seeds"), [(["--virtual-seed=7"], "[7]"), (["--virtual-seeds=2"], "[0, 1]")]
+)
+def test_command_line_chooses_the_seeds(run_tests, arguments, seeds):
+    result = run_tests(
+        f"""
+        import pytest
+
+        seen = []
+
+        @pytest.mark.chaos(seeds=1, duration_s=1)
+        async def test_seed(chaos):
+            seen.append(chaos.schedule.seed)
+
+        def test_seen():
+            assert seen == {seeds}
+        """,
+        *arguments,
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_error_of_a_worker_fails_the_test_and_a_skip_skips_it(run_tests):
+    result = run_tests(
+        """
+        import asyncio
+        import pytest
+
+        async def worker():
+            raise ValueError("a bug")
+
+        @pytest.mark.chaos(seeds=2, duration_s=1)
+        async def test_bug(chaos):
+            chaos.start(worker)
+            await chaos.faults_over()
+
+        @pytest.mark.chaos(seeds=2)
+        async def test_skip(chaos):
+            pytest.skip("not here")
+        """
+    )
+    result.assert_outcomes(failed=1, skipped=1)
+    result.stdout.fnmatch_lines(
+        ["*ValueError: a bug*", "seed 0: ValueError", "* faults -> 0; 0 passed before*"]
+    )
+
+
+def test_wrong_use_is_one_line(run_tests):
+    result = run_tests(
+        """
+        import pytest
+
+        @pytest.mark.chaos(seeds=0)
+        async def test_a(chaos): ...
+
+        @pytest.mark.chaos(faults={"explode"})
+        async def test_b(chaos): ...
+
+        @pytest.mark.chaos(length=3)
+        async def test_d(chaos): ...
+
+        @pytest.mark.chaos
+        def test_e(chaos): ...
+
+        @pytest.mark.chaos
+        async def test_f(): ...
+
+        def test_g(chaos): ...
+
+        @pytest.mark.chaos(schedule="seed=1\\ncrash worker-1")
+        async def test_h(chaos): ...
+        """
+    )
+    result.assert_outcomes(errors=7)
+    result.stdout.fnmatch_lines(
+        [
+            "*seeds=0: give a whole number of at least 1",
+            "*there is no fault 'explode'*",
+            "*there is no argument 'length', only *",
+            "*is for tests written with async def",
+            "*let it take the argument chaos, which starts its workers",
+            "*mark it with @pytest.mark.chaos to use the fixture chaos",
+            "*write an action as '3200 crash worker-1 for=3000', in ms",
+        ]
+    )
