@@ -169,9 +169,11 @@ class CoordinatorContext(Generic[S]):
             result.on_appended()
         if result.response is None and result.on_settled is None:
             return
-        if not self.is_committed:
+        is_committed = self.is_committed
+        if not is_committed:
             self._buffer.flush()
-        if self.is_committed:
+            is_committed = self.is_committed
+        if is_committed:
             _settle(result, ErrorCode.NONE, on_response, on_error)
         elif not self.is_active:
             _settle(result, ErrorCode.NOT_COORDINATOR, on_response, on_error)
