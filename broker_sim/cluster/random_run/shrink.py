@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.random_run.run import RunFailedError, run_schedule
-from purgatory import Clock, SystemClock
+from broker_sim.minimize import Minimizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from broker_sim.cluster.random_run.action import Action
     from broker_sim.cluster.random_run.schedule import Schedule
+    from purgatory import Clock
 
 __all__ = ["Shrunk", "failed_invariant", "shrink"]
 
@@ -56,70 +57,22 @@ def shrink(
 
     It stops after `max_tries` runs or `max_ms` of real time.
     """
-    search = _Search(schedule, invariant, run, max_tries, max_ms, clock or SystemClock())
-    while not search.is_over and search.round():
-        pass
-    return Shrunk(search.best, search.tries)
-
-
-class _Search:
-    def __init__(
-        self,
-        schedule: Schedule,
-        invariant: str,
-        run: Callable[[Schedule], str | None],
-        max_tries: int,
-        max_ms: int,
-        clock: Clock,
-    ) -> None:
-        self.best = schedule
-        self.tries = 0
-        self._invariant = invariant
-        self._run = run
-        self._max_tries = max_tries
-        self._clock = clock
-        self._end_ms = clock.now_ms() + max_ms
-
-    @property
-    def is_over(self) -> bool:
-        """Whether a limit is reached."""
-        return self.tries >= self._max_tries or self._clock.now_ms() >= self._end_ms
-
-    def round(self) -> bool:
-        """Try every way once; return whether any made it smaller."""
-        before = self.best
-        self._leave_actions_out()
+    search = Minimizer(
+        schedule,
+        lambda candidate: run(candidate) == invariant,
+        max_tries=max_tries,
+        max_ms=max_ms,
+        clock=clock,
+    )
+    before = None
+    while search.best != before and not search.is_over:
+        before = search.best
+        search.leave_out(
+            lambda each: each.actions, lambda each, rest: replace(each, actions=tuple(rest))
+        )
         for simplify in (_fewer_clients, _simpler_cluster, _shorter_actions, _shorter_run):
-            self._try_all(simplify)
-        return self.best != before
-
-    def _try(self, schedule: Schedule) -> bool:
-        """Keep it if it fails in the same way."""
-        if self.is_over or schedule == self.best:
-            return False
-        self.tries += 1
-        if self._run(schedule) != self._invariant:
-            return False
-        self.best = schedule
-        return True
-
-    def _try_all(self, simplify: Callable[[Schedule], Iterator[Schedule]]) -> None:
-        """Try the first simpler one that still fails, and go on from there."""
-        while any(self._try(simpler) for simpler in simplify(self.best)):
-            pass
-
-    def _leave_actions_out(self) -> None:
-        size = max(1, len(self.best.actions) // 2)
-        while True:
-            begin = 0
-            while begin < len(self.best.actions):
-                actions = self.best.actions
-                rest = actions[:begin] + actions[begin + size :]
-                if not self._try(replace(self.best, actions=rest)):
-                    begin += size
-            if size == 1:
-                return
-            size //= 2
+            search.simplify(simplify)
+    return Shrunk(search.best, search.tries)
 
 
 def _fewer_clients(schedule: Schedule) -> Iterator[Schedule]:
