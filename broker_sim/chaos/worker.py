@@ -24,7 +24,12 @@ _CLIENT_ERRORS: Final = {"KafkaError", "KafkaException"}
 
 
 def is_of_the_environment(error: BaseException) -> bool:
-    """Whether a program may end with that error when its brokers or its network fail."""
+    """Whether a program may end with that error when its brokers or its network fail.
+
+    A group of errors, as a TaskGroup raises, is one if all of them are.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_of_the_environment, error.exceptions))
     if isinstance(error, (OSError, TimeoutError, asyncio.CancelledError)):
         return True
     return any(kind.__name__ in _CLIENT_ERRORS for kind in type(error).__mro__)

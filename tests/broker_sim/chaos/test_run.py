@@ -70,6 +70,22 @@ def test_errors_of_the_environment_restart_a_worker_and_others_fail_the_test():
     ]
 
 
+@pytest.mark.parametrize(
+    ("errors", "invariant"),
+    [([OSError(), TimeoutError()], None), ([OSError(), ValueError()], "ExceptionGroup")],
+)
+def test_group_of_errors_is_judged_by_all_of_them(errors, invariant):
+    async def worker(me):
+        if me.starts == 1:
+            raise ExceptionGroup("tasks failed", errors)
+
+    async def test(chaos):
+        chaos.start(worker)
+        await asyncio.sleep(5)
+
+    assert run_chaos(test, CALM).invariant == invariant
+
+
 def test_worker_that_ends_by_itself_is_done():
     async def worker():
         await asyncio.sleep(0)
