@@ -49,7 +49,7 @@ def _draw(rng: random.Random, name: str, brokers: int, workers: int, duration_ms
     at_ms = rng.randrange(0, duration_ms, GRID_MS)
     for_ms = min(rng.choice(DURATIONS_MS), duration_ms - at_ms) if kind.lasts else 0
     count = workers if kind.on == "worker" else brokers
-    on = [f"{kind.on}-{rng.randint(1, count)}"]
+    on = [BROKERS if kind.on == BROKERS else f"{kind.on}-{rng.randint(1, count)}"]
     if kind.whole_side:
         on.append(rng.choice((BROKERS, BROKERS, f"broker-{rng.randint(1, brokers)}")))
     value = rng.choice(kind.values) if kind.values else ""

@@ -70,11 +70,14 @@ class Faults:
             raise ScheduleError(
                 f"{action}: there is no kind {action.kind!r}; see {', '.join(KINDS)}"
             )
-        place, _, number = (action.on[0] if action.on else "").partition("-")
-        if place != kind.on or not number.isdecimal():
-            raise ScheduleError(f"{action}: say on which {kind.on}, as {kind.on}-1")
         method = getattr(self, f"_{action.kind}")
         values: list[Any] = [action.value] if kind.values else []
+        if kind.on == BROKERS and action.on in {(), (BROKERS,)}:
+            return lambda: method(None, *values)
+        place, _, number = (action.on[0] if action.on else "").partition("-")
+        wanted = kind.on.removesuffix("s")
+        if place != wanted or not number.isdecimal():
+            raise ScheduleError(f"{action}: say on which {wanted}, as {wanted}-1")
         if kind.whole_side:
             values.insert(0, action.on[1] if len(action.on) > 1 else BROKERS)
         if kind.on == "worker":
@@ -233,14 +236,14 @@ class Faults:
         for partition in range(len(state.partitions)):
             self._kafka.nodes.transfer_leadership(topic, partition, broker_id)
 
-    def _error(self, broker_id: int, value: str) -> Undo:
+    def _error(self, broker_id: int | None, value: str) -> Undo:
         api, _, error = value.partition("/")
         return self._inject(api=api, broker=broker_id, error=error)
 
-    def _lose(self, broker_id: int, api: str) -> Undo:
+    def _lose(self, broker_id: int | None, api: str) -> Undo:
         return self._inject(api=api, broker=broker_id, lose="response")
 
-    def _delay(self, broker_id: int, value: str) -> Undo:
+    def _delay(self, broker_id: int | None, value: str) -> Undo:
         api, _, delay_ms = value.partition("/")
         return self._inject(api=api, broker=broker_id, delay_ms=int(delay_ms))
 

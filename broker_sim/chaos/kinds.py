@@ -18,9 +18,9 @@
 | `transfer` | broker | leads a partition of a topic that the test made | number of the partition |
 | `move_groups` | broker | becomes the coordinator of groups | |
 | `move_transactions` | broker | becomes the coordinator of transactions | |
-| `error` | broker | answers some requests with an error | API/ERROR |
-| `lose` | broker | does what some requests ask, and their answers are lost | API |
-| `delay` | broker | answers some requests late | API/ms |
+| `error` | `brokers`, or one broker | some requests are answered with an error | API/ERROR |
+| `lose` | `brokers`, or one broker | some requests are done, and their answers are lost | API |
+| `delay` | `brokers`, or one broker | some requests are answered late | API/ms |
 
 What does not fit the state of the cluster by then, such as to pause a dead broker, is not done.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["BROKERS", "KINDS", "Kind", "weights_of"]
 
 BROKERS: Final = "brokers"
-"""Stands for every broker as the far end of a cut."""
+"""Stands for every broker: as the far end of a cut, or for requests to whichever serves them."""
 
 _APIS_LOST: Final = (
     "Produce", "Fetch", "OffsetCommit", "JoinGroup", "SyncGroup", "AddPartitionsToTxn",
@@ -65,7 +65,7 @@ _ERRORS: Final = (
 class Kind:
     """How actions of one kind are drawn."""
 
-    on: Literal["worker", "broker"]
+    on: Literal["worker", "broker", "brokers"]
     weight: float = 1
     lasts: bool = True
     values: tuple[str, ...] = ()
@@ -90,9 +90,9 @@ KINDS: Final[Mapping[str, Kind]] = {
     "transfer": Kind("broker", 2, lasts=False, values=tuple(map(str, range(8)))),
     "move_groups": Kind("broker", 1, lasts=False),
     "move_transactions": Kind("broker", 1, lasts=False),
-    "error": Kind("broker", 1, values=_ERRORS),
-    "lose": Kind("broker", 1, values=_APIS_LOST),
-    "delay": Kind("broker", 0.5, values=("Produce/400", "Fetch/400", "OffsetCommit/2000")),
+    "error": Kind("brokers", 1, values=_ERRORS),
+    "lose": Kind("brokers", 1, values=_APIS_LOST),
+    "delay": Kind("brokers", 0.5, values=("Produce/400", "Fetch/400", "OffsetCommit/2000")),
 }
 
 

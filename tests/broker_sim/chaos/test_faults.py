@@ -152,6 +152,7 @@ def test_leadership_moves_to_the_broker():
     ("action", "error"),
     [
         ("100 error broker-1 for=1000 value=ApiVersions/NOT_CONTROLLER", None),
+        ("100 lose brokers for=1000 value=Produce", None),
         ("100 explode broker-1", "there is no kind 'explode'"),
         ("100 pause worker-1", "say on which broker, as broker-1"),
         ("100 crash worker", "say on which worker, as worker-1"),
