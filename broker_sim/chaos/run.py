@@ -73,21 +73,25 @@ class ChaosRun(VirtualRun):
         self._schedule = schedule
         self._observe = observe
         self.loop.network.latency_ms = (0, schedule.latency_ms)
-        self._kafka = SimulatedCluster(
-            self.loop,
-            schedule.brokers,
-            topics=topics,
-            latency_ms=_links(self.loop, schedule.latency_ms),
-            check_invariants=False,
-            configs={**CONFIGS, **(configs or {})},
-        )
+        self._configs = {**CONFIGS, **(configs or {})}
+        self._topics = topics
+        self._is_open = False
         self._ended: tuple[str, float] | None = None
         self._open = ExitStack()
 
     def open_chaos(self) -> Chaos:
-        """Start the brokers; return what the test works with."""
-        self.wait(self._kafka.open())
-        chaos = self.chaos = Chaos(self.loop, self._kafka, self._schedule)
+        """Start the brokers; return what the test works with. Raises as `AsyncCluster` does."""
+        kafka = SimulatedCluster(
+            self.loop,
+            self._schedule.brokers,
+            topics=self._topics,
+            latency_ms=_links(self.loop, self._schedule.latency_ms),
+            check_invariants=False,
+            configs=self._configs,
+        )
+        self.wait(kafka.open())
+        chaos = self.chaos = Chaos(self.loop, kafka, self._schedule)
+        self._is_open = True
         self.loop.set_exception_handler(chaos.on_error)
         self._open.enter_context(observed(chaos, self.loop) if self._observe else _quiet())
         return chaos
@@ -96,7 +100,7 @@ class ChaosRun(VirtualRun):
         """End the workers, then stop the brokers."""
         self._end_test()
         self._open.close()
-        self.wait(self._kafka.close())
+        self.wait(self.chaos.kafka.close())
 
     def close(self) -> None:
         """End all tasks, and the loop; what killed workers held goes unheard."""
@@ -121,7 +125,7 @@ class ChaosRun(VirtualRun):
         self._end_test()
 
     def _end_test(self) -> None:
-        if self._ended is None:
+        if self._ended is None and self._is_open:
             self._ended = self.loop.trace.digest(), self.loop.time()
             self.chaos.end()
 

@@ -1,6 +1,7 @@
 """Runs of tests with workers: what fails them, what does not, and that they repeat."""
 
 import asyncio
+import gc
 from dataclasses import replace
 
 import pytest
@@ -157,8 +158,10 @@ def test_error_before_the_test_began_is_no_outcome():
     async def test(chaos):
         del chaos
 
+    frozen = gc.get_freeze_count()
     with pytest.raises(ValueError, match="min\\.insync"):
         run_chaos(test, CALM, configs={"min.insync.replicas": "many"})
+    assert gc.get_freeze_count() == frozen, "the run was not closed"
 
 
 def test_schedule_is_shrunk_to_what_the_failure_needs():

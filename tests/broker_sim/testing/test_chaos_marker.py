@@ -139,6 +139,19 @@ def test_error_of_a_worker_fails_the_test_and_a_skip_skips_it(run_tests):
     )
 
 
+def test_cluster_that_cannot_be_made_is_the_error_of_the_test(run_tests):
+    result = run_tests(
+        """
+        import pytest
+
+        @pytest.mark.chaos(topics=["orders:1:9"])
+        async def test_orders(chaos): ...
+        """
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["E *ApiError: Unable to replicate the partition 9 time(s)*"])
+
+
 def test_wrong_use_is_one_line(run_tests):
     result = run_tests(
         """
