@@ -253,8 +253,7 @@ class ReplicaManager:
         """
         results = self.read_from_log(params, infos, update_fetch_state=True)
         if params.is_from_follower:
-            # As in Kafka, produces that wait for this follower are answered before its fetch waits.
-            self._actions.try_complete_actions()
+            self._complete_before_waiting()
         if not infos or is_answered_now(params, results):
             response_callback(results)
             return
@@ -274,7 +273,7 @@ class ReplicaManager:
         unread = list(session.unread.items())
         results = self.read_from_log(params, unread, update_fetch_state=True)
         session.note_read(params, results, self.partitions)
-        self._actions.try_complete_actions()  # as above
+        self._complete_before_waiting()
         if not session.keys or is_answered_now(params, results):
             response_callback(session.answer(()))
             return
@@ -286,6 +285,10 @@ class ReplicaManager:
 
         operation = DelayedFetch(params, session.unread.items(), self, complete)
         self.purgatories.fetch.try_complete_else_watch(operation, session.keys)
+
+    def _complete_before_waiting(self) -> None:
+        """Answer the produces that waited for this follower before its fetch waits, as in Kafka."""
+        self._actions.try_complete_actions()
 
     def read_from_log(
         self,
