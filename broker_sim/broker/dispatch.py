@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
-    from broker_sim.handlers.context import Respond
+    from broker_sim.handlers.context import Handler, Respond
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.handlers.request_log import RequestLog
     from broker_sim.network import SendResponse
@@ -79,15 +79,17 @@ class RequestDispatcher:
         answer: Respond = respond
         if self._requests.limit:
             answer = self._requests.begin(request, context, respond)
-        try:
-            if not self._faults.injected:
-                api.handler(request, context, answer)
-            else:
-                admitted = self._admit(request, context, answer)
-                if admitted is not None:
-                    api.handler(request, context, admitted)
-        finally:
-            self._actions.try_complete_actions()
+        self._actions.serve(self._handle, api.handler, request, context, answer)
+
+    def _handle(
+        self, handler: Handler, request: Any, context: RequestContext, respond: Respond
+    ) -> None:
+        if not self._faults.injected:
+            handler(request, context, respond)
+            return
+        admitted = self._admit(request, context, respond)
+        if admitted is not None:
+            handler(request, context, admitted)
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
