@@ -1,8 +1,6 @@
 """The server's side of a SASL login: frames in, frames out, without I/O; mirrors `SaslServerAuthenticator`.
 
-    initial request                 SaslHandshake or ApiVersions; anything that is no request of Kafka
-                                    would be a token of GSSAPI, which is not enabled
-    handshake or versions request   after an ApiVersions request that was refused
+    handshake or versions request   the beginning: SaslHandshake or ApiVersions
     handshake request               after ApiVersions: SaslHandshake alone
     authenticate                    tokens: in SaslAuthenticate after SaslHandshake version 1, else bare
     complete                        the client is known, what follows is for the broker
@@ -10,8 +8,9 @@
 A failed login raises `LoginFailedError`, with the answer to send when the delay of Kafka's is over; where
 Kafka closes the connection at once, ProtocolError is raised.
 
-Deliberate difference: the broker answers ApiVersions here as it does after the login, so that faults can
-hit it; `versions_told` hears of it.
+Deliberate differences: the broker answers ApiVersions here as it does after the login, so that faults can
+hit it; `versions_told` hears of it. A request for topics or partitions between SaslHandshake and
+SaslAuthenticate gets an answer without them.
 """
 
 from __future__ import annotations
@@ -54,7 +53,6 @@ class LoginFailedError(Exception):
 
 
 class _State(Enum):
-    INITIAL_REQUEST = "initial request"
     HANDSHAKE_OR_VERSIONS_REQUEST = "handshake or versions request"
     HANDSHAKE_REQUEST = "handshake request"
     AUTHENTICATE = "authenticate"
@@ -67,7 +65,7 @@ class SaslServerAuthenticator:
     def __init__(self, mechanisms: Mechanisms, error_answer: ErrorAnswer) -> None:
         self._mechanisms = mechanisms
         self._error_answer = error_answer
-        self._state = _State.INITIAL_REQUEST
+        self._state = _State.HANDSHAKE_OR_VERSIONS_REQUEST
         self._mechanism = ""
         self._server: SaslServer | None = None
         self._has_headers = False
@@ -92,20 +90,11 @@ class SaslServerAuthenticator:
         """
         if self._state is _State.AUTHENTICATE:
             return self._receive_token(frame)
-        try:
-            header, offset = decode_request_header(frame)
-        except ProtocolError as error:
-            if self._state is not _State.INITIAL_REQUEST:
-                raise
-            raise LoginFailedError(
-                "Exception handling first SASL packet from client, GSSAPI is not supported by server"
-            ) from error
-        if self._state is _State.INITIAL_REQUEST:
-            self._state = _State.HANDSHAKE_OR_VERSIONS_REQUEST
+        header, offset = decode_request_header(frame)
         if header.api_key is ApiKey.SASL_HANDSHAKE:
             return self._handshake(header, frame, offset)
         if header.api_key is not ApiKey.API_VERSIONS:
-            raise LoginFailedError(
+            raise ProtocolError(
                 f"Unexpected Kafka request of type {header.api_key.name} during SASL handshake."
             )
         if self._state is not _State.HANDSHAKE_OR_VERSIONS_REQUEST:
