@@ -111,7 +111,7 @@ class SocketServer:
         first_sink, first_max_bytes = sink, max_request_bytes
         if login is not None:
             first_sink = Login(process, sink, login, max_request_bytes)
-            first_max_bytes = min(login.max_receive_bytes, max_request_bytes)
+            first_max_bytes = login.max_receive_bytes
         return Connection(
             process,
             first_sink,

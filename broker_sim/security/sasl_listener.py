@@ -67,8 +67,8 @@ def sasl_listener(
 
     Raises ConfigError.
     """
-    own = config.for_listener(listener)
-    enabled = own.sasl_enabled_mechanisms
+    own_config = config.for_listener(listener)
+    enabled = own_config.sasl_enabled_mechanisms
     for mechanism in enabled or ("none",):
         if mechanism not in SASL_MECHANISMS:
             raise ConfigError(
@@ -86,8 +86,8 @@ def sasl_listener(
     return SaslListener(
         tuple(hash_order(enabled, string_hash)),
         PlainUsers(passwords),
-        own.sasl_server_max_receive_size,
-        own.connection_failed_authentication_delay_ms,
+        own_config.sasl_server_max_receive_size,
+        own_config.connection_failed_authentication_delay_ms,
     )
 
 

@@ -68,10 +68,7 @@ def test_request_may_be_large_only_after_the_login(cluster):
     large = messages.MetadataRequest(
         topics=[messages.MetadataRequest.MetadataRequestTopic(name="x" * 30_000)] * 20
     )
-    client = cluster.client()
-    assert (
-        ask(cluster, client, messages.SaslAuthenticateRequest(auth_bytes=bytes(600_000)), 0) is None
-    )
+    assert log_in(cluster, cluster.client(), bytes(600_000)) is None
     client = cluster.client()
     log_in(cluster, client, PLAIN)
     assert len(ask(cluster, client, large, 0).topics) == 1
