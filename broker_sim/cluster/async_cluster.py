@@ -24,6 +24,7 @@ from broker_sim.cluster.arguments import (
 )
 from broker_sim.cluster.broker_listeners import listeners_by_id, with_listeners
 from broker_sim.cluster.changes import Changes, name_of
+from broker_sim.cluster.client_config import choose_login, client_config
 from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
@@ -340,6 +341,28 @@ class AsyncCluster(Verbs, AsyncFace):
         """Return `host:port` of each broker's listener of that name. Raises ConfigError without any."""
         addresses = self.listeners.addresses_of(listener)
         return ",".join(address_text(*addresses[n]) for n in self.nodes.nodes if n in addresses)
+
+    def client_config(
+        self,
+        client: str,
+        *,
+        user: str | None = None,
+        mechanism: str | None = None,
+        listener: str | None = None,
+    ) -> dict[str, Any]:
+        """Return what a client is to be made with: addresses, protocol, mechanism, name and password.
+
+        `client` is "confluent", "aiokafka", "kafka-python" or "java", whose names it has. Unless they are
+        named, the listener is the first, the mechanism PLAIN if it is there, and the user the only one.
+        Raises ConfigError for what there is not, WrongStateError before `open`.
+        """
+        name = listener or self.listeners.names[0]
+        servers = self.bootstrap_servers_of(name)
+        endpoint, sasl = self.listeners.find(name)
+        login = None
+        if sasl is not None:
+            login = choose_login(sasl, self._security.users, user, mechanism)
+        return client_config(client, servers, endpoint.security_protocol, login)
 
     @property
     def control_url(self) -> str | None:

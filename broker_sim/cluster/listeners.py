@@ -82,6 +82,14 @@ class Listeners:
             raise ConfigError(f"there is no listener {name!r}, but {', '.join(self.names)}")
         return found
 
+    def find(self, name: str) -> tuple[Endpoint, SaslListener | None]:
+        """Return an endpoint of a listener that there is, and how its clients log in, if they do."""
+        for listeners in self._listeners.values():
+            for endpoint in listeners.bound:
+                if endpoint.listener == name.upper():
+                    return endpoint, listeners.sasl.get(endpoint.listener)
+        raise KeyError(name)
+
     def _all_advertised(self) -> Iterator[tuple[int, Endpoint]]:
         for broker_id, listeners in self._listeners.items():
             for endpoint in listeners.advertised:

@@ -25,17 +25,17 @@ MOST_TOKENS: Final = 4
 class PlainUsers:
     """The passwords of users, by name; they are in no text of it."""
 
-    __slots__ = ("_passwords",)
+    __slots__ = ("passwords",)
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
-        self._passwords = {user: password.encode() for user, password in passwords.items()}
+        self.passwords = passwords
 
     def knows(self, user: str, password: str) -> bool:
         """Whether that is the user's password; it takes the same time for all wrong ones of a length."""
-        expected = self._passwords.get(user)
+        expected = self.passwords.get(user)
         # A user that there is not takes as long as a wrong password.
-        given = password.encode()
-        is_equal = hmac.compare_digest(given, given if expected is None else expected)
+        known = password if expected is None else expected
+        is_equal = hmac.compare_digest(password.encode(), known.encode())
         return is_equal and expected is not None
 
 
