@@ -22,6 +22,7 @@ __all__ = [
     "LISTENERS",
     "PLAINTEXT",
     "PROTOCOL_MAP",
+    "SASL_PLAINTEXT",
     "Endpoint",
     "check_advertised_names",
     "listener_names",
@@ -36,7 +37,8 @@ PROTOCOL_MAP: Final = "listener.security.protocol.map"
 INTER_BROKER_LISTENER: Final = "inter.broker.listener.name"
 PLAINTEXT: Final = "PLAINTEXT"
 DEFAULT_LISTENER: Final = PLAINTEXT
-SECURITY_PROTOCOLS: Final = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
+SECURITY_PROTOCOLS: Final = (PLAINTEXT, "SSL", SASL_PLAINTEXT, "SASL_SSL")
 _ENDPOINT: Final = re.compile(
     r"(.*)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]+)", re.ASCII
 )

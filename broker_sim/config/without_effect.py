@@ -57,6 +57,7 @@ CHANGE_WITHOUT_EFFECT: Final = frozenset(
         "listeners",
         "max.connections",
         "max.connections.per.ip",
+        "sasl.enabled.mechanisms",
     }
 )
 """Broker configurations that have an effect when they are set statically, but not dynamically."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.process import Process
+    from broker_sim.security import KafkaPrincipal
 
 __all__ = ["Connection", "RequestSink", "SendResponse"]
 
@@ -251,6 +252,14 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_serving and self._framer.buffered_bytes:
             # Not here: the answer may come from the middle of another connection's request.
             self._process.call_soon(self._serve_requests)
+
+    def logged_in(
+        self, principal: KafkaPrincipal, sink: RequestSink, max_request_bytes: int
+    ) -> None:
+        """Hand what comes from now on to `sink`: the client is known."""
+        self.principal = principal
+        self._sink = sink
+        self._framer.max_frame_bytes = max_request_bytes
 
     # -- the network between client and broker --------------------------------------------------
 

@@ -1,5 +1,16 @@
-"""Who a client is, and what it may do."""
+"""Who a client is, how it shows it, and what it may do."""
 
-from broker_sim.security.kafka_principal import ANONYMOUS, KafkaPrincipal
+from broker_sim.security.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
+from broker_sim.security.sasl_authenticator import LoginFailedError, SaslServerAuthenticator
+from broker_sim.security.sasl_listener import SASL_MECHANISMS, SaslListener, sasl_listener
 
-__all__ = ["ANONYMOUS", "KafkaPrincipal"]
+__all__ = [
+    "ANONYMOUS",
+    "SASL_MECHANISMS",
+    "USER_TYPE",
+    "KafkaPrincipal",
+    "LoginFailedError",
+    "SaslListener",
+    "SaslServerAuthenticator",
+    "sasl_listener",
+]

@@ -209,7 +209,7 @@ def test_the_advertised_host_is_for_listeners_that_are_not_advertised_otherwise(
         ),
         (
             kafka("INSIDE://:1", protocols="INSIDE:SSL"),
-            "listener INSIDE has the security protocol SSL; only PLAINTEXT is served",
+            "listener INSIDE has the security protocol SSL; only PLAINTEXT and SASL_PLAINTEXT are served",
         ),
     ],
 )

@@ -27,6 +27,7 @@ LIMITED_HERE_ONLY = {
     "log.dirs",
     "node.id",
     "offsets.topic.compression.codec",
+    "sasl.enabled.mechanisms",
 }
 """Kafka checks these in another place, or words the check in another way."""
 
