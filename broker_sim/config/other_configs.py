@@ -72,7 +72,6 @@ REASONS: Final = (
     ("connections.max.reauth", "connections are plaintext"),
     ("connection.failed.authentication", "connections are plaintext"),
     ("delegation.token.", "there are no delegation tokens"),
-    ("authorizer.", "everybody may do everything"),
     ("remote.", "there is no tiered storage"),
     ("follower.fetch.last.tiered", "there is no tiered storage"),
     ("log.local.", "there is no tiered storage"),
