@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.errors import ErrorCode
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.security import Authorizer, parse_super_users
 
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     OnDenial = Callable[[RequestContext, AclOperation, ResourceType, str, Decision], object]
 
 __all__ = [
+    "AUTHORIZATION_TEXTS",
     "RequestAuthorizer",
+    "authorization_error",
     "authorized_operations",
+    "cluster_operations",
     "is_authorized",
     "is_authorized_on_any",
     "is_authorized_on_cluster",
@@ -32,6 +36,21 @@ __all__ = [
 ]
 
 _NONE: Final[AbstractSet[str]] = frozenset()
+
+_ERRORS: Final[Mapping[ResourceType, ErrorCode]] = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+AUTHORIZATION_TEXTS: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
+}
+"""What Kafka says with an error where a response has a text of its own for it."""
 
 _OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.TOPIC: (
@@ -144,6 +163,15 @@ def is_authorized(
     )
 
 
+def authorization_error(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
+) -> ErrorCode:
+    """Return NONE if the client may do this with the resource, or the error of its type."""
+    if is_authorized(context, operation, resource_type, name):
+        return ErrorCode.NONE
+    return _ERRORS[resource_type]
+
+
 def is_authorized_on_cluster(context: RequestContext, operations: Sequence[AclOperation]) -> bool:
     """Return whether the client may do one of these with the cluster; without any, whether it may ask.
 
@@ -183,6 +211,14 @@ def unauthorized_names(
         for name in dict.fromkeys(names)
         if not authorizer.allows(context, operation, resource_type, name, logs_denial=logs_denial)
     }
+
+
+def cluster_operations(context: RequestContext) -> int:
+    """Return what the client may do with the cluster; nothing unless it may describe it."""
+    cluster = ResourceType.CLUSTER
+    if not is_authorized(context, AclOperation.DESCRIBE, cluster, CLUSTER_NAME):
+        return 0
+    return authorized_operations(context, cluster, CLUSTER_NAME)
 
 
 def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> int:
