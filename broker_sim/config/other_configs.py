@@ -76,7 +76,6 @@ REASONS: Final = (
     ("principal.", "principals are those of Kafka's own builder"),
     ("connections.max.reauth", "clients log in once"),
     ("delegation.token.", "there are no delegation tokens"),
-    ("authorizer.", "everybody may do everything"),
     ("remote.", "there is no tiered storage"),
     ("follower.fetch.last.tiered", "there is no tiered storage"),
     ("log.local.", "there is no tiered storage"),

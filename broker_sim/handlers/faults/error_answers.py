@@ -167,6 +167,8 @@ _ROWS: Mapping[ApiKey, _Rows] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _Rows(
         "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE
     ),
+    ApiKey.CREATE_ACLS: _Rows("creations", "results", "AclCreationResult", ()),
+    ApiKey.DELETE_ACLS: _Rows("filters", "filter_results", "DeleteAclsFilterResult", ()),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _Rows(
         "topics", "topics", "DescribeTopicPartitionsResponseTopic", ["name"]
     ),
