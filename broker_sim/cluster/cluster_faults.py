@@ -148,6 +148,11 @@ class ClusterFaults:
         """Let clients not hear a broker."""
         return self.combined.cut_clients((self.address(broker_id), ANY))
 
+    def unreachable(self, broker_id: int) -> Undo:
+        """Let nothing pass between a broker and its clients."""
+        address = self.address(broker_id)
+        return self.combined.cut_clients((ANY, address), (address, ANY))
+
     def address(self, broker_id: int) -> str:
         """Return the end of a broker on the clients' network."""
         host, port = self._kafka.address(broker_id)

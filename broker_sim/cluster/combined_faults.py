@@ -67,8 +67,8 @@ class CombinedFaults:
     def cut_clients(self, *ways: tuple[str, str]) -> Callable[[], object]:
         """Cut the network from one end to another, each way by itself; return what mends it."""
         for way in ways:
-            self._cuts[way] += 1
             self._network.cut(*way)
+            self._cuts[way] += 1
 
         def mend() -> None:
             for way in ways:
