@@ -28,8 +28,8 @@ WAITED = """
 sys.exit(6 if time.monotonic() - began > 0.25 else 0)
 """
 FROZEN = """
-began = last = time.monotonic()
-while last - began < 20:
+last = time.monotonic()
+while last - began < 5:
     time.sleep(0.01)
     last, before = time.monotonic(), last
     if last - before > 0.25:
@@ -81,7 +81,7 @@ def test_nothing_fails_before_a_client_has_come():
 
 
 def test_frozen_command_stands_still_and_goes_on():
-    outcome = run(CONNECT + FROZEN, "0 freeze worker-1 for=300", "20 freeze worker-1 for=10")
+    outcome = run(CONNECT + FROZEN, "100 freeze worker-1 for=300", "150 freeze worker-1 for=10")
     assert outcome.exit_code == 7
     assert "FAULT: freeze worker-1 for 0.01 s: not done, the command does not run" in told(outcome)
 
