@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from broker_sim.chaos.kinds import BROKERS, KINDS
 from broker_sim.chaos.schedule import ScheduleError
 from broker_sim.chaos.timeline import FAULT
+from broker_sim.cluster.combined_faults import CombinedFaults
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.handlers.faults import Fault
 from broker_sim.metadata.topic_name import (
@@ -17,7 +17,7 @@ from broker_sim.metadata.topic_name import (
     TRANSACTION_STATE_TOPIC,
     is_internal_topic,
 )
-from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
+from broker_sim.runtime.links import LinkFault
 from broker_sim.runtime.process import ProcessState
 from broker_sim.runtime.virtual.network import ANY
 
@@ -54,8 +54,7 @@ class Faults:
         self._kafka = kafka
         self._workers = workers
         self._timeline = timeline
-        self._cuts: Counter[tuple[str, str]] = Counter()
-        self._link_faults: dict[tuple[int, int], list[LinkFault]] = {}
+        self._combined = CombinedFaults(kafka.nodes, loop.network)
 
     def schedule(self, actions: Iterable[Action]) -> None:
         """Carry each action out when its time has come, counted from now. Raises ScheduleError."""
@@ -125,7 +124,7 @@ class Faults:
         if far_end != BROKERS:
             far = self._address(int(far_end.partition("-")[2]))
         ways = {"to": [(worker.name, far)], "from": [(far, worker.name)]}
-        return self._cut_all(ways.get(direction) or ways["to"] + ways["from"])
+        return self._combined.cut_clients(*(ways.get(direction) or ways["to"] + ways["from"]))
 
     def _slow(self, worker: Worker, latency_ms: str) -> Undo:
         network = self._loop.network
@@ -179,36 +178,19 @@ class Faults:
         self.in_force -= 1
 
     def _isolate(self, broker_id: int) -> Undo:
-        return self._fault_links(broker_id, LinkFault(drop=True))
+        return self._fault_all_links(broker_id, LinkFault(drop=True))
 
     def _lag(self, broker_id: int, delay_ms: str) -> Undo:
-        return self._fault_links(broker_id, LinkFault(delay_ms=int(delay_ms)))
+        return self._fault_all_links(broker_id, LinkFault(delay_ms=int(delay_ms)))
 
-    def _fault_links(self, broker_id: int, fault: LinkFault) -> Undo:
-        others = [each for each in (CONTROLLER_ID, *self._kafka.nodes.nodes) if each != broker_id]
-        links = [link for each in others for link in ((broker_id, each), (each, broker_id))]
-        for link in links:
-            self._link_faults.setdefault(link, []).append(fault)
-            self._set_link(link)
-
-        def undo() -> None:
-            for link in links:
-                self._link_faults[link].remove(fault)
-                self._set_link(link)
-
-        return undo
-
-    def _set_link(self, link: tuple[int, int]) -> None:
-        faults = self._link_faults[link]
-        drop = any(fault.drop for fault in faults)
-        delay_ms = max((fault.delay_ms for fault in faults), default=0)
-        self._kafka.nodes.links.set_fault(*link, LinkFault(drop, delay_ms))
+    def _fault_all_links(self, broker_id: int, fault: LinkFault) -> Undo:
+        return self._combined.fault_links(self._combined.links_of(broker_id), fault)
 
     def _deaf(self, broker_id: int) -> Undo:
-        return self._cut_all([(ANY, self._address(broker_id))])
+        return self._combined.cut_clients((ANY, self._address(broker_id)))
 
     def _mute(self, broker_id: int) -> Undo:
-        return self._cut_all([(self._address(broker_id), ANY)])
+        return self._combined.cut_clients((self._address(broker_id), ANY))
 
     def _transfer(self, broker_id: int, number: str) -> None:
         topics = self._kafka.nodes.controller.image.topics
@@ -255,16 +237,3 @@ class Faults:
     def _address(self, broker_id: int) -> str:
         host, port = self._kafka.address(broker_id)
         return f"{host}:{port}"
-
-    def _cut_all(self, ways: Sequence[tuple[str, str]]) -> Undo:
-        for way in ways:
-            self._cuts[way] += 1
-            self._loop.network.cut(*way)
-
-        def mend() -> None:
-            for way in ways:
-                self._cuts[way] -= 1
-                if not self._cuts[way]:
-                    self._loop.network.mend(*way)
-
-        return mend

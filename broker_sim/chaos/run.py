@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.chaos import Chaos, invariant_of
 from broker_sim.chaos.observer import observed
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
+from broker_sim.runtime.quiet_logs import quiet_logs
 from broker_sim.runtime.virtual import VirtualRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.chaos.timeline import Moment
@@ -93,7 +93,7 @@ class ChaosRun(VirtualRun):
         chaos = self.chaos = Chaos(self.loop, kafka, self._schedule)
         self._is_open = True
         self.loop.set_exception_handler(chaos.on_error)
-        self._open.enter_context(observed(chaos, self.loop) if self._observe else _quiet())
+        self._open.enter_context(observed(chaos, self.loop) if self._observe else quiet_logs())
         return chaos
 
     def close_chaos(self) -> None:
@@ -170,14 +170,3 @@ def _links(loop: VirtualEventLoop, latency_ms: int) -> Callable[[int, int], int]
         return None
     draw = loop.stream("links").randint
     return lambda _source, _target: draw(0, latency_ms)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Leave logs out: warnings of brokers and clients are what faults do, thousands of times."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)

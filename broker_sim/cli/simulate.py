@@ -20,10 +20,11 @@ from rich.progress import (
 
 from broker_sim.cluster.random_run import RunSummary, draw_schedule
 from broker_sim.cluster.random_run.as_test import as_test
-from broker_sim.cluster.random_run.many import SeedResult, quiet_logs, run_seeds
+from broker_sim.cluster.random_run.many import SeedResult, run_seeds
 from broker_sim.cluster.random_run.power_checks import lost_text
 from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
 from broker_sim.cluster.random_run.shrink import shrink
+from broker_sim.runtime.quiet_logs import quiet_logs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

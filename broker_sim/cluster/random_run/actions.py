@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.cluster.combined_faults import CombinedFaults
 from broker_sim.cluster.random_run.action import FOLLOWER, GROUPS, THIRD, TRANSACTIONS
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault
+from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
 from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
@@ -52,21 +53,24 @@ class Actions:
         self._cluster = cluster
         self._nodes = cluster.nodes
         self._topic = topic
-        self._link_faults: dict[tuple[int, ...], list[LinkFault]] = {}
-        self._client_cuts: dict[tuple[str, str], int] = {}
+        combined = CombinedFaults(cluster.nodes, cluster.loop.network)
         self._kinds: dict[str, Callable[[Action], Undo | None]] = {
             "pause": lambda action: self._pause(*action.on),
             "kill": lambda action: self._kill(*action.on),
             "lose_power": lambda action: self._lose_power(action.on),
             "stop": lambda action: self._stop(*action.on),
-            "isolate": lambda action: self._cut(self._links_of(*action.on)),
-            "cut": lambda action: self._cut([action.on]),
-            "slow": lambda action: self._link_fault([action.on], LinkFault(delay_ms=action.value)),
-            "cut_requests": lambda action: self._cut_clients(
-                EVERY_CLIENT, self._address(*action.on)
+            "isolate": lambda action: combined.fault_links(
+                combined.links_of(*action.on), LinkFault(drop=True)
             ),
-            "cut_responses": lambda action: self._cut_clients(
-                self._address(*action.on), EVERY_CLIENT
+            "cut": lambda action: combined.fault_links([action.on], LinkFault(drop=True)),
+            "slow": lambda action: combined.fault_links(
+                [action.on], LinkFault(delay_ms=action.value)
+            ),
+            "cut_requests": lambda action: combined.cut_clients(
+                (EVERY_CLIENT, self._address(*action.on))
+            ),
+            "cut_responses": lambda action: combined.cut_clients(
+                (self._address(*action.on), EVERY_CLIENT)
             ),
             "shift_clock": lambda action: self._shift_clock(action.on[0], action.value),
             "transfer": lambda action: self._transfer(*action.on),
@@ -221,49 +225,9 @@ class Actions:
 
     # -- links ------------------------------------------------------------------------------------
 
-    def _links_of(self, broker_id: int) -> list[tuple[int, ...]]:
-        others = [each for each in (CONTROLLER_ID, *self._nodes.nodes) if each != broker_id]
-        return [link for other in others for link in ((broker_id, other), (other, broker_id))]
-
-    def _cut(self, links: list[tuple[int, ...]]) -> Undo:
-        return self._link_fault(links, LinkFault(drop=True))
-
-    def _link_fault(self, links: list[tuple[int, ...]], fault: LinkFault) -> Undo:
-        for link in links:
-            self._link_faults.setdefault(link, []).append(fault)
-            self._set_link(link)
-
-        def undo() -> None:
-            for link in links:
-                self._link_faults[link].remove(fault)
-                self._set_link(link)
-
-        return undo
-
-    def _set_link(self, link: tuple[int, ...]) -> None:
-        faults = self._link_faults[link]
-        together = LinkFault(
-            any(fault.drop for fault in faults),
-            max((fault.delay_ms for fault in faults), default=HEALTHY.delay_ms),
-        )
-        source, target = link
-        self._nodes.links.set_fault(source, target, together)
-
     def _address(self, broker_id: int) -> str:
         host, port = self._nodes.node(broker_id).address
         return f"{host}:{port}"
-
-    def _cut_clients(self, source: str, target: str) -> Undo:
-        key = (source, target)
-        self._client_cuts[key] = self._client_cuts.get(key, 0) + 1
-        self._cluster.loop.network.cut(source, target)
-
-        def mend() -> None:
-            self._client_cuts[key] -= 1
-            if not self._client_cuts[key]:
-                self._cluster.loop.network.mend(source, target)
-
-        return mend
 
 
 def _disturbs(action: Action) -> list[int]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import signal
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.cluster.random_run.run import RunFailedError, RunSummary, run_schedule
 from broker_sim.cluster.random_run.schedule import draw_schedule
+from broker_sim.runtime.quiet_logs import quiet_logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SeedResult", "quiet_logs", "run_seed", "run_seeds"]
+__all__ = ["SeedResult", "run_seed", "run_seeds"]
 
 SEEDS_AT_ONCE: Final = 4
 
@@ -64,14 +64,3 @@ def _start_worker() -> None:
     # The process that started this one decides when it ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable(logging.CRITICAL)
-
-
-@contextmanager
-def quiet_logs() -> Iterator[None]:
-    """Leave the brokers' warnings out: they are what faults do, thousands of times."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)

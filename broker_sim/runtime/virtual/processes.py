@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import warnings
 import weakref
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
+from broker_sim.runtime.quiet_logs import quiet_logs
 from broker_sim.runtime.virtual.current_process import PROCESS
 from broker_sim.runtime.virtual.network.pipe import Pipe
 
@@ -248,14 +248,9 @@ def _is_arrival(handle: asyncio.Handle) -> bool:
 @contextmanager
 def _unheard() -> Iterator[None]:
     """Leave out the warnings and logs of programs that end long after they were killed."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
+    with quiet_logs(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _close(coroutine: Any) -> None:
