@@ -1,26 +1,52 @@
-"""Writes bills in a transaction and commits offsets after it: a crash in between bills again."""
-
-from __future__ import annotations
+"""Writes bills in transactions and commits offsets after them: a crash in between bills again."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
-from shop import consumer, each_order_is_copied_once, producer
-
-if TYPE_CHECKING:
-    from broker_sim.chaos import Chaos, Worker
+import pytest
+from aiokafka import TopicPartition
+from shop import consumer, each_order_is_billed_once, producer
 
 
-async def wrong(chaos: Chaos) -> None:
-    """The offsets belong into the transaction: `send_offsets_to_transaction`."""
+async def wrong(chaos, me):
+    """Commit the offset when the transaction is over."""
+    async with producer(chaos, **transactional(me)) as bills, consumer(chaos) as orders:
+        orders.assign([own_partition(me)])
+        async for order in orders:
+            async with bills.transaction():
+                await bills.send("bills", order.value, partition=order.partition)
+            await asyncio.sleep(0.3)
+            await orders.commit()
 
-    async def worker(me: Worker) -> None:
-        options = {"transactional_id": me.name, "transaction_timeout_ms": 8_000}
-        async with producer(chaos, **options) as bills, consumer(chaos) as orders:
-            async for order in orders:
-                async with bills.transaction():
-                    await bills.send("bills", order.value, partition=order.partition)
-                await asyncio.sleep(0.3)
-                await orders.commit()
 
-    await each_order_is_copied_once(chaos, worker)
+async def mended(chaos, me):
+    """Commit it in the transaction."""
+    place = own_partition(me)
+    async with producer(chaos, **transactional(me)) as bills, consumer(chaos) as orders:
+        orders.assign([place])
+        async for order in orders:
+            async with bills.transaction():
+                await bills.send("bills", order.value, partition=order.partition)
+                await bills.send_offsets_to_transaction({place: order.offset + 1}, "shop")
+            await asyncio.sleep(0.3)
+
+
+def own_partition(me):
+    """Return the partition of a worker: worker-1 has the first one, as a member of a StatefulSet."""
+    return TopicPartition("orders", int(me.name.removeprefix("worker-")) - 1)
+
+
+def transactional(me):
+    """Return options of a producer that fences the one that the worker had before."""
+    return {"transactional_id": me.name, "transaction_timeout_ms": 8_000}
+
+
+@pytest.mark.chaos
+async def test_wrong(chaos):
+    """Fails."""
+    await each_order_is_billed_once(chaos, wrong)
+
+
+@pytest.mark.chaos
+async def test_mended(chaos):
+    """Passes."""
+    await each_order_is_billed_once(chaos, mended)

@@ -118,6 +118,28 @@ def test_error_that_a_task_of_a_worker_has_left_is_judged_as_its_own():
     assert with_left(ValueError()) == "ValueError"
 
 
+@pytest.mark.parametrize(
+    ("error", "invariant"), [(OSError("cut off"), None), (ValueError("a bug"), "ValueError")]
+)
+def test_error_of_a_future_that_nobody_awaits_is_judged_when_garbage_is_collected(error, invariant):
+    left = []
+
+    async def worker():
+        left.append(asyncio.get_running_loop().create_future())
+        left[0].set_exception(error)
+        await asyncio.sleep(3)
+
+    async def test(chaos):
+        chaos.start(worker)
+        await asyncio.sleep(1)
+        left.clear()
+        await asyncio.sleep(1)
+
+    outcome = run_chaos(test, CALM)
+    assert outcome.invariant == invariant
+    assert whats(outcome, "python") == (["nobody takes OSError: cut off"] if not invariant else [])
+
+
 def test_what_must_hold_at_every_moment_is_checked_at_every_moment():
     async def test(chaos):
         stock = [3]
