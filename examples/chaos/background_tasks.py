@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from shop import each_order_is_delivered
 
-IN_BETWEEN_S = 0.4
+IN_BETWEEN_S = 0.7
 """So often an order may be handed out."""
-TAKES_S = 2
+TAKES_S = 3
 
 
 async def wrong(orders, deliver):
@@ -21,7 +21,7 @@ async def wrong(orders, deliver):
 async def mended(orders, deliver):
     """Commit a batch when all of its tasks are done."""
     while True:
-        batch = await orders.getmany(timeout_ms=1_000, max_records=5)
+        batch = await orders.getmany(timeout_ms=1_000, max_records=4)
         async with asyncio.TaskGroup() as tasks:
             for records in batch.values():
                 for order in records:

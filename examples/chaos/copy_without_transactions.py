@@ -8,16 +8,19 @@ from aiokafka import TopicPartition
 from shop import consumer, each_order_is_billed_once, producer
 
 
-async def wrong(chaos, me):
+async def wrong(chaos):
     """Trust an idempotent producer: nothing ties what it sends to the offsets."""
-    async with consumer(chaos, "orders") as orders, producer(chaos, enable_idempotence=True) as bills:
+    async with (
+        consumer(chaos, "orders") as orders,
+        producer(chaos, enable_idempotence=True) as bills,
+    ):
         async for order in orders:
             await bills.send_and_wait("bills", order.value, partition=order.partition)
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.6)
             await orders.commit()
 
 
-async def mended(chaos, me):
+async def mended(chaos):
     """Commit bill and offset together, by a producer of each partition.
 
     Its transactional id fences whoever had the partition before, and ends what that one has begun.
@@ -36,19 +39,19 @@ async def mended(chaos, me):
                 continue
             bills = producers[place]
             async with bills.transaction():
-                await bills.send("bills", order.value, partition=order.partition)
-                await asyncio.sleep(0.3)
+                await bills.send_and_wait("bills", order.value, partition=order.partition)
+                await asyncio.sleep(0.6)
                 await bills.send_offsets_to_transaction({place: order.offset + 1}, "shop")
             next_offset[place] = order.offset + 1
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(repair_aiokafka=True)
 async def test_wrong(chaos):
     """Fails."""
-    await each_order_is_billed_once(chaos, wrong)
+    await each_order_is_billed_once(chaos, lambda: wrong(chaos))
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(repair_aiokafka=True)
 async def test_mended(chaos):
     """Passes."""
-    await each_order_is_billed_once(chaos, mended)
+    await each_order_is_billed_once(chaos, lambda: mended(chaos))

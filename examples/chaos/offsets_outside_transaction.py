@@ -13,8 +13,8 @@ async def wrong(chaos, me):
         orders.assign([own_partition(me)])
         async for order in orders:
             async with bills.transaction():
-                await bills.send("bills", order.value, partition=order.partition)
-            await asyncio.sleep(0.3)
+                await bills.send_and_wait("bills", order.value, partition=order.partition)
+            await asyncio.sleep(0.6)
             await orders.commit()
 
 
@@ -25,9 +25,9 @@ async def mended(chaos, me):
         orders.assign([place])
         async for order in orders:
             async with bills.transaction():
-                await bills.send("bills", order.value, partition=order.partition)
+                await bills.send_and_wait("bills", order.value, partition=order.partition)
                 await bills.send_offsets_to_transaction({place: order.offset + 1}, "shop")
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.6)
 
 
 def own_partition(me):
@@ -40,13 +40,13 @@ def transactional(me):
     return {"transactional_id": me.name, "transaction_timeout_ms": 8_000}
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(repair_aiokafka=True)
 async def test_wrong(chaos):
     """Fails."""
-    await each_order_is_billed_once(chaos, wrong)
+    await each_order_is_billed_once(chaos, lambda me: wrong(chaos, me))
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(repair_aiokafka=True)
 async def test_mended(chaos):
     """Passes."""
-    await each_order_is_billed_once(chaos, mended)
+    await each_order_is_billed_once(chaos, lambda me: mended(chaos, me))

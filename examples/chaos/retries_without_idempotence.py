@@ -7,7 +7,7 @@ import pytest
 from shop import make_topic, producer
 
 ORDERS = 40
-FAULTS = {"lose", "kill", "pause"}  # what can take an answer away
+FAULTS = {"lose", "kill"}  # what can take an answer away
 
 
 async def orders_are_sent_once(chaos, **options):

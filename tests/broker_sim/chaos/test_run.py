@@ -5,6 +5,7 @@ import gc
 from dataclasses import replace
 
 import pytest
+from aiokafka import AIOKafkaProducer
 
 from broker_sim.chaos import InvariantError, Schedule, run_chaos
 from broker_sim.chaos.shrink import shrink
@@ -228,3 +229,21 @@ def test_time_line_begins_before_the_first_fault_folds_and_leaves_the_middle_out
     assert lines[-1].endswith("waits  (3 times)")
     assert lines[11].strip() == "... 37 more lines ..."
     assert len(lines) == 22
+
+
+def test_client_that_asks_for_a_leader_without_a_pause_does_not_stop_the_time():
+    """aiokafka's producer asks for metadata as fast as it is answered while there is no leader."""
+
+    async def test(chaos):
+        servers = chaos.kafka.bootstrap_servers
+        await chaos.kafka.create_topic("orders", partitions=1, replication_factor=1)
+        async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
+            await producer.send_and_wait("orders", b"first")
+            leader = chaos.kafka.leader("orders", 0)
+            chaos.kafka.kill(leader)
+            sent = await producer.send("orders", b"second")
+            await asyncio.sleep(5)
+            await chaos.kafka.start(leader)
+            await sent
+
+    assert run_chaos(test, CALM).error is None
