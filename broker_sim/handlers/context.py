@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
     from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.replica import ReplicaManager, TransactionalAppends
+    from broker_sim.security import KafkaPrincipal
     from broker_sim.transaction.coordinator import TransactionCoordinator
     from purgatory import Clock
 
@@ -63,6 +64,11 @@ class RequestContext:
         """The listener that the client uses: an answer has the addresses of brokers' listeners of that name."""
         return self.connection.listener
 
+    @property
+    def principal(self) -> KafkaPrincipal:
+        """Who the client is; ANONYMOUS where it did not have to tell."""
+        return self.connection.principal
+
 
 class ClientConnection(Protocol):
     """The connection that a request came from."""
@@ -74,6 +80,10 @@ class ClientConnection(Protocol):
     @property
     def listener(self) -> str:
         """The name of the broker's listener that it was made to."""
+
+    @property
+    def principal(self) -> KafkaPrincipal:
+        """Who the client is, as of its last login."""
 
     @property
     def sends_files(self) -> bool:

@@ -23,6 +23,7 @@ from broker_sim.network.framing import Framer
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.process import ProcessState
+from broker_sim.security import ANONYMOUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,6 +75,7 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         """Count in `memory` what large requests take, if it is given."""
         self.listener = listener
+        self.principal = ANONYMOUS
         self._process = process
         self._sink = sink
         self._on_made = on_made

@@ -24,6 +24,7 @@ from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.codec import decode, encode
 from broker_sim.replica import Purgatories, ReplicaManager, TransactionalAppends
 from broker_sim.runtime.action_queue import ActionQueue
+from broker_sim.security import ANONYMOUS
 from purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
 
@@ -42,6 +43,7 @@ class AlwaysOpen:
 
     sends_files = False
     listener = "PLAINTEXT"
+    principal = ANONYMOUS
 
     def close(self, reason=""):
         raise AssertionError(f"closed: {reason}")
