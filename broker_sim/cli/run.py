@@ -107,7 +107,7 @@ class _Options(NamedTuple):
 @click.option(
     "--security",
     metavar="PROTOCOL",
-    help="plaintext, or sasl_plaintext: clients log in as one of the users, by PLAIN or SCRAM.",
+    help="plaintext, ssl, sasl_plaintext or sasl_ssl: with TLS, and with logins by PLAIN or SCRAM.",
 )
 @click.option(
     "--user",

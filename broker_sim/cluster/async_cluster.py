@@ -24,7 +24,7 @@ from broker_sim.cluster.arguments import (
 )
 from broker_sim.cluster.broker_listeners import listeners_by_id, with_listeners
 from broker_sim.cluster.changes import Changes, name_of
-from broker_sim.cluster.client_config import choose_login, client_config
+from broker_sim.cluster.client_config import CLIENT, Trust, choose_login, client_config
 from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
@@ -40,6 +40,7 @@ from broker_sim.runtime.memory import parse_memory_limit
 from broker_sim.runtime.purgatories import PurgatoryFactory
 from broker_sim.runtime.scheduler import LoopScheduler
 from broker_sim.runtime.sockets import address_text, bare_host
+from broker_sim.security import Certificates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,8 +66,9 @@ class AsyncCluster(Verbs, AsyncFace):
     `"INSIDE://127.0.0.1:19092,OUTSIDE://127.0.0.1:9092"`, they listen there instead, broker 2 on the
     next ports (0: any free one), and each client is told addresses of the listener that it uses, those
     of `advertised_listeners` if given; Kafka's configurations of these names do the same.
-    With `security="sasl_plaintext"` clients log in, as one of `users`, by name and password;
-    `client_config` has what a client needs for it. `seed` makes ids and random choices the same every time.
+    `security` is "plaintext", "ssl", "sasl_plaintext" or "sasl_ssl": with TLS, by certificates that the
+    cluster makes, and with logins, as one of `users` by name and password; `client_config` has what a
+    client needs for it. `seed` makes ids and random choices the same every time.
     `trace` gets the life of every delayed operation: the path of a file, which ends with the cluster,
     or a `Trace`, which its owner closes after it. `control` serves the control port: True on any free
     port, a number on that port, or by a `ControlServer` that exists already; with `control_token` only
@@ -132,6 +134,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self.changes = Changes()
         """Told whenever a broker has applied new metadata or accepts clients; of all else on request."""
         self._waiting = 0
+        self.certificates = Certificates()
         self.listeners = Listeners(
             listeners_by_id(
                 self._configs,
@@ -140,6 +143,7 @@ class AsyncCluster(Verbs, AsyncFace):
                 ports,
                 protocol,
                 self._security.users,
+                self.certificates,
             ),
             self.changes.notify,
         )
@@ -353,16 +357,20 @@ class AsyncCluster(Verbs, AsyncFace):
         """Return what a client is to be made with: addresses, protocol, mechanism, name and password.
 
         `client` is "confluent", "aiokafka", "kafka-python" or "java", whose names it has. Unless they are
-        named, the listener is the first, the mechanism PLAIN if it is there, and the user the only one.
+        named, the listener is the first, the mechanism PLAIN if it is there, and the user the only one. Where
+        brokers ask for certificates there is one, for `CN=client` unless a user is named.
         Raises ConfigError for what there is not, WrongStateError before `open`.
         """
         name = listener or self.listeners.names[0]
         servers = self.bootstrap_servers_of(name)
-        endpoint, sasl = self.listeners.find(name)
-        login = None
+        protocol, sasl, ssl = self.listeners.find(name)
+        login = trust = None
         if sasl is not None:
             login = choose_login(sasl, self._security.users, user, mechanism)
-        return client_config(client, servers, endpoint.security_protocol, login)
+        if ssl is not None:
+            own = self.certificates.for_client(user or CLIENT) if ssl.wants_certificate else None
+            trust = Trust(ssl.trusted, own)
+        return client_config(client, servers, protocol, login, trust)
 
     @property
     def control_url(self) -> str | None:

@@ -4,7 +4,6 @@ Mirrors the checks of listeners in `KafkaConfig`, and `ListenerInfo`.
 
 Deliberate differences: a host that is left out is that of the cluster, not every address of the
 machine. Listeners of `controller.listener.names` are left out, because no controller has a socket.
-Connections with TLS are not served.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from broker_sim.config import (
     LISTENERS,
     PLAINTEXT,
     PROTOCOL_MAP,
-    SASL_PLAINTEXT,
+    SASL_PROTOCOLS,
+    SSL_PROTOCOLS,
     Endpoint,
     check_advertised_names,
     listener_names,
@@ -26,7 +26,13 @@ from broker_sim.config import (
     parse_protocol_map,
 )
 from broker_sim.errors import ConfigError
-from broker_sim.security import SaslListener, sasl_listener
+from broker_sim.security import (
+    Certificates,
+    SaslListener,
+    SslListener,
+    sasl_listener,
+    ssl_listener,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +44,6 @@ __all__ = ["BrokerListeners", "broker_listeners", "listeners_by_id", "with_liste
 INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
 CONTROLLER_LISTENERS: Final = "controller.listener.names"
 LAST_PORT: Final = 65_535
-SERVED_PROTOCOLS: Final = (PLAINTEXT, SASL_PLAINTEXT)
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - refused, not bound
 
 
@@ -54,6 +59,8 @@ class BrokerListeners:
     """The listener that brokers would use among each other."""
     sasl: Mapping[str, SaslListener] = field(default_factory=dict)
     """How clients log in, by the names of the listeners where they do."""
+    ssl: Mapping[str, SslListener] = field(default_factory=dict)
+    """The TLS of those listeners that have it."""
 
 
 def broker_listeners(
@@ -64,12 +71,13 @@ def broker_listeners(
     advertised_host: str = "",
     protocol: str = PLAINTEXT,
     users: Mapping[str, str] | None = None,
+    certificates: Certificates | None = None,
 ) -> BrokerListeners:
     """Return a broker's listeners. Raises ConfigError, worded as Kafka's.
 
     Unless `listeners` is set, there is one at `host` and `port`, of that protocol. `advertised_host` takes
     the place of all hosts where `advertised.listeners` is not set. `users` are the passwords of users by
-    name, in place of those in the configuration.
+    name, in place of those in the configuration. `certificates` makes those that no configuration has.
     """
     protocols = parse_protocol_map(config.listener_security_protocol_map)
     if LISTENERS in config.originals:
@@ -108,18 +116,24 @@ def broker_listeners(
         )
     _check_ports(LISTENERS, bound)
     _check_ports(ADVERTISED_LISTENERS, advertised)
-    for each in bound:
-        if each.security_protocol not in SERVED_PROTOCOLS:
-            raise ConfigError(
-                f"listener {each.listener} has the security protocol {each.security_protocol}; only"
-                f" {' and '.join(SERVED_PROTOCOLS)} are served"
-            )
     sasl = {
         each.listener: sasl_listener(config, each.listener, users)
         for each in bound
-        if each.security_protocol == SASL_PLAINTEXT
+        if each.security_protocol in SASL_PROTOCOLS
     }
-    return BrokerListeners(tuple(bound), tuple(advertised), inter_broker, sasl)
+    made = certificates or Certificates()
+    hosts = {each.host for each in (*bound, *advertised)}
+    ssl = {
+        each.listener: ssl_listener(
+            config,
+            each.listener,
+            lambda: made.for_hosts(hosts),
+            has_logins=each.listener in sasl,
+        )
+        for each in bound
+        if each.security_protocol in SSL_PROTOCOLS
+    }
+    return BrokerListeners(tuple(bound), tuple(advertised), inter_broker, sasl, ssl)
 
 
 def _controller_listeners(config: BrokerConfig) -> frozenset[str]:
@@ -193,6 +207,7 @@ def listeners_by_id(
     ports: Sequence[int] | None,
     protocol: str = PLAINTEXT,
     users: Mapping[str, str] | None = None,
+    certificates: Certificates | None = None,
 ) -> dict[int, BrokerListeners]:
     """Return the listeners of each broker. Raises ConfigError."""
     if ports is not None and any(LISTENERS in config.originals for config in configs.values()):
@@ -206,6 +221,7 @@ def listeners_by_id(
             advertised_host=advertised_host,
             protocol=protocol,
             users=users,
+            certificates=certificates,
         )
         for (broker_id, config), port in zip(configs.items(), own_ports, strict=True)
     }

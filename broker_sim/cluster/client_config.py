@@ -8,18 +8,22 @@ java           properties of the Java client, and of what is made of it
 
 from __future__ import annotations
 
+import ssl
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.config import PLAINTEXT
 from broker_sim.errors import ConfigError
+from broker_sim.security import load_key_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker_sim.security import SaslListener
+    from broker_sim.security import KeyPair, SaslListener
 
-__all__ = ["CLIENTS", "Login", "choose_login", "client_config"]
+__all__ = ["CLIENT", "CLIENTS", "Login", "Trust", "choose_login", "client_config"]
 
+CLIENT: Final = "client"
+"""The name of a client's certificate, unless a user is named."""
 PLAIN: Final = "PLAIN"
 _JAVA_MODULES: Final = "org.apache.kafka.common.security"
 
@@ -33,6 +37,14 @@ class Login(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Login({self.mechanism}, {self.user})"
+
+
+class Trust(NamedTuple):
+    """Which brokers a client trusts, and what it shows them."""
+
+    certificates: str
+    """As PEM."""
+    own: KeyPair | None
 
 
 def choose_login(
@@ -58,26 +70,34 @@ def choose_login(
     return Login(chosen, name, known[name])
 
 
-def client_config(client: str, servers: str, protocol: str, login: Login | None) -> dict[str, Any]:
+def client_config(
+    client: str, servers: str, protocol: str, login: Login | None = None, trust: Trust | None = None
+) -> dict[str, Any]:
     """Return the configuration of one of `CLIENTS`. Raises ConfigError for another one."""
     make = CLIENTS.get(client)
     if make is None:
         raise ConfigError(f"client must be one of {', '.join(CLIENTS)}, not {client!r}")
-    return make(servers, protocol, login)
+    return make(servers, protocol, login, trust)
 
 
-def _librdkafka(servers: str, protocol: str, login: Login | None) -> dict[str, Any]:
-    config: dict[str, Any] = {"bootstrap.servers": servers}
-    if protocol != PLAINTEXT:
-        config["security.protocol"] = protocol
+def _librdkafka(
+    servers: str, protocol: str, login: Login | None, trust: Trust | None
+) -> dict[str, Any]:
+    config = _dotted(servers, protocol, login)
     if login is not None:
-        config["sasl.mechanism"] = login.mechanism
         config["sasl.username"] = login.user
         config["sasl.password"] = login.password
+    if trust is not None:
+        config["ssl.ca.pem"] = trust.certificates
+        if trust.own is not None:
+            config["ssl.certificate.pem"] = trust.own.chain
+            config["ssl.key.pem"] = trust.own.key
     return config
 
 
-def _python(servers: str, protocol: str, login: Login | None) -> dict[str, Any]:
+def _python(
+    servers: str, protocol: str, login: Login | None, trust: Trust | None
+) -> dict[str, Any]:
     config: dict[str, Any] = {"bootstrap_servers": servers}
     if protocol != PLAINTEXT:
         config["security_protocol"] = protocol
@@ -85,20 +105,39 @@ def _python(servers: str, protocol: str, login: Login | None) -> dict[str, Any]:
         config["sasl_mechanism"] = login.mechanism
         config["sasl_plain_username"] = login.user
         config["sasl_plain_password"] = login.password
+    if trust is not None:
+        context = ssl.create_default_context(cadata=trust.certificates)
+        if trust.own is not None:
+            load_key_pair(context, trust.own, None, "client")
+        config["ssl_context"] = context
     return config
 
 
-def _java(servers: str, protocol: str, login: Login | None) -> dict[str, Any]:
-    config: dict[str, Any] = {"bootstrap.servers": servers}
-    if protocol != PLAINTEXT:
-        config["security.protocol"] = protocol
+def _java(servers: str, protocol: str, login: Login | None, trust: Trust | None) -> dict[str, Any]:
+    config = _dotted(servers, protocol, login)
     if login is not None:
-        config["sasl.mechanism"] = login.mechanism
         kind = "plain.Plain" if login.mechanism == PLAIN else "scram.Scram"
         config["sasl.jaas.config"] = (
             f"{_JAVA_MODULES}.{kind}LoginModule required username={_quoted(login.user)}"
             f" password={_quoted(login.password)};"
         )
+    if trust is not None:
+        config["ssl.truststore.type"] = "PEM"
+        config["ssl.truststore.certificates"] = trust.certificates
+        if trust.own is not None:
+            config["ssl.keystore.type"] = "PEM"
+            config["ssl.keystore.certificate.chain"] = trust.own.chain
+            config["ssl.keystore.key"] = trust.own.key
+    return config
+
+
+def _dotted(servers: str, protocol: str, login: Login | None) -> dict[str, Any]:
+    """Return what librdkafka and Java call the same."""
+    config: dict[str, Any] = {"bootstrap.servers": servers}
+    if protocol != PLAINTEXT:
+        config["security.protocol"] = protocol
+    if login is not None:
+        config["sasl.mechanism"] = login.mechanism
     return config
 
 
@@ -107,7 +146,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-CLIENTS: Final[Mapping[str, Callable[[str, str, Login | None], dict[str, Any]]]] = {
+CLIENTS: Final[Mapping[str, Callable[[str, str, Login | None, Trust | None], dict[str, Any]]]] = {
     "confluent": _librdkafka,
     "aiokafka": _python,
     "kafka-python": _python,

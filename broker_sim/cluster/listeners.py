@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import ConfigError
 from broker_sim.handlers.faults.error_answers import error_answer
-from broker_sim.network import ListenerLogin, SocketServer
+from broker_sim.network import ListenerLogin, ListenerSecurity, SocketServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.broker_listeners import BrokerListeners
     from broker_sim.config import Endpoint
     from broker_sim.metadata import ScramCredential
-    from broker_sim.security import SaslListener
+    from broker_sim.security import SaslListener, SslListener
 
 __all__ = ["Listeners"]
 
@@ -82,12 +82,14 @@ class Listeners:
             raise ConfigError(f"there is no listener {name!r}, but {', '.join(self.names)}")
         return found
 
-    def find(self, name: str) -> tuple[Endpoint, SaslListener | None]:
-        """Return an endpoint of a listener that there is, and how its clients log in, if they do."""
+    def find(self, name: str) -> tuple[str, SaslListener | None, SslListener | None]:
+        """Return the protocol of a listener that there is, how its clients log in, and its TLS."""
         for listeners in self._listeners.values():
             for endpoint in listeners.bound:
                 if endpoint.listener == name.upper():
-                    return endpoint, listeners.sasl.get(endpoint.listener)
+                    sasl, ssl = listeners.sasl, listeners.ssl
+                    own = endpoint.listener
+                    return endpoint.security_protocol, sasl.get(own), ssl.get(own)
         raise KeyError(name)
 
     def _all_advertised(self) -> Iterator[tuple[int, Endpoint]]:
@@ -109,9 +111,15 @@ class Listeners:
 
     async def _open(self, broker: Broker) -> None:
         server = self._servers[broker.broker_id]
-        sasl = self._listeners[broker.broker_id].sasl
-        logins = {name: _login(listener, broker) for name, listener in sasl.items()}
-        await server.start(broker.process, broker, broker.config, broker.logs.memory, logins)
+        found = self._listeners[broker.broker_id]
+        security = {
+            name: ListenerSecurity(
+                _login(found.sasl[name], broker) if name in found.sasl else None,
+                found.ssl.get(name),
+            )
+            for name in {**found.sasl, **found.ssl}
+        }
+        await server.start(broker.process, broker, broker.config, broker.logs.memory, security)
         self._on_accepting()
 
     def is_accepting(self, broker_id: int) -> bool:

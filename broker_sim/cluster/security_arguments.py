@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.config import INTER_BROKER_LISTENER, LISTENERS, PLAINTEXT, SASL_PLAINTEXT
+from broker_sim.config import (
+    INTER_BROKER_LISTENER,
+    LISTENERS,
+    PLAINTEXT,
+    SASL_PROTOCOLS,
+    SECURITY_PROTOCOLS,
+)
 from broker_sim.controller import ScramUpsertion
 from broker_sim.errors import ConfigError
 from broker_sim.metadata import SCRAM_MECHANISMS
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Security", "check_users", "credentials_of", "read_security"]
 
-PROTOCOLS: Final = {"plaintext": PLAINTEXT, "sasl_plaintext": SASL_PLAINTEXT}
+PROTOCOLS: Final = {protocol.lower(): protocol for protocol in SECURITY_PROTOCOLS}
 MECHANISMS: Final = "sasl.enabled.mechanisms"
 SALT_BYTES: Final = 20
 
@@ -46,10 +52,10 @@ class Security(NamedTuple):
         """Return the configurations with those that it means; what is given wins."""
         given = configs or {}
         meant: dict[str, GivenValue] = {}
-        if self.protocol != PLAINTEXT:
+        if self.protocol in SASL_PROTOCOLS:
             meant[MECHANISMS] = ",".join(SASL_MECHANISMS)
-            if LISTENERS not in given:
-                meant[INTER_BROKER_LISTENER] = self.protocol
+        if self.protocol != PLAINTEXT and LISTENERS not in given:
+            meant[INTER_BROKER_LISTENER] = self.protocol
         return {**meant, **given} if meant else configs
 
 
@@ -100,4 +106,4 @@ def _credential(
 def check_users(security: Security, listeners: Iterable[BrokerListeners]) -> None:
     """Raise ConfigError for users that could not log in anywhere."""
     if security.users is not None and not any(each.sasl for each in listeners):
-        raise ConfigError("users log in nowhere: give security='sasl_plaintext' too")
+        raise ConfigError("users log in nowhere: give security='sasl_plaintext' or 'sasl_ssl' too")

@@ -70,7 +70,7 @@ REASONS: Final = (
     ("sasl.oauthbearer.", "OAUTHBEARER is not served"),
     ("sasl.server.", "callbacks are Java's"),
     ("sasl.", "brokers do not log in to each other"),
-    ("ssl.", "there is no TLS"),
+    ("ssl.", "TLS is that of OpenSSL, with its own choice"),
     ("security.inter.broker.protocol", "brokers have no connections among each other"),
     ("security.", "it is Java's"),
     ("principal.", "principals are those of Kafka's own builder"),

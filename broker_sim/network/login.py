@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from broker_sim.network.connection import Connection, RequestSink, SendResponse
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.process import Process
-    from broker_sim.security import SaslServerAuthenticator
+    from broker_sim.security import SaslServerAuthenticator, SslListener
 
-__all__ = ["ListenerLogin", "Login"]
+__all__ = ["ListenerLogin", "ListenerSecurity", "Login"]
 
 _ERROR_CODE: Final = Struct(">8xh")
 """In the answer to ApiVersions: behind the size and the correlation id."""
@@ -35,6 +35,13 @@ class ListenerLogin(NamedTuple):
     max_receive_bytes: int
     """The largest frame of a client that has not logged in."""
     failure_delay_ms: int
+
+
+class ListenerSecurity(NamedTuple):
+    """How clients of a listener show who they are; each may be absent."""
+
+    login: ListenerLogin | None = None
+    tls: SslListener | None = None
 
 
 class Login:

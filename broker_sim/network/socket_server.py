@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.network.connection import Connection, RequestSink
-from broker_sim.network.login import ListenerLogin, Login
+from broker_sim.network.login import ListenerSecurity, Login
 from broker_sim.network.open_connections import OpenConnections
 from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.sockets import bind
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SocketServer"]
 
-NO_LOGINS: Final[Mapping[str, ListenerLogin]] = MappingProxyType({})
+OPEN: Final = ListenerSecurity()
+NO_SECURITY: Final[Mapping[str, ListenerSecurity]] = MappingProxyType({})
 
 
 class SocketServer:
@@ -61,11 +62,11 @@ class SocketServer:
         sink: RequestSink,
         config: BrokerConfig,
         memory: MemoryAccount | None = None,
-        logins: Mapping[str, ListenerLogin] = NO_LOGINS,
+        security: Mapping[str, ListenerSecurity] = NO_SECURITY,
     ) -> None:
         """Accept clients and hand their requests to `sink` in the broker's process.
 
-        Clients of the listeners that `logins` names log in first. What large requests take is counted in `memory`, if it is given.
+        `security` says by listener how clients show who they are. What large requests take is counted in `memory`, if it is given.
         As many as `socket.listen.backlog.size` may wait to be accepted, and, on Linux, one more.
         """
         connections = OpenConnections(
@@ -78,6 +79,7 @@ class SocketServer:
             connections.hold()
         self._connections = connections
         for endpoint in self.endpoints:
+            listener_security = security.get(endpoint.listener, OPEN)
             make_connection = partial(
                 self._make_connection,
                 process,
@@ -86,13 +88,14 @@ class SocketServer:
                 connections,
                 memory,
                 endpoint.listener,
-                logins.get(endpoint.listener),
+                listener_security,
             )
             server = await accept_connections(
                 asyncio.get_running_loop(),
                 self._sockets[0],
                 make_connection,
                 config.socket_listen_backlog_size,
+                None if listener_security.tls is None else listener_security.tls.context,
             )
             # The server owns the socket. Closed here too, its number could be another socket's.
             del self._sockets[0]
@@ -106,8 +109,9 @@ class SocketServer:
         connections: OpenConnections,
         memory: MemoryAccount | None,
         listener: str,
-        login: ListenerLogin | None,
+        security: ListenerSecurity,
     ) -> Connection:
+        login, tls = security
         first_sink, first_max_bytes = sink, max_request_bytes
         if login is not None:
             first_sink = Login(process, sink, login, max_request_bytes)
@@ -120,6 +124,7 @@ class SocketServer:
             connections.discard,
             memory,
             listener,
+            None if tls is None or login is not None else tls.principal_of,
         )
 
     def hold_clients(self) -> None:

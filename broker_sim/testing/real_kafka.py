@@ -60,7 +60,7 @@ class RealKafka:
 
     def client_config(self, client: str) -> dict[str, Any]:
         """Return what a client is to be made with, as `Cluster.client_config` for clients without a login."""
-        return client_config(client, self.bootstrap_servers, PLAINTEXT, None)
+        return client_config(client, self.bootstrap_servers, PLAINTEXT)
 
     def create_topic(
         self,

@@ -19,3 +19,17 @@ def cluster():
 @pytest.fixture(params=["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def mechanism(request):
     return request.param
+
+
+@pytest.fixture(scope="session", params=["ssl", "sasl_ssl", "certificates"])
+def encrypted(request):
+    """A cluster with TLS alone, with logins too, and one that asks clients for certificates."""
+    configs = {"offsets.topic.num.partitions": 1}
+    security, users = request.param, None
+    if request.param == "sasl_ssl":
+        users = {"billing": "secret"}
+    elif request.param == "certificates":
+        security = "ssl"
+        configs["ssl.client.auth"] = "required"
+    with Cluster(1, security=security, users=users, configs=configs, topics=["t:1:1"]) as running:
+        yield running

@@ -17,3 +17,14 @@ def test_aiokafka(cluster, mechanism):
             return await asyncio.wait_for(consumer.getone(), TIMEOUT_S)
 
     assert asyncio.run(produce_and_consume()).topic == "t"
+
+
+def test_aiokafka_over_tls(encrypted):
+    async def produce_and_consume():
+        config = encrypted.client_config("aiokafka")
+        async with AIOKafkaProducer(**config) as producer:
+            await producer.send_and_wait("t", bytes(100_000))
+        async with AIOKafkaConsumer("t", **config, auto_offset_reset="earliest") as consumer:
+            return await asyncio.wait_for(consumer.getone(), TIMEOUT_S)
+
+    assert asyncio.run(produce_and_consume()).value

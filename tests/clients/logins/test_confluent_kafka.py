@@ -28,3 +28,9 @@ def test_confluent_kafka_is_told_of_a_wrong_password(cluster):
         producer.poll(0.1)
     assert errors[0].code() == KafkaError._AUTHENTICATION
     assert "Authentication failed: Invalid username or password" in errors[0].str()
+
+
+def test_confluent_kafka_over_tls(encrypted):
+    producer = Producer(encrypted.client_config("confluent"))
+    producer.produce("t", b"confluent")
+    assert producer.flush(TIMEOUT_S) == 0

@@ -36,3 +36,9 @@ def test_kafka_python(cluster, mechanism):
     )
     assert next(consumer).topic == "t"
     consumer.close()
+
+
+def test_kafka_python_over_tls(encrypted):
+    producer = KafkaProducer(**encrypted.client_config("kafka-python"))
+    producer.send("t", b"kafka-python").get(TIMEOUT_S)
+    producer.close()
