@@ -304,6 +304,11 @@ class Nodes:
         self.links.set_fault(source, target, LinkFault(drop, delay_ms))
         self._log.info("link_set", source=source, target=target, drop=drop, delay_ms=delay_ms)
 
+    @property
+    def has_authorizer(self) -> bool:
+        """Whether clients are asked what they may do."""
+        return bool(self._first_config.authorizer_class_name)
+
     def make_topics(self, topics: Iterable[CreatableTopic]) -> int:
         """Create topics at the controller, all or none; returns the metadata version that has them.
 

@@ -9,7 +9,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.metadata.acl import AclOperation, PatternType, Permission, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from broker_sim.metadata import MetadataDelta
     from broker_sim.metadata.acl import Acl, AclFilter
@@ -51,18 +51,27 @@ def _find(delta: MetadataDelta, wanted: AclFilter) -> DeletedAcls:
 
 
 def _check(acl: Acl) -> Outcome:
-    """Mirror `validateNewAcl`."""
+    problem = next(_problems(acl), None)
+    return Outcome() if problem is None else _invalid(problem)
+
+
+def _problems(acl: Acl) -> Iterator[str]:
+    """Tell what is wrong, in the order of Kafka's `validateNewAcl`."""
     if acl.resource_type in _ABSTRACT_TYPES:
-        return _invalid(f"Invalid resourceType {acl.resource_type.name}")
+        yield f"Invalid resourceType {acl.resource_type.name}"
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-        return _invalid(f"Invalid patternType {acl.pattern_type.name}")
+        yield f"Invalid patternType {acl.pattern_type.name}"
     if acl.operation in _ABSTRACT_OPERATIONS:
-        return _invalid(f"Invalid operation {acl.operation.name}")
+        yield f"Invalid operation {acl.operation.name}"
     if acl.permission not in (Permission.DENY, Permission.ALLOW):
-        return _invalid(f"Invalid permissionType {acl.permission.name}")
+        yield f"Invalid permissionType {acl.permission.name}"
     if not acl.resource_name:
-        return _invalid("Resource name should not be empty")
-    return Outcome()
+        yield "Resource name should not be empty"
+    if ":" not in acl.principal:
+        yield (
+            f"Could not parse principal from `{acl.principal}` (no colon is present separating the"
+            " principal type from the principal name)"
+        )
 
 
 def _invalid(message: str) -> Outcome:

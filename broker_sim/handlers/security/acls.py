@@ -4,7 +4,8 @@ Behaviour:
 * without an authorizer all of them say SECURITY_DISABLED
 * each rule is created or refused alone; to create one that is there already is no error
 * each filter deletes what it means, and tells it
-* codes that do not exist close the connection, as in Kafka, where such a request does not parse
+* the code 0 closes the connection, as in Kafka, where such a request does not parse
+* a rule for ANY, which only a filter can be for, makes the whole request fail
 
 Version notes: 1 has pattern types (KIP-290), 2 is flexible, 3 knows users as resources (KIP-373).
 
@@ -15,7 +16,7 @@ tables.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.controller import DeletedAcls, Outcome
 from broker_sim.errors import ErrorCode
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_create_acls", "handle_delete_acls", "handle_describe_acls"]
 
-Code = TypeVar("Code", ResourceType, PatternType, AclOperation, Permission)
 Described = messages.DescribeAclsResponse
 Created = messages.CreateAclsResponse.AclCreationResult
 Deleted = messages.DeleteAclsResponse
@@ -80,18 +80,7 @@ def handle_create_acls(
     respond: Callable[[messages.CreateAclsResponse], None],
 ) -> None:
     """Create the rules, each for itself."""
-    acls = [
-        Acl(
-            _known(ResourceType(asked.resource_type)),
-            asked.resource_name,
-            _known(PatternType(asked.resource_pattern_type)),
-            asked.principal,
-            asked.host,
-            _known(AclOperation(asked.operation)),
-            _known(Permission(asked.permission_type)),
-        )
-        for asked in request.creations
-    ]
+    acls = [_acl(asked) for asked in request.creations]
 
     def answer(outcomes: Sequence[Outcome]) -> None:
         results = [Created(outcome.error_code, outcome.error_message) for outcome in outcomes]
@@ -99,6 +88,9 @@ def handle_create_acls(
 
     if context.broker.authorizer is None:
         answer([_NO_AUTHORIZER] * len(acls))
+        return
+    if any(map(_is_for_filters, acls)):
+        answer([Outcome(ErrorCode.UNKNOWN_SERVER_ERROR)] * len(acls))
         return
     refused = {index: refusal for index, acl in enumerate(acls) if (refusal := _refusal(acl))}
     wanted = [acl for index, acl in enumerate(acls) if index not in refused]
@@ -142,22 +134,47 @@ def _pattern(acl: Acl) -> tuple[ResourceType, str, PatternType]:
 def _filter(
     asked: messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter,
 ) -> AclFilter:
+    kind, pattern_type = asked.resource_type_filter, asked.pattern_type_filter
+    _check_given(kind, pattern_type, asked.operation, asked.permission_type)
     return AclFilter(
-        _known(ResourceType(asked.resource_type_filter)),
+        ResourceType(kind),
         asked.resource_name_filter,
-        _known(PatternType(asked.pattern_type_filter)),
+        PatternType(pattern_type),
         asked.principal_filter,
         asked.host_filter,
-        _known(AclOperation(asked.operation)),
-        _known(Permission(asked.permission_type)),
+        AclOperation(asked.operation),
+        Permission(asked.permission_type),
     )
 
 
-def _known(code: Code) -> Code:
-    """Return the code. Raises ProtocolError, which closes the connection, for one that does not exist."""
-    if not code:
-        raise ProtocolError(f"a request for ACLs has an unknown {type(code).__name__}")
-    return code
+def _acl(asked: messages.CreateAclsRequest.AclCreation) -> Acl:
+    kind, pattern_type = asked.resource_type, asked.resource_pattern_type
+    _check_given(kind, pattern_type, asked.operation, asked.permission_type)
+    return Acl(
+        ResourceType(kind),
+        asked.resource_name,
+        PatternType(pattern_type),
+        asked.principal,
+        asked.host,
+        AclOperation(asked.operation),
+        Permission(asked.permission_type),
+    )
+
+
+def _check_given(*codes: int) -> None:
+    """Raise ProtocolError, which closes the connection, for a code that stands for nothing."""
+    if 0 in codes:
+        raise ProtocolError("a request for ACLs has a type that is not given")
+
+
+def _is_for_filters(acl: Acl) -> bool:
+    """Whether a rule has what only a filter can have."""
+    return (
+        acl.resource_type is ResourceType.ANY
+        or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or acl.operation is AclOperation.ANY
+        or acl.permission is Permission.ANY
+    )
 
 
 def _refusal(acl: Acl) -> Outcome | None:

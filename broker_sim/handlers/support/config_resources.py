@@ -105,7 +105,8 @@ def check_config_access(
         name = resource.resource_name
     error_code = authorization_error(context, operation, kind, name)
     if error_code:
-        raise ApiError(error_code, AUTHORIZATION_TEXTS[error_code])
+        is_logger = resource.resource_type == BROKER_LOGGER
+        raise ApiError(error_code, "" if is_logger else AUTHORIZATION_TEXTS[error_code])
 
 
 def _key(resource: AlterableResource) -> tuple[int, str]:

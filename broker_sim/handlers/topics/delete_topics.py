@@ -89,7 +89,11 @@ def _refusal(topic: Topic, context: RequestContext) -> TopicResult | None:
 
 
 def _denial(topic: Topic, name: str, context: RequestContext) -> TopicResult | None:
-    """Return the answer of a topic that the client may not delete; it has no name that was not told."""
+    """Return the answer of a topic that the client may not delete.
+
+    Who may not describe it hears nothing of it: neither whether there is one of that name, nor the name
+    of that id.
+    """
 
     def may(operation: AclOperation, resource_type: ResourceType, resource: str) -> bool:
         asked = resource_type is ResourceType.TOPIC
@@ -98,10 +102,14 @@ def _denial(topic: Topic, name: str, context: RequestContext) -> TopicResult | N
     if may(AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME):
         return None
     is_seen = may(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-    if may(AclOperation.DELETE, ResourceType.TOPIC, name):
+    may_delete = may(AclOperation.DELETE, ResourceType.TOPIC, name)
+    by_id = topic.name is None
+    if may_delete and (is_seen or by_id):
         return None
+    if is_seen and name not in context.broker.image.topics:
+        return None  # the controller says that there is none
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    told = name if is_seen else topic.name
+    told = name if is_seen and by_id else topic.name
     return TopicResult(told, topic.topic_id, code, AUTHORIZATION_TEXTS[code])
 
 

@@ -94,39 +94,70 @@ def test_rules_are_created_described_and_deleted(guarded):
 
 
 def test_each_rule_is_refused_for_itself_with_kafkas_words(guarded):
+    no_colon = (
+        "Could not parse principal from `alice` (no colon is present separating the principal"
+        " type from the principal name)"
+    )
     cluster = "The only valid name for the CLUSTER resource is kafka-cluster"
     assert create(
         guarded,
         acl(CLUSTER, "t"),
         acl(CLUSTER, "kafka-cluster"),
         acl(name=""),
-        acl(ResourceType.ANY),
-        acl(pattern_type=ANY),
-        acl(pattern_type=PatternType.MATCH),
-        acl(operation=AclOperation.ANY),
-        acl(permission=Permission.ANY),
+        acl(77),
+        acl(pattern_type=77),
+        acl(operation=77),
+        acl(permission=77),
+        acl(principal="alice"),
         acl(),
     ) == [
         (INVALID, cluster),
         (0, None),
         (INVALID, "Invalid empty resource name"),
-        (INVALID, "Invalid resourceType ANY"),
-        (INVALID, "Invalid patternType ANY"),
-        (INVALID, "Invalid patternType MATCH"),
-        (INVALID, "Invalid operation ANY"),
-        (INVALID, "Invalid permissionType ANY"),
+        (INVALID, "Invalid resourceType UNKNOWN"),
+        (INVALID, "Invalid patternType UNKNOWN"),
+        (INVALID, "Invalid operation UNKNOWN"),
+        (INVALID, "Invalid permissionType UNKNOWN"),
+        (INVALID, no_colon),
         (0, None),
     ]
     assert [row[:2] for row in describe(guarded)] == [(TOPIC, "t"), (CLUSTER, "kafka-cluster")]
 
 
 @pytest.mark.parametrize("field", ["resource_type", "pattern_type", "operation", "permission"])
-def test_an_unknown_code_closes_the_connection(guarded, field):
-    with pytest.raises(ProtocolError, match="unknown"):
-        create(guarded, acl(**{field: 77}))
-    with pytest.raises(ProtocolError, match="unknown"):
+def test_a_code_that_is_not_given_closes_the_connection(guarded, field):
+    with pytest.raises(ProtocolError, match="not given"):
+        create(guarded, acl(**{field: 0}))
+    with pytest.raises(ProtocolError, match="not given"):
         guarded.ask(handle_delete_acls, DELETE([wanted(resource_type=0)]), 3)
     assert describe(guarded) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"resource_type": ResourceType.ANY},
+        {"pattern_type": ANY},
+        {"pattern_type": PatternType.MATCH},
+        {"operation": AclOperation.ANY},
+        {"permission": Permission.ANY},
+    ],
+)
+def test_a_rule_that_only_a_filter_can_be_fails_the_whole_request(guarded, wrong):
+    assert create(guarded, acl(), acl(**wrong)) == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
+    assert describe(guarded) == []
+
+
+def test_an_unknown_code_of_a_filter_is_refused_or_means_nothing(guarded):
+    create(guarded, acl())
+    filters = [wanted(77), wanted(operation=77)]
+    response = guarded.ask(handle_delete_acls, DELETE(filters), 3)
+    assert [result.error_message for result in response.filter_results] == [
+        "Unknown patternFilter.",
+        "Unknown entryFilter.",
+    ]
+    assert describe(guarded, 77) == []
+    assert len(describe(guarded)) == 1
 
 
 def test_without_an_authorizer_security_is_disabled(broker):
