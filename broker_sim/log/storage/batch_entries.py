@@ -31,12 +31,15 @@ class BatchEntries:
     """The entries of a segment's batches from one batch on: a `BatchLookup`."""
 
     __slots__ = (
-        "_max_timestamp",
-        "_start_offset",
+        "_max_timestamp_before",
+        "end_offset",
         "end_offsets",
         "index",
+        "max_timestamp",
         "max_timestamps",
         "positions",
+        "size_bytes",
+        "start_offset",
     )
 
     def __init__(
@@ -47,8 +50,15 @@ class BatchEntries:
         max_timestamp: int = NO_TIMESTAMP,
     ) -> None:
         """Begin without entries behind batches that end at these and are not newer."""
-        self._start_offset = start_offset
-        self._max_timestamp = max_timestamp
+        self.start_offset = start_offset
+        """Where the first batch begins, or would begin."""
+        self.end_offset = start_offset
+        """The offset after the last batch."""
+        self.size_bytes = start_position
+        """The bytes of the segment up to the end of the last batch."""
+        self.max_timestamp = max_timestamp
+        """The largest timestamp so far, -1 if there is none."""
+        self._max_timestamp_before = max_timestamp
         self.end_offsets = array("q")
         self.positions = array("q", (start_position,))
         self.max_timestamps = array("q")
@@ -58,33 +68,15 @@ class BatchEntries:
     def __len__(self) -> int:
         return len(self.end_offsets)
 
-    @property
-    def start_offset(self) -> int:
-        """Where the first batch begins, or would begin."""
-        return self._start_offset
-
-    @property
-    def end_offset(self) -> int:
-        """The offset after the last batch."""
-        return self.end_offsets[-1] if self.end_offsets else self._start_offset
-
-    @property
-    def size_bytes(self) -> int:
-        """The bytes of the segment up to the end of the last batch."""
-        return self.positions[-1]
-
-    @property
-    def max_timestamp(self) -> int:
-        """The largest timestamp so far, -1 if there is none."""
-        return self.max_timestamps[-1] if self.max_timestamps else self._max_timestamp
-
     def add(self, end_offset: int, size_bytes: int, max_timestamp: int) -> None:
         """Add an entry; `max_timestamp` is the batch's own."""
-        positions, timestamps = self.positions, self.max_timestamps
-        newest = timestamps[-1] if timestamps else self._max_timestamp
+        if max_timestamp > self.max_timestamp:  # noqa: PLR1730 - max() takes longer
+            self.max_timestamp = max_timestamp
+        self.end_offset = end_offset
+        self.size_bytes += size_bytes
         self.end_offsets.append(end_offset)
-        positions.append(positions[-1] + size_bytes)
-        timestamps.append(max(newest, max_timestamp))
+        self.positions.append(self.size_bytes)
+        self.max_timestamps.append(self.max_timestamp)
 
     def number_of(self, offset: int) -> int:
         """Return which batch holds `offset` or follows it; how many there are if none does."""
@@ -104,31 +96,32 @@ class BatchEntries:
         self.end_offsets.extend(behind.end_offsets)
         self.positions.extend(behind.positions[1:])
         self.max_timestamps.extend(behind.max_timestamps)
+        self._note_end()
 
     def truncate_to(self, keep: int) -> None:
         """Drop all entries but the first so many."""
         del self.end_offsets[keep:], self.max_timestamps[keep:], self.positions[keep + 1 :]
         self.index.truncate_to(keep)
+        self._note_end()
+
+    def _note_end(self) -> None:
+        self.size_bytes = self.positions[-1]
+        is_empty = not self.end_offsets
+        self.end_offset = self.start_offset if is_empty else self.end_offsets[-1]
+        self.max_timestamp = self._max_timestamp_before if is_empty else self.max_timestamps[-1]
 
     # -- a BatchLookup --------------------------------------------------------------------------
 
     def translate_offset(self, offset: int) -> BatchPlace | None:
         """Return the place of the batch that holds `offset` or follows it."""
-        number = bisect_right(self.end_offsets, offset)
-        if number == len(self.end_offsets):
-            return None
-        return BatchPlace(
-            self.positions[number],
-            self.positions[number + 1],
-            self.end_offsets[number] - 1,
-            self.max_timestamps[number],
-        )
+        return next(self.places_from(offset), None)
 
     def places_from(self, offset: int) -> Iterator[BatchPlace]:
         """Yield the batches from the one that holds `offset` or follows it, those added meanwhile too."""
-        while (place := self.translate_offset(offset)) is not None:
-            offset = place.last_offset + 1
-            yield place
+        end_offsets, positions, timestamps = self.end_offsets, self.positions, self.max_timestamps
+        while (number := bisect_right(end_offsets, offset)) < len(end_offsets):
+            offset, start = end_offsets[number], positions[number]
+            yield BatchPlace(start, positions[number + 1], offset - 1, timestamps[number])
 
     def places_since(self, timestamp: int, offset: int) -> Iterator[BatchPlace]:
         """Yield the batches at or after `offset` behind the last older ones."""

@@ -39,7 +39,7 @@ class MemoryBatches:
     @property
     def size_bytes(self) -> int:
         """The bytes of all batches, those that are released included."""
-        return self._entries.positions[-1]
+        return self._entries.size_bytes
 
     @property
     def memory_bytes(self) -> int:
