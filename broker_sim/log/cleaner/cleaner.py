@@ -177,7 +177,7 @@ def group_segments_by_size(
 def _new_cleaned_segment(log: PartitionLog, group: Sequence[LogSegment]) -> LogSegment:
     """Return an empty segment for what stays; mirrors `UnifiedLog.createNewCleanedSegment`."""
     first = group[0]
-    return LogSegment(
+    return LogSegment.in_memory(
         first.base_offset,
         first.start_position,
         log.clock.wall_clock_ms(),
