@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.transactions.fenced import error_of_version
 from broker_sim.protocol import messages
+from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from broker_sim.transaction.coordinator import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_init_producer_id"]
 
-NO_PRODUCER_ID: Final = -1
-NO_PRODUCER_EPOCH: Final = -1
 PRODUCER_FENCED_VERSION: Final = 4
 
 
