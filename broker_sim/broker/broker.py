@@ -28,6 +28,7 @@ from broker_sim.config import RACK_AWARE_SELECTOR
 from broker_sim.fetch_session import FetchManager
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.service import GroupCoordinatorService
+from broker_sim.handlers.support.authorization import make_authorizer
 from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions
 from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
@@ -79,6 +80,7 @@ class Broker:
         self.process = process
         self.clock = process.clock
         self.random = environment.random
+        self.authorizer = make_authorizer(config, environment.denials.add)
         self.metadata = MetadataCache(
             broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id)
         )

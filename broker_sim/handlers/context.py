@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from broker_sim.group.service import GroupCoordinatorService
     from broker_sim.handlers.controller_channel import ControllerChannel
     from broker_sim.metadata import MetadataImage
+    from broker_sim.metadata.acl import AclOperation, ResourceType
     from broker_sim.protocol import messages
     from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.replica import ReplicaManager, TransactionalAppends
+    from broker_sim.security import KafkaPrincipal
     from broker_sim.transaction.coordinator import TransactionCoordinator
     from purgatory import Clock
 
@@ -32,6 +34,7 @@ __all__ = [
     "BrokerServices",
     "ClientConnection",
     "InjectedErrors",
+    "Permissions",
     "ProducerIdSource",
     "RequestContext",
 ]
@@ -63,6 +66,11 @@ class RequestContext:
         """The listener that the client uses: an answer has the addresses of brokers' listeners of that name."""
         return self.connection.listener
 
+    @property
+    def principal(self) -> KafkaPrincipal:
+        """Who the client is; ANONYMOUS where it did not have to tell."""
+        return self.connection.principal
+
 
 class ClientConnection(Protocol):
     """The connection that a request came from."""
@@ -74,6 +82,10 @@ class ClientConnection(Protocol):
     @property
     def listener(self) -> str:
         """The name of the broker's listener that it was made to."""
+
+    @property
+    def principal(self) -> KafkaPrincipal:
+        """Who the client is, as of its last login."""
 
     @property
     def sends_files(self) -> bool:
@@ -88,6 +100,26 @@ class InjectedErrors(Protocol):
 
     def error_for(self, topic: str, partition: int = -1) -> ErrorCode:
         """Return the error that answers this partition, or this topic; NONE without one."""
+
+
+class Permissions(Protocol):
+    """What clients may do; `handlers.support.authorization` asks it for handlers."""
+
+    def allows(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        logs_denial: bool,
+    ) -> bool:
+        """Return whether the client may do this with the resource, and log a denial."""
+
+    def allows_on_any(
+        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        """Return whether there is a resource of the type with which the client may do this."""
 
 
 class ProducerIdSource(Protocol):
@@ -107,6 +139,10 @@ class BrokerServices(Protocol):
     @property
     def config(self) -> BrokerConfig:
         """The broker's static configuration."""
+
+    @property
+    def authorizer(self) -> Permissions | None:
+        """Who decides what clients may do; None lets everybody do everything."""
 
     @property
     def random(self) -> random.Random:

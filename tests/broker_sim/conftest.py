@@ -14,6 +14,7 @@ from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+from broker_sim.security import ANONYMOUS
 
 TIMEOUT_S = 60
 CONFIGS = {
@@ -59,6 +60,8 @@ class FrameClient:
 
     sends_files = False
     listener = "PLAINTEXT"
+    principal = ANONYMOUS
+    ip = "127.0.0.1"
 
     def __init__(self, handle_frame):
         self._handle_frame = handle_frame
