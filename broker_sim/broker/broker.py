@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.broker.background_work import BackgroundWork
@@ -33,6 +33,7 @@ from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transac
 from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.replica import (
     AlterPartitionManager,
     FetcherManager,
@@ -60,8 +61,6 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Process
 
 __all__ = ["Broker"]
-
-ACKS_ALL: Final = -1
 
 
 class Broker:

@@ -12,7 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log.storage import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, MemoryBatches
+from broker_sim.log.storage import (
+    MAX_RELATIVE_OFFSET,
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    MemoryBatches,
+)
 from broker_sim.protocol.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -23,8 +28,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.record_batch import BatchHeader
 
 __all__ = ["LogSegment"]
-
-_MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 class LogSegment:
@@ -142,7 +145,7 @@ class LogSegment:
             return False
         if size_bytes + append.valid_bytes > max_bytes:
             return True
-        if append.last_offset - self.base_offset > _MAX_RELATIVE_OFFSET:
+        if append.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
         first = self._first_batch_timestamp
         age_ms = append.max_timestamp - first if first >= 0 else now_ms - self.created_ms

@@ -1,6 +1,7 @@
 """What the segments of a log are kept in: memory, or the files of Kafka's log directories."""
 
 from broker_sim.log.storage.batch_entries import BatchEntries
+from broker_sim.log.storage.batch_scan import MAX_RELATIVE_OFFSET
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.guard import suppress_storage_error
 from broker_sim.log.storage.index_files import (
@@ -16,6 +17,7 @@ from broker_sim.log.storage.partition_metadata import PARTITION_METADATA
 from broker_sim.log.storage.simulated import DiskOptions, SimulatedDisk
 
 __all__ = [
+    "MAX_RELATIVE_OFFSET",
     "OFFSET_ENTRY_BYTES",
     "PARTITION_METADATA",
     "TIME_ENTRY_BYTES",

@@ -20,9 +20,8 @@ import errno
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from broker_sim.log.storage.batch_entries import BatchEntries
-from broker_sim.log.storage.batch_scan import MAX_RELATIVE_OFFSET, scan_segment
+from broker_sim.log.storage.batch_scan import scan_segment
 from broker_sim.log.storage.checkpoint_file import replace_file, write_lines
 from broker_sim.log.storage.deletions import delete_dir
 from broker_sim.log.storage.file_batches import FileBatches
@@ -38,7 +37,7 @@ from broker_sim.log.storage.index_files import (
 )
 from broker_sim.log.storage.index_restore import restore_indexes, restore_transaction_index
 from broker_sim.log.storage.interface import LogStorage, SegmentContent
-from broker_sim.log.storage.leader_epoch_file import LEADER_EPOCHS, read_leader_epochs
+from broker_sim.log.storage.leader_epoch_file import LEADER_EPOCHS, load_leader_epochs
 from broker_sim.log.storage.log_history import LogHistory
 from broker_sim.log.storage.partition_metadata import (
     PARTITION_METADATA,
@@ -53,6 +52,7 @@ from broker_sim.log.storage.replacements import (
     complete_replacements,
 )
 from broker_sim.log.storage.segment_file import CLOSED_AND_DAMAGED, SegmentFile, write_synced
+from broker_sim.log.storage.segment_plan import HowToOpen, SegmentPlan, plan_segments
 from broker_sim.log.storage.snapshot_files import SnapshotFiles
 from broker_sim.log.storage.unread_segment import needs_no_batches, open_unread
 from broker_sim.protocol.record_batch import NO_TIMESTAMP
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from broker_sim.errors import ApiError
+    from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.storage.deletions import DelayedDeletions
     from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.storage.index_files import SegmentIndexes
@@ -151,7 +152,6 @@ class FileStorage(LogStorage):
     def _load_segments(
         self, files: Sequence[StoragePath], index_interval_bytes: int
     ) -> Iterator[SegmentContent]:
-        content: SegmentContent | None = None
         bases = base_offsets(files)
         refused = self.directory / CLOSED_AND_DAMAGED
         is_refused = refused in files
@@ -159,62 +159,85 @@ class FileStorage(LogStorage):
             files, self.snapshots, () if self._was_closed else self._sealed_before_kill(bases)
         )
         self._was_closed = self._was_closed or is_refused
-        for number, base_offset in enumerate(bases):
-            file = self._file_of(base_offset)
-            path = file.path
-            status = path.stat()
-            next_base = bases[number + 1] if number + 1 < len(bases) else None
-            recovers = not self._was_closed and (
-                next_base is None or next_base > self.recovery_point
-            )
-            may_stay_unread = may_be_unread and not recovers
-            upper_bound = base_offset + MAX_RELATIVE_OFFSET if next_base is None else next_base
-            if may_stay_unread:
-                content = open_unread(file, base_offset, upper_bound, index_interval_bytes)
-                if content is not None:
-                    yield content
-                    continue
-            entries = BatchEntries(base_offset, index_interval_bytes)
-            valid_bytes = scan_segment(
-                path,
-                self._files,
-                entries,
-                self._history,
-                verify=recovers,
-                upper_bound_offset=next_base,
-            )
-            if valid_bytes < status.st_size:
-                if not recovers:
-                    # Once it was all on the disk: to cut it, now or later, would lose what is behind.
-                    if self._was_closed:
-                        refused.touch()
-                    text = (
-                        f"{path.name} is damaged at byte {valid_bytes}, offset {entries.end_offset}"
-                    )
-                    raise OSError(errno.EIO, text)
-                log.warning(
-                    "log_truncated",
-                    file=str(path),
-                    valid_bytes=valid_bytes,
-                    file_bytes=status.st_size,
-                    end_offset=entries.end_offset,
-                )
-                self._files.truncate(path, valid_bytes)
-                self._delete_indexes(base_offset)
-                for later in bases[number + 1 :]:
-                    self.delete_segment(later)
-                del bases[number + 1 :]
-            content = SegmentContent(
-                base_offset,
-                FileBatches(file, entries),
-                entries.max_timestamps[0] if entries else NO_TIMESTAMP,
-                status.st_mtime_ns // NS_PER_MS,
-            )
+        plans = plan_segments(
+            bases,
+            was_closed=self._was_closed,
+            recovery_point=self.recovery_point,
+            needs_no_batches=may_be_unread,
+        )
+        content = None
+        for number, plan in enumerate(plans):
+            content, is_torn = self._open_segment(plan, index_interval_bytes)
+            if is_torn:
+                for later in plans[number + 1 :]:
+                    self.delete_segment(later.base_offset)
             yield content
+            if is_torn:
+                break
         refused.unlink(missing_ok=True)
-        if content is None:
-            return
-        base_offset, end_offset = content.base_offset, content.batches.end_offset
+        if content is not None:
+            self._note_sealed(content, files)
+
+    def _open_segment(
+        self, plan: SegmentPlan, index_interval_bytes: int
+    ) -> tuple[SegmentContent, bool]:
+        """Return the segment, and whether it was cut behind the last sound batch."""
+        file = self._file_of(plan.base_offset)
+        if plan.how is HowToOpen.ENDS:
+            content = open_unread(
+                file, plan.base_offset, plan.upper_bound_offset, index_interval_bytes
+            )
+            if content is not None:
+                return content, False
+        status = file.path.stat()
+        entries = BatchEntries(plan.base_offset, index_interval_bytes)
+        valid_bytes = scan_segment(
+            file.path,
+            self._files,
+            entries,
+            self._history,
+            verify=plan.how is HowToOpen.RECOVER,
+            upper_bound_offset=plan.upper_bound_offset,
+        )
+        is_torn = valid_bytes < status.st_size
+        if is_torn:
+            self._cut(plan, file.path, status.st_size, valid_bytes, entries.end_offset)
+        content = SegmentContent(
+            plan.base_offset,
+            FileBatches(file, entries),
+            entries.max_timestamps[0] if entries else NO_TIMESTAMP,
+            status.st_mtime_ns // NS_PER_MS,
+        )
+        return content, is_torn
+
+    def _cut(
+        self,
+        plan: SegmentPlan,
+        path: StoragePath,
+        file_bytes: int,
+        valid_bytes: int,
+        end_offset: int,
+    ) -> None:
+        """Cut the file behind its last sound batch. Raises OSError unless it is recovered after a kill."""
+        if plan.how is not HowToOpen.RECOVER:
+            # Once it was all on the disk: to cut it, now or later, would lose what is behind.
+            if self._was_closed:
+                (self.directory / CLOSED_AND_DAMAGED).touch()
+            text = f"{path.name} is damaged at byte {valid_bytes}, offset {end_offset}"
+            raise OSError(errno.EIO, text)
+        log.warning(
+            "log_truncated",
+            file=str(path),
+            valid_bytes=valid_bytes,
+            file_bytes=file_bytes,
+            end_offset=end_offset,
+        )
+        self._files.truncate(path, valid_bytes)
+        self._delete_indexes(plan.base_offset)
+
+    def _note_sealed(self, last: SegmentContent, files: Sequence[StoragePath]) -> None:
+        """Note whether the last segment's index files are as they should be."""
+        base_offset, end_offset = last.base_offset, last.batches.end_offset
         has_index = self._path(base_offset, INDEX_SUFFIX) in files
         if (self._was_closed and has_index) or (end_offset == base_offset and not has_index):
             self._sealed = (base_offset, end_offset)
@@ -224,26 +247,9 @@ class FileStorage(LogStorage):
         return [end for end in bases[1:] if self.log_start_offset < end <= self.recovery_point]
 
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return what `leader-epoch-checkpoint` has, and newer epochs of batches that were recovered.
-
-        A file that is lost or damaged is made from all batches.
-        """
-        path = self.directory / LEADER_EPOCHS
+        """Return what `leader-epoch-checkpoint` and the batches have."""
         with self._guard.io("read the leader epochs"):
-            why = "there is no such file"
-            if path.exists():
-                try:
-                    cache = LeaderEpochCache(read_leader_epochs(path))
-                except (ValueError, TypeError) as error:
-                    why = str(error)
-                else:
-                    for entry in self._history.recovered_epochs:
-                        if cache.latest_epoch is None or entry.epoch > cache.latest_epoch:
-                            cache.assign(*entry)
-                    return list(cache.entries)
-            if self._history.epochs:
-                log.warning("leader_epochs_rebuilt", file=str(path), why=why)
-            return list(self._history.epochs)
+            return load_leader_epochs(self.directory / LEADER_EPOCHS, self._history)
 
     def load_aborted_transactions(self) -> list[AbortedTxn]:
         """Return what the batches say; the `.txnindex` files are for Kafka's tools."""
