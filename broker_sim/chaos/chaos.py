@@ -171,11 +171,14 @@ class Chaos:
         if error is None:  # a client was not closed, or a task not awaited: nothing has failed
             self.note("python", context["message"])
             return
-        process = self._process_of(context.get("task") or context.get("future"))
-        if process is None or not is_of_the_environment(error):
-            loop.default_exception_handler(context)
+        future = context.get("task") or context.get("future")
+        process = self._process_of(future)
+        # A future that is no task does not tell whose it was, and is found when garbage is collected.
+        is_anybodys = isinstance(future, asyncio.Future) and not isinstance(future, asyncio.Task)
+        if (process is not None or is_anybodys) and is_of_the_environment(error):
+            self.note(process.name if process else "python", f"nobody takes {error_text(error)}")
         else:
-            self.note(process.name, f"nobody takes {error_text(error)}")
+            loop.default_exception_handler(context)
 
     def _process_of(self, future: object) -> Process | None:
         """Return whose task it is, or else who runs now."""

@@ -8,9 +8,10 @@ import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from broker_sim.chaos.drawing import draw_schedule
+from broker_sim.chaos.kinds import weights_of
 from broker_sim.chaos.report import Failure
 from broker_sim.chaos.run import run_chaos
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS
@@ -22,8 +23,12 @@ if TYPE_CHECKING:
 
     from broker_sim.chaos.run import Outcome
     from broker_sim.chaos.schedule import Schedule
+    from broker_sim.config import GivenValue
 
 __all__ = ["ChaosTest", "SeedOutcome", "examine", "load_test", "run_seed", "run_seeds"]
+
+MARKER: Final = "chaos"
+"""Of pytest, which a test may have."""
 
 
 class NoSuchTestError(ValueError):
@@ -42,6 +47,27 @@ class ChaosTest:
     workers: int = 2
     duration_ms: int = DEFAULT_DURATION_MS
     order: str = "fifo"
+    repair_aiokafka: bool = False
+    configs: tuple[tuple[str, GivenValue], ...] = ()
+    topics: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, **given: Any) -> Self:
+        """Return the test of that name; its marker `chaos` says what is not given, or given as None.
+
+        Raises NoSuchTestError, and ValueError for arguments that cannot be.
+        """
+        marks = getattr(load_test(name), "pytestmark", ())
+        marked = next((dict(mark.kwargs) for mark in marks if mark.name == MARKER), {})
+        said = {**marked, **{key: value for key, value in given.items() if value is not None}}
+        fields = ("brokers", "workers", "order", "repair_aiokafka")
+        kept = {field: said[field] for field in fields if field in said}
+        if "duration_s" in said:
+            kept["duration_ms"] = round(said["duration_s"] * 1_000)
+        if said.get("faults") is not None:
+            kept["faults"] = tuple(weights_of(said["faults"]).items())
+        configs = tuple((said.get("configs") or {}).items())
+        return cls(name, configs=configs, topics=tuple(said.get("topics", ())), **kept)
 
     def draw(self, seed: int) -> Schedule:
         """Return the schedule of a seed."""
@@ -55,7 +81,15 @@ class ChaosTest:
 
     def run(self, schedule: Schedule, *, observe: bool = False) -> Outcome:
         """Run the test under a schedule."""
-        return run_chaos(load_test(self.name), schedule, order=self.order, observe=observe)  # type: ignore[arg-type]
+        return run_chaos(
+            load_test(self.name),
+            schedule,
+            order=self.order,  # type: ignore[arg-type]
+            configs=dict(self.configs),
+            topics=self.topics,
+            observe=observe,
+            repair_aiokafka=self.repair_aiokafka,
+        )
 
 
 class SeedOutcome(NamedTuple):
