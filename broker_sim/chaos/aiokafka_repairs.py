@@ -6,6 +6,7 @@ are replaced, and put back after the run; so only one run at a time can have the
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ __all__ = ["REPAIRS", "repaired_aiokafka"]
 REPAIRS: Final = (
     "an OffsetFetch that is refused as a whole is sent again",
     "ListOffsets to a broker that does not lead asks for new metadata",
+    "stop() of a consumer that leaves its group does not raise CancelledError",
 )
 
 
@@ -29,6 +31,7 @@ def repaired_aiokafka() -> Iterator[None]:
     repairs: list[tuple[str, str, str, Callable[[Method], Method]]] = [
         ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_send_req", _refused),
         ("aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _with_new_metadata),
+        ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_stop_heartbeat_task", _ended),
     ]
     replaced: list[tuple[type, str, Method]] = []
     try:
@@ -72,3 +75,18 @@ def _with_new_metadata(proc_offset_request: Method) -> Method:
             raise
 
     return _proc_offset_request
+
+
+def _ended(stop_heartbeat_task: Method) -> Method:
+    """Take the end of a heartbeat task that was cancelled while it left the group."""
+
+    async def _stop_heartbeat_task(self: Any) -> None:
+        task, caller = self._heartbeat_task, asyncio.current_task()
+        try:
+            await stop_heartbeat_task(self)
+        except asyncio.CancelledError:
+            if not task.cancelled() or (caller is not None and caller.cancelling()):
+                raise
+            self._heartbeat_task = None
+
+    return _stop_heartbeat_task
