@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -22,6 +24,7 @@ REPAIRS: Final = (
     "an OffsetFetch that is refused as a whole is sent again",
     "ListOffsets to a broker that does not lead asks for new metadata",
     "stop() of a consumer that leaves its group does not raise CancelledError",
+    "metadata is asked for once in retry_backoff_ms at most",
 )
 
 
@@ -32,6 +35,7 @@ def repaired_aiokafka() -> Iterator[None]:
         ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_send_req", _refused),
         ("aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _with_new_metadata),
         ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_stop_heartbeat_task", _ended),
+        ("aiokafka.client", "AIOKafkaClient", "_metadata_update", _with_pauses),
     ]
     replaced: list[tuple[type, str, Method]] = []
     try:
@@ -90,3 +94,18 @@ def _ended(stop_heartbeat_task: Method) -> Method:
             self._heartbeat_task = None
 
     return _stop_heartbeat_task
+
+
+def _with_pauses(metadata_update: Method) -> Method:
+    """Wait before the next request for metadata: a producer forces it while there is no leader."""
+    asked_at_s: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+
+    async def _metadata_update(self: Any, *arguments: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        next_s = asked_at_s.get(self, -inf) + self._retry_backoff
+        if next_s > loop.time():
+            await asyncio.sleep(next_s - loop.time())
+        asked_at_s[self] = loop.time()
+        return await metadata_update(self, *arguments)
+
+    return _metadata_update

@@ -71,7 +71,24 @@ async def consumer_is_stopped_while_it_leaves_its_group(chaos):
     assert stopped == [None] * 10
 
 
+async def producer_asks_for_a_leader_with_pauses(chaos):
+    servers = chaos.kafka.bootstrap_servers
+    chaos.kafka.keep_requests(10_000)
+    await chaos.kafka.create_topic("orders", partitions=1, replication_factor=1)
+    async with AIOKafkaProducer(bootstrap_servers=servers, retry_backoff_ms=100) as producer:
+        await producer.send_and_wait("orders", b"first")
+        leader = chaos.kafka.leader("orders", 0)
+        chaos.kafka.kill(leader)
+        sent = await producer.send("orders", b"second")
+        await asyncio.sleep(4)
+        await chaos.kafka.start(leader)
+        await sent
+    asked = [request for request in chaos.kafka.requests() if request.api == "Metadata"]
+    assert len(asked) < 60
+
+
 CORRECT = [
+    producer_asks_for_a_leader_with_pauses,
     committed_is_known_after_a_move,
     record_comes_soon_after_a_move,
     consumer_is_stopped_while_it_leaves_its_group,
