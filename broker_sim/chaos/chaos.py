@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.chaos.faults import Faults
 from broker_sim.chaos.timeline import FAULT, Timeline
 from broker_sim.chaos.worker import Worker, error_text, is_of_the_environment
+from broker_sim.chaos.worker_faults import WorkerFaults
+from broker_sim.cluster.cluster_faults import ClusterFaults
 from broker_sim.runtime.virtual.current_process import PROCESS
 
 if TYPE_CHECKING:
@@ -63,7 +65,15 @@ class Chaos:
         self.workers: list[Worker] = []
         self.timeline = Timeline(loop.time)
         self._loop = loop
-        self._faults = Faults(loop, kafka, self.workers, self.timeline)
+        cluster = ClusterFaults(kafka, loop.network)
+        workers = WorkerFaults(self.workers, loop.network, cluster)
+        self._faults = Faults(
+            loop,
+            cluster,
+            workers,
+            self.timeline,
+            lambda action: loop.trace.record("fault", str(action)),
+        )
         self._claims: dict[str, Callable[[], object]] = {}
         self._watchers: list[Callable[[], object]] = []
         self._seen_ns = -1
@@ -98,7 +108,7 @@ class Chaos:
 
     def _is_well(self) -> bool:
         nodes = self.kafka.nodes
-        return not self._faults.in_force and nodes.is_ready and nodes.is_in_sync
+        return not self._faults.are_in_force and nodes.is_ready and nodes.is_in_sync
 
     async def eventually(
         self,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import multiprocessing
-import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from broker_sim.chaos.report import Failure
 from broker_sim.chaos.run import run_chaos
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS
 from broker_sim.chaos.shrink import shrink
+from broker_sim.runtime.process_pool import run_on_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.config import GivenValue
 
-__all__ = ["ChaosTest", "SeedOutcome", "examine", "load_test", "run_seeds"]
+__all__ = ["ChaosTest", "SeedOutcome", "examine", "load_test", "run_seed", "run_seeds"]
 
-SEEDS_AT_ONCE: Final = 4
 MARKER: Final = "chaos"
 """Of pytest, which a test may have."""
 
@@ -122,26 +120,19 @@ def load_test(name: str) -> Any:
 
 def run_seeds(test: ChaosTest, seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
     """Yield the outcomes of seeds as they come; with several jobs in any order."""
-    work = ((test, seed) for seed in seeds)
-    if jobs == 1:
-        yield from map(_run_seed, work)
-        return
-    # A process of its own from the start: a copy of this one might hold another thread's lock.
-    with multiprocessing.get_context("spawn").Pool(jobs, _start_process) as pool:
-        yield from pool.imap_unordered(_run_seed, work, chunksize=SEEDS_AT_ONCE)
+    yield from run_on_processes(_run, ((test, seed) for seed in seeds), jobs)
 
 
-def _run_seed(work: tuple[ChaosTest, int]) -> SeedOutcome:
-    test, seed = work
+def _run(work: tuple[ChaosTest, int]) -> SeedOutcome:
+    return run_seed(*work)
+
+
+def run_seed(test: ChaosTest, seed: int) -> SeedOutcome:
+    """Run the test under the schedule of a seed."""
     began_s = time.process_time()
     outcome = test.run(test.draw(seed))
     text = "" if outcome.error is None else str(outcome.error) or repr(outcome.error)
     return SeedOutcome(seed, outcome.invariant, text, time.process_time() - began_s)
-
-
-def _start_process() -> None:
-    # The process that started this one decides when it ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def examine(test: ChaosTest, schedule: Schedule, *, shrinks: bool = True) -> Failure | None:

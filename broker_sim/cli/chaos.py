@@ -11,14 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from broker_sim.chaos.kinds import KINDS
 from broker_sim.chaos.schedule import Schedule, ScheduleError
@@ -29,6 +21,8 @@ from broker_sim.chaos.search import (
     examine,
     run_seeds,
 )
+from broker_sim.cli import chaos_command
+from broker_sim.cli.progress import progress_bar
 from broker_sim.runtime.virtual import pin_hash_seed
 
 if TYPE_CHECKING:
@@ -42,7 +36,22 @@ EXAMINED: int = 3
 """So many seeds of each invariant are shrunk: they may fail for different reasons."""
 
 
-@click.command("chaos")
+class _Chaos(click.Command):
+    """Two commands of one name: what stands behind `--` is run in real time."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        if "--" in args:
+            return chaos_command.command.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command("chaos", cls=_Chaos)
 @click.argument("test", metavar="MODULE:FUNCTION")
 @click.option("--seeds", type=click.IntRange(1), default=100, show_default=True, help="How many.")
 @click.option(
@@ -103,8 +112,11 @@ def command(
 
     FUNCTION is `async def test(chaos)`: it starts workers, lets the faults happen, and says what must
     hold then; see docs/chaos.md. What its marker `chaos` of pytest says counts here too, unless it is
-    given. Prints for each way to fail the faults that it needs, a time line, and
-    a test to paste. Exit code 1 if any seed failed.
+    given. Prints for each way to fail the faults that it needs, a time line, and a test to paste. Exit
+    code 1 if any seed failed.
+
+    `broker-sim chaos [OPTIONS] -- COMMAND...` runs any command beside a cluster that has faults, in real
+    time; its options are told by `broker-sim chaos --help --`.
     """
     pin_hash_seed()
     try:
@@ -191,15 +203,8 @@ class _Results:
 def _run_all(
     test: ChaosTest, seeds: Sequence[int], jobs: int, kept: _Results, console: Console
 ) -> None:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
     failures, cpu_s = 0, 0.0
-    with Progress(*columns, console=console, transient=True) as progress:
+    with progress_bar(console) as progress:
         task = progress.add_task("no failure", total=len(seeds))
         for done, outcome in enumerate(run_seeds(test, seeds, jobs), 1):
             kept.add(outcome)

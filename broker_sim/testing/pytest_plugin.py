@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 MARKER: Final = "virtual_time"
 SIGNATURE: Final = (
     f"{MARKER}(seeds=1, order='fifo', latency_ms=0, limit_s=86400, trace_steps=False, brokers=3, "
-    "configs=None, topics=(), broker_configs=None, as_version=None, check_invariants=True): run this "
-    "async test in virtual time, once per seed; the fixture `kafka` is its cluster"
+    "configs=None, topics=(), security=None, users=None, broker_configs=None, as_version=None, "
+    "check_invariants=True): run this async test in virtual time, once per seed; the fixture `kafka` is "
+    "its cluster"
 )
 CHAOS: Final = "chaos"
 CHAOS_SIGNATURE: Final = (

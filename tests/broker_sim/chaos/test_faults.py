@@ -82,7 +82,7 @@ def test_worker_is_cut_off_from_brokers(cut, answered, way):
                 bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, second, 255, 255])
             )  # ApiVersions
             await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
-            seen.append(round(loop.time() - began, 3))
+            seen.append(round(loop.time() - began, 2))
         writer.close()
 
     async def test(chaos):
@@ -180,6 +180,7 @@ def test_what_does_not_fit_is_not_done():
         "300 crash worker-7 for=100",
         "400 move_groups broker-2",
         "500 transfer broker-2 value=0",
+        "600 isolate broker-9 for=100",
     )
     not_done = [moment.what for moment in outcome.moments if "not done" in moment.what]
     assert [text.partition(":")[0] for text in not_done] == [
@@ -187,4 +188,5 @@ def test_what_does_not_fit_is_not_done():
         "crash worker-7 for 0.1 s",
         "move_groups broker-2",
         "transfer 0 broker-2",
+        "isolate broker-9 for 0.1 s",
     ]
