@@ -65,7 +65,10 @@ async def consumer_is_stopped_while_it_leaves_its_group(chaos):
         await consumer.start()
         await consumer.getone()
         await asyncio.sleep(1 + number / 3_000)
-        await consumer.stop()
+        try:
+            await consumer.stop()
+        finally:
+            await consumer._client.close()
 
     stopped = await asyncio.gather(*map(stop_after, range(10)), return_exceptions=True)
     assert stopped == [None] * 10
