@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Self
 
+from broker_sim.config.authorizer_configs import AUTHORIZERS, AuthorizerConfigs
 from broker_sim.config.coordinator_configs import GroupCoordinatorConfigs, TransactionConfigs
 from broker_sim.config.definition import (
     ConfigDef,
@@ -46,6 +47,7 @@ class BrokerConfig(
     CleanerConfigs,
     GroupCoordinatorConfigs,
     TransactionConfigs,
+    AuthorizerConfigs,
     SecurityConfigs,
 ):
     """Every configuration of a broker as an attribute: Kafka's name with `_` for `.`.
@@ -74,6 +76,11 @@ class BrokerConfig(
             raise ConfigError(
                 f"replica.selector.class={self.replica_selector_class!r} must be one of Kafka's:"
                 f" {', '.join(filter(None, REPLICA_SELECTORS))}"
+            )
+        if self.authorizer_class_name not in AUTHORIZERS:
+            raise ConfigError(
+                f"authorizer.class.name={self.authorizer_class_name!r} must be Kafka's:"
+                f" {', '.join(filter(None, AUTHORIZERS))}"
             )
         for name, limit_ms in (
             ("replica.socket.timeout.ms", self.replica_socket_timeout_ms),

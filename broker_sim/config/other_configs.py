@@ -75,7 +75,6 @@ REASONS: Final = (
     ("security.", "it is Java's"),
     ("principal.", "principals are those of Kafka's own builder"),
     ("delegation.token.", "there are no delegation tokens"),
-    ("authorizer.", "everybody may do everything"),
     ("remote.", "there is no tiered storage"),
     ("follower.fetch.last.tiered", "there is no tiered storage"),
     ("log.local.", "there is no tiered storage"),

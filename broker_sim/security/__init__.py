@@ -1,5 +1,6 @@
 """Who a client is, how it shows it, and what it may do."""
 
+from broker_sim.security.authorizer import Authorizer, Decision, parse_super_users
 from broker_sim.security.certificates import Certificates, KeyPair
 from broker_sim.security.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
 from broker_sim.security.oauthbearer import OAUTHBEARER
@@ -16,7 +17,9 @@ __all__ = [
     "OAUTHBEARER",
     "PASSWORD_MECHANISMS",
     "USER_TYPE",
+    "Authorizer",
     "Certificates",
+    "Decision",
     "KafkaPrincipal",
     "KeyPair",
     "LoginFailedError",
@@ -24,6 +27,7 @@ __all__ = [
     "SaslServerAuthenticator",
     "SslListener",
     "load_key_pair",
+    "parse_super_users",
     "sasl_listener",
     "ssl_listener",
 ]

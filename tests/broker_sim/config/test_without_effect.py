@@ -59,6 +59,7 @@ CANDIDATES = (
     *("false", "true", "1", "2", "501", "2000000", "0.25"),
     *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x", "required"),
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 )
 
 
