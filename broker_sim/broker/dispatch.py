@@ -82,15 +82,17 @@ class RequestDispatcher:
         answer: Respond = respond
         if self._requests.limit:
             answer = self._requests.begin(request, context, respond)
-        try:
-            if not self._faults.injected and not self._is_guarded:
-                api.handler(request, context, answer)
-            else:
-                admitted = self._admit(api, request, context, answer)
-                if admitted is not None:
-                    api.handler(request, context, admitted)
-        finally:
-            self._actions.try_complete_actions()
+        self._actions.serve(self._handle, api, request, context, answer)
+
+    def _handle(
+        self, api: ApiSpec, request: Any, context: RequestContext, respond: Respond
+    ) -> None:
+        if not self._faults.injected and not self._is_guarded:
+            api.handler(request, context, respond)
+            return
+        admitted = self._admit(api, request, context, respond)
+        if admitted is not None:
+            api.handler(request, context, admitted)
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""

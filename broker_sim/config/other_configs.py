@@ -65,12 +65,16 @@ THREADS: Final = frozenset(
 """Numbers of threads, which a running broker changes in small steps only."""
 
 REASONS: Final = (
-    ("sasl.", "connections are plaintext"),
-    ("ssl.", "connections are plaintext"),
-    ("security.", "connections are plaintext"),
-    ("principal.", "connections are plaintext"),
-    ("connections.max.reauth", "connections are plaintext"),
-    ("connection.failed.authentication", "connections are plaintext"),
+    ("sasl.jaas.config", "it is read for a listener and a mechanism only, as by Kafka"),
+    ("sasl.kerberos.", "there is no Kerberos"),
+    ("sasl.oauthbearer.", "OAUTHBEARER is not served"),
+    ("sasl.server.", "callbacks are Java's"),
+    ("sasl.", "brokers do not log in to each other"),
+    ("ssl.", "TLS is that of OpenSSL, with its own choice"),
+    ("security.inter.broker.protocol", "brokers have no connections among each other"),
+    ("security.", "it is Java's"),
+    ("principal.", "principals are those of Kafka's own builder"),
+    ("connections.max.reauth", "clients log in once"),
     ("delegation.token.", "there are no delegation tokens"),
     ("remote.", "there is no tiered storage"),
     ("follower.fetch.last.tiered", "there is no tiered storage"),

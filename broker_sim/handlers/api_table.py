@@ -53,6 +53,7 @@ from broker_sim.handlers.security.alter_user_scram_credentials import (
 from broker_sim.handlers.security.describe_user_scram_credentials import (
     handle_describe_user_scram_credentials,
 )
+from broker_sim.handlers.security.sasl import handle_sasl_authenticate, handle_sasl_handshake
 from broker_sim.handlers.topics.create_partitions import handle_create_partitions
 from broker_sim.handlers.topics.create_topics import handle_create_topics
 from broker_sim.handlers.topics.delete_topics import handle_delete_topics
@@ -140,6 +141,8 @@ _SPECS = (
         cluster_operations=(AclOperation.ALTER, AclOperation.CLUSTER_ACTION),
     ),
     ApiSpec(ApiKey.TXN_OFFSET_COMMIT, 0, 5, handle_txn_offset_commit),
+    ApiSpec(ApiKey.SASL_HANDSHAKE, 0, 1, handle_sasl_handshake),
+    ApiSpec(ApiKey.SASL_AUTHENTICATE, 0, 2, handle_sasl_authenticate),
     ApiSpec(ApiKey.CREATE_TOPICS, 2, 7, handle_create_topics),
     ApiSpec(ApiKey.DELETE_TOPICS, 1, 6, handle_delete_topics),
     ApiSpec(ApiKey.CREATE_PARTITIONS, 0, 3, handle_create_partitions),

@@ -143,7 +143,8 @@ class BrokerVerbs(BaseVerbs):
                 nodes.controller.end_session(broker_id)
                 self._start(broker_id)
         await self._until_ready("the brokers to be back")
-        version = nodes.reset(self._own_topics())
+        nodes.reset(self._own_topics())
+        version = self._make_users()
         await self._until_heard_of(version, "the brokers to hear of the topics")
         await self._until_changed(
             lambda: are_loaded(nodes.brokers.values()),

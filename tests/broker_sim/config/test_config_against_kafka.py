@@ -28,6 +28,8 @@ LIMITED_HERE_ONLY = {
     "log.dirs",
     "node.id",
     "offsets.topic.compression.codec",
+    "sasl.enabled.mechanisms",
+    "ssl.enabled.protocols",
 }
 """Kafka checks these in another place, or words the check in another way."""
 
