@@ -13,6 +13,7 @@ from broker_sim.cluster.requests import (
 from broker_sim.errors import WrongStateError
 from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol import messages
+from broker_sim.runtime.event_log import EVENT_ATTRIBUTE
 
 GUARDED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -166,3 +167,18 @@ def test_what_is_only_left_out_of_a_list_is_no_denial(cluster):
         cluster.run_until(lambda pending=pending: pending.done)
         assert not pending.response.error_code
     assert cluster.denials() == ()
+
+
+def test_rights_that_come_and_go_and_denials_are_logged(cluster, caplog):
+    caplog.set_level("INFO", "broker_sim")
+    produce(cluster)
+    cluster.grant("bob", "READ", "topic:orders")
+    cluster.revoke("bob", "READ", "topic:orders")
+    events = [getattr(record, EVENT_ATTRIBUTE) for record in caplog.records]
+    said = {event["event"]: event for event in events}
+    assert list(said) == ["denied", "acl_created", "acl_deleted"]
+    assert (said["denied"]["principal"], said["denied"]["resource"]) == (
+        "User:ANONYMOUS",
+        "TOPIC:orders",
+    )
+    assert "principal=User:bob" in said["acl_created"]["acl"]
