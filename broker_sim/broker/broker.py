@@ -15,6 +15,7 @@ from broker_sim.broker.background_work import BackgroundWork
 from broker_sim.broker.controller_link import ControllerLink
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
 from broker_sim.broker.dispatch import RequestDispatcher
+from broker_sim.broker.guarded_apis import guarded_apis
 from broker_sim.broker.late_metadata import LateMetadata
 from broker_sim.broker.leader_link import LeaderLink
 from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
@@ -140,8 +141,11 @@ class Broker:
         )
         self.alter_partition = AlterPartitionManager(process, self._send_isr_changes)
         self._applier = self._make_applier(environment)
+        apis = environment.api_table
+        if self.authorizer is not None:
+            apis = guarded_apis(apis)
         self._dispatcher = RequestDispatcher(
-            self, environment.api_table, environment.faults, environment.requests, process.actions, process.call_later
+            self, apis, environment.faults, environment.requests, process.actions, process.call_later
         )  # fmt: skip
         self.background_work = BackgroundWork(
             broker_id,

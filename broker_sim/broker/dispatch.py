@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.context import RequestContext
-from broker_sim.handlers.faults import error_answer
-from broker_sim.handlers.support.authorization import is_authorized_on_cluster
 from broker_sim.protocol.api_keys import ApiKey, request_class
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
@@ -47,7 +45,6 @@ class RequestDispatcher:
         call_later: Callable[..., object],
     ) -> None:
         self._broker = broker
-        self._is_guarded = broker.authorizer is not None
         self._api_table = api_table
         self._faults = faults
         self._requests = requests
@@ -87,10 +84,10 @@ class RequestDispatcher:
     def _handle(
         self, api: ApiSpec, request: Any, context: RequestContext, respond: Respond
     ) -> None:
-        if not self._faults.injected and not self._is_guarded:
+        if not self._faults.injected:
             api.handler(request, context, respond)
             return
-        admitted = self._admit(api, request, context, respond)
+        admitted = self._admit(request, context, respond)
         if admitted is not None:
             api.handler(request, context, admitted)
 
@@ -109,17 +106,8 @@ class RequestDispatcher:
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, 0, header.correlation_id, response)
 
-    def _admit(
-        self, api: ApiSpec, request: Any, context: RequestContext, respond: Respond
-    ) -> Respond | None:
-        """Return what the handler responds with, or None for a request that ends at this gate.
-
-        Here are injected faults, and the APIs that need a right on the cluster as a whole.
-        """
-        if self._is_guarded and not is_authorized_on_cluster(context, api.cluster_operations):
-            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            respond(error_answer(context.api_key, request, context.api_version, code))
-            return None
+    def _admit(self, request: Any, context: RequestContext, respond: Respond) -> Respond | None:
+        """Return what the handler responds with, or None for a request that ends at this gate."""
         faults = self._faults.hit(request, context)
         if faults is None:
             return respond

@@ -1,4 +1,4 @@
-"""What the controller logs about a new image: brokers, topics, leaders and configurations.
+"""What the controller logs about a new image: brokers, topics, leaders, configurations and ACLs.
 
 The leaders log the changes of ISRs, as in Kafka.
 """
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         PartitionState,
         TopicState,
     )
+    from broker_sim.metadata.acl import Acls
     from broker_sim.runtime.event_log import EventLogger
     from purgatory import Clock
 
@@ -48,6 +49,17 @@ def log_changes(before: MetadataImage, after: MetadataImage, clock: Clock) -> No
     if changes.broker_configs_changed:
         configs = {name or "all brokers": dict(v) for name, v in after.broker_configs.items()}
         log.info("brokers_configured", configs=configs)
+    if before.acls is not after.acls:
+        _log_acls(log, before.acls, after.acls)
+
+
+def _log_acls(log: EventLogger, before: Acls, after: Acls) -> None:
+    for acl in after:
+        if acl not in before:
+            log.info("acl_created", acl=str(acl))
+    for acl in before:
+        if acl not in after:
+            log.info("acl_deleted", acl=str(acl))
 
 
 def _log_broker(log: EventLogger, before: BrokerState | None, after: BrokerState) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from collections.abc import Set as AbstractSet
 
 __all__ = ["GroupClient"]
 
@@ -13,3 +17,5 @@ class GroupClient(NamedTuple):
     client_id: str
     client_host: str
     api_version: int
+    hidden_topics: Callable[[Iterable[str]], AbstractSet[str]] = frozenset[str]().intersection
+    """Returns those of the topics that the client may not describe."""

@@ -72,6 +72,8 @@ from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.release import find_release
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker_sim.errors import ErrorCode
     from broker_sim.handlers.context import Handler
     from broker_sim.protocol import messages
@@ -90,7 +92,7 @@ class ApiSpec(NamedTuple):
     advertised_min_version: int | None = None
     """Lower than `min_version` where clients insist on it."""
     cluster_operations: tuple[AclOperation, ...] = ()
-    """Of these a client must have the right to one, on the cluster as a whole."""
+    """Of these a client must have the right to one, on the cluster as a whole, where there is an authorizer."""
 
     @property
     def advertised(self) -> tuple[int, int, int]:
@@ -202,6 +204,7 @@ class ApiTable:
     """
 
     def __init__(self, release: str | None = None) -> None:
+        self._release = release
         # Its handler has to know the ranges of all APIs, its own among them.
         api_versions = ApiSpec(ApiKey.API_VERSIONS, *API_VERSIONS_RANGE, handle_api_versions(()))
         specs: list[ApiSpec] = [*_SPECS, api_versions]
@@ -221,6 +224,12 @@ class ApiTable:
         if spec is None or not spec.min_version <= api_version <= spec.max_version:
             return None
         return spec
+
+    def changed(self, change: Callable[[ApiSpec], ApiSpec]) -> ApiTable:
+        """Return a table with what `change` makes of each API."""
+        table = ApiTable(self._release)
+        table._specs = {key: change(spec) for key, spec in self._specs.items()}
+        return table
 
     def get(self, api_key: ApiKey) -> ApiSpec | None:
         """Return the API if it is served in any version."""

@@ -150,10 +150,10 @@ class ClassicMembers:
         owned = self._owned(subscription)
         replaced = group.static_member(request.group_instance_id)
         if replaced is None or not self._conversions.must_downgrade_for(group, replaced):
-            updated = self._updates.update(group, member, updated, owned, written)
+            updated = self._updates.update(group, member, updated, owned, client, written)
             settled = self._when_joined(request, updated)
             return Result(_joined(updated), written, on_settled=settled)
-        changed, group_epoch, _ = self._updates.subscribe(group, member, updated, written)
+        changed, group_epoch, _ = self._updates.subscribe(group, member, updated, client, written)
         is_stale = group.assignment_epoch < group_epoch
         if not is_stale:
             target = group.target_of(updated)

@@ -213,7 +213,9 @@ class ConsumerGroups:
             client_host=request.client.client_host,
             classic=None,
         )
-        updated = self._updates.update(group, member, updated, request.owned, written)
+        updated = self._updates.update(
+            group, member, updated, request.owned, request.client, written
+        )
         self.fencing.keep_alive(group.group_id, updated)
         response = Response(
             member_id=updated.member_id,

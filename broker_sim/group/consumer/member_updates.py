@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.regexes import Regexes
     from broker_sim.group.consumer.settings import GroupSettings
     from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
 
 __all__ = ["MemberUpdates"]
@@ -66,13 +67,14 @@ class MemberUpdates:
         member: ConsumerMember,
         updated: ConsumerMember,
         owned: Mapping[bytes, Sequence[int]] | None,
+        client: GroupClient,
         written: list[GroupRecord],
     ) -> ConsumerMember:
         """Do B to D, and return the member after it; records are added to `written`.
 
         Raises `ApiError`: INVALID_REGULAR_EXPRESSION, FENCED_MEMBER_EPOCH, UNKNOWN_SERVER_ERROR.
         """
-        changed, group_epoch, homogeneous = self.subscribe(group, member, updated, written)
+        changed, group_epoch, homogeneous = self.subscribe(group, member, updated, client, written)
         epoch, target = self._target(group, member, updated, group_epoch, homogeneous, written)
         return self.reconcile(group, updated, epoch, target, changed, owned, written)
 
@@ -81,6 +83,7 @@ class MemberUpdates:
         group: ConsumerGroup,
         member: ConsumerMember,
         updated: ConsumerMember,
+        client: GroupClient,
         written: list[GroupRecord],
     ) -> tuple[bool, int, bool]:
         """Do B. Returns whether the subscription has changed, the group epoch, and homogeneity."""
@@ -88,7 +91,7 @@ class MemberUpdates:
         if updated != member:
             written.append(records.member_metadata(group.group_id, updated))
             names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
-        regex_change = self._regexes.update(group, member, updated, written)
+        regex_change = self._regexes.update(group, member, updated, client, written)
         # Members of the classic protocol never wait for an expression.
         resolved = regex_change is RegexChange.UPDATED_AND_RESOLVED or (
             updated.uses_classic_protocol and regex_change is not RegexChange.NONE

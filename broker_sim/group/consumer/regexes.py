@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from broker_sim.group.consumer.metadata_hash import TopicHashes
     from broker_sim.group.consumer.subscription import ResolvedRegex
     from broker_sim.group.environment import GroupEnvironment
+    from broker_sim.group.group_client import GroupClient
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import MetadataImage
 
@@ -75,9 +76,12 @@ class Regexes:
         group: ConsumerGroup,
         member: ConsumerMember,
         updated: ConsumerMember,
+        client: GroupClient,
         written: list[GroupRecord],
     ) -> RegexChange:
         """Follow a member's heartbeat; records to write are added to `written`.
+
+        Expressions match what the client may describe that brings them to be resolved.
 
         Raises `ApiError` INVALID_REGULAR_EXPRESSION.
         """
@@ -101,9 +105,8 @@ class Regexes:
             or now_ms > refreshed_ms + interval_ms
         ):
             self._scheduled.add(group.group_id)
-            self._environment.call_later(
-                0, self._resolve, group.group_id, _in_order(group, regexes)
-            )
+            ordered = _in_order(group, regexes)
+            self._environment.call_later(0, self._resolve, group.group_id, ordered, client)
         return change
 
     def _change(
@@ -127,13 +130,14 @@ class Regexes:
         is_resolved = new in group.resolved
         return (RegexChange.UPDATED_AND_RESOLVED if is_resolved else RegexChange.UPDATED), False
 
-    def _resolve(self, group_id: str, regexes: list[str]) -> None:
+    def _resolve(self, group_id: str, regexes: list[str], client: GroupClient) -> None:
         self._scheduled.discard(group_id)
-        self._runtime.perform(lambda: self._resolved(group_id, regexes))
+        self._runtime.perform(lambda: self._resolved(group_id, regexes, client))
 
-    def _resolved(self, group_id: str, regexes: list[str]) -> Result[None]:
+    def _resolved(self, group_id: str, regexes: list[str], client: GroupClient) -> Result[None]:
         image = self._environment.image()
-        resolved = resolve(regexes, image, self._environment.clock.wall_clock_ms())
+        hidden = client.hidden_topics(image.topics)
+        resolved = resolve(regexes, image, self._environment.clock.wall_clock_ms(), hidden)
         try:
             group = self._find(group_id)
         except ApiError:

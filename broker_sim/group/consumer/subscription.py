@@ -15,7 +15,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.java_order import copied_capacity, hash_order, string_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.metadata import MetadataImage
@@ -107,8 +107,13 @@ def _said(error: re.error) -> str:
     return next((told for start, told in _RE2.items() if error.msg.startswith(start)), error.msg)
 
 
-def resolve(regexes: Iterable[str], image: MetadataImage, now_ms: int) -> dict[str, ResolvedRegex]:
-    """Return the topics that each expression matches as a whole; one that is wrong matches none."""
+def resolve(
+    regexes: Iterable[str], image: MetadataImage, now_ms: int, hidden: Container[str] = ()
+) -> dict[str, ResolvedRegex]:
+    """Return the topics that each expression matches as a whole, without those that are hidden.
+
+    One that is wrong matches none.
+    """
     resolved = {}
     for regex in regexes:
         try:
@@ -116,7 +121,7 @@ def resolve(regexes: Iterable[str], image: MetadataImage, now_ms: int) -> dict[s
         except re.error:
             found = frozenset[str]()
         else:
-            found = frozenset(name for name in image.topics if matches(name))
+            found = frozenset(name for name in image.topics if matches(name) and name not in hidden)
         resolved[regex] = ResolvedRegex(found, image.version, now_ms)
     return resolved
 

@@ -4,9 +4,16 @@ import pytest
 
 from broker_sim import VirtualCluster
 from broker_sim.cluster.acl_text import parse_acl
-from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
+from broker_sim.cluster.requests import (
+    FETCH_VERSION,
+    PRODUCE_VERSION,
+    fetch_request,
+    produce_request,
+)
 from broker_sim.errors import WrongStateError
 from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
+from broker_sim.protocol import messages
+from broker_sim.runtime.event_log import EVENT_ATTRIBUTE
 
 GUARDED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -124,3 +131,54 @@ def test_a_resource_without_type_or_name_is_refused(resource):
 def test_an_operation_that_there_is_not_is_refused(operation):
     with pytest.raises(ValueError, match="'operation' must be one of ALL, READ"):
         parse_acl("a", operation, "topic:x", "*", deny=False)
+
+
+def test_a_consumer_loses_its_right_in_the_middle_of_a_fetch_session(cluster):
+    cluster.grant("ANONYMOUS", "READ", "topic:orders")
+    leader = cluster.status().topics[0].partitions[0].leader
+    client = cluster.client()
+
+    def fetch(request):
+        pending = client.send(leader, request, FETCH_VERSION)
+        cluster.run_until(lambda: pending.done)
+        return pending.response
+
+    request = fetch_request(("orders", 0), max_wait_ms=0)
+    request.session_epoch = 0
+    first = fetch(request)
+    assert first.session_id
+    again = messages.FetchRequest(
+        max_wait_ms=0, min_bytes=0, session_id=first.session_id, session_epoch=1
+    )
+    assert fetch(again).responses == []
+    cluster.revoke("ANONYMOUS", "READ", "topic:orders")
+    again.session_epoch = 2
+    assert fetch(again).responses[0].partitions[0].error_code == DENIED
+    assert [denial.api for denial in cluster.denials()] == ["Fetch"]
+
+
+def test_what_is_only_left_out_of_a_list_is_no_denial(cluster):
+    client = cluster.client()
+    for request, version in (
+        (messages.MetadataRequest(None), 9),
+        (messages.ListGroupsRequest(), 4),
+    ):
+        pending = client.send(1, request, version)
+        cluster.run_until(lambda pending=pending: pending.done)
+        assert not pending.response.error_code
+    assert cluster.denials() == ()
+
+
+def test_rights_that_come_and_go_and_denials_are_logged(cluster, caplog):
+    caplog.set_level("INFO", "broker_sim")
+    produce(cluster)
+    cluster.grant("bob", "READ", "topic:orders")
+    cluster.revoke("bob", "READ", "topic:orders")
+    events = [getattr(record, EVENT_ATTRIBUTE) for record in caplog.records]
+    said = {event["event"]: event for event in events}
+    assert list(said) == ["denied", "acl_created", "acl_deleted"]
+    assert (said["denied"]["principal"], said["denied"]["resource"]) == (
+        "User:ANONYMOUS",
+        "TOPIC:orders",
+    )
+    assert "principal=User:bob" in said["acl_created"]["acl"]

@@ -35,7 +35,9 @@ def test_the_table_has_every_row_of_the_recording(answers):
 
 def test_every_api_that_is_served_is_in_the_table():
     asked = {asked.make(bytes(16)).API_KEY for asked in TABLE}
-    assert {key for key in ApiKey if ApiTable().get(key)} == asked
+    served = {key for key in ApiKey if ApiTable().get(key)}
+    # Who logs in has no rights yet.
+    assert served - {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE} == asked
 
 
 @pytest.mark.real_kafka

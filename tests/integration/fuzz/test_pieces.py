@@ -109,7 +109,7 @@ def test_a_gate_does_a_verb_once_when_all_that_are_left_have_come():
 @pytest.mark.parametrize(
     ("areas", "said"),
     [
-        ("groups,acls", "--areas acls: the simulator does not serve ACLs yet"),
+        ("groups,acls", "--areas acls: ACLs are compared in a table of their own"),
         ("own", "--areas own: choose of groups, transactions,"),
     ],
 )

@@ -4,6 +4,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.handlers.faults import Fault
 from broker_sim.handlers.topics.delete_topics import handle_delete_topics
 from broker_sim.metadata import NO_TOPIC_ID
+from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 from broker_sim.protocol.messages import DeleteTopicsRequest
 
 State = DeleteTopicsRequest.DeleteTopicState
@@ -138,3 +139,46 @@ def test_injected_error_answers_its_topic_and_the_others_are_deleted(broker, del
     (result,) = delete("a", version=5)
     assert (result.name, result.error_code) == ("a", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     assert set(broker.image.topics) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "denied", "by_name", "by_id"),
+    [
+        ([], [], ("t", False), (None, False)),
+        (["DESCRIBE"], [], ("t", False), ("t", False)),
+        (["DELETE"], [], ("t", True), ("t", True)),
+        # Who may delete a topic that it may not describe needs its id.
+        (["DELETE"], ["DESCRIBE"], ("t", False), ("t", True)),
+        (["ALL"], ["DELETE"], ("t", False), ("t", False)),
+    ],
+)
+def test_the_name_of_an_id_is_told_to_who_may_describe_the_topic(
+    make_broker, delete, allowed, denied, by_name, by_id
+):
+    rules = [(name, Permission.ALLOW) for name in allowed]
+    rules += [(name, Permission.DENY) for name in denied]
+    for is_by_id, (name, is_deleted) in ((False, by_name), (True, by_id)):
+        broker = make_broker(
+            {"authorizer.class.name": ("org.apache.kafka.metadata.authorizer.StandardAuthorizer")}
+        )
+        topic_id = broker.create("t", [1])
+        broker.active.create_acls(
+            [
+                Acl(
+                    ResourceType.TOPIC,
+                    "t",
+                    PatternType.LITERAL,
+                    "User:ANONYMOUS",
+                    "*",
+                    AclOperation[operation],
+                    permission,
+                )
+                for operation, permission in rules
+            ]
+        )
+        asked = State(None, topic_id) if is_by_id else State("t", NO_TOPIC_ID)
+        (result,) = delete(asked, at=broker)
+        refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        expected = (name, ErrorCode.NONE if is_deleted else refused)
+        assert (result.name, result.error_code) == expected
+        assert ("t" in broker.image.topics) is not is_deleted

@@ -1,0 +1,36 @@
+"""The APIs of a broker with an authorizer: some need a right on the cluster as a whole.
+
+Mirrors `AuthHelper.authorizeClusterOperation`. A broker without an authorizer has the table as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.faults import error_answer
+from broker_sim.handlers.support.authorization import is_authorized_on_cluster
+
+if TYPE_CHECKING:
+    from broker_sim.handlers import ApiSpec, ApiTable, RequestContext
+    from broker_sim.handlers.context import Respond
+
+__all__ = ["guarded_apis"]
+
+
+def guarded_apis(table: ApiTable) -> ApiTable:
+    """Return the table with handlers that answer CLUSTER_AUTHORIZATION_FAILED to others."""
+    return table.changed(lambda spec: _guarded(spec) if spec.cluster_operations else spec)
+
+
+def _guarded(spec: ApiSpec) -> ApiSpec:
+    handler, operations = spec.handler, spec.cluster_operations
+
+    def handle(request: Any, context: RequestContext, respond: Respond) -> None:
+        if is_authorized_on_cluster(context, operations):
+            handler(request, context, respond)
+        else:
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            respond(error_answer(context.api_key, request, context.api_version, code))
+
+    return spec._replace(handler=handle)
