@@ -1,7 +1,7 @@
 """From a frame to its handler and back to bytes; mirrors `KafkaApis.handle`.
 
-The way of a request: header, API table, decode, gate, handler, delayed actions; and from `respond`
-the encoder and the connection.
+The way of a request: header, API table, decode, injected faults, quotas, handler, delayed actions; and
+from `respond` the quotas, the encoder and the connection.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from broker_sim.protocol.headers import RequestHeader, decode_request_header, en
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.broker.throttling import ThrottledRequest, Throttling
     from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
     from broker_sim.handlers.context import Respond
-    from broker_sim.handlers.faults import FaultInjector
+    from broker_sim.handlers.faults import FaultInjector, RequestFaults
     from broker_sim.handlers.request_log import RequestLog
     from broker_sim.network import SendResponse
     from broker_sim.protocol.message import Chunk
@@ -42,6 +43,7 @@ class RequestDispatcher:
         faults: FaultInjector,
         requests: RequestLog,
         actions: ActionQueue,
+        throttling: Throttling,
         call_later: Callable[..., object],
     ) -> None:
         self._broker = broker
@@ -49,6 +51,8 @@ class RequestDispatcher:
         self._faults = faults
         self._requests = requests
         self._actions = actions
+        self._quotas = throttling.quotas
+        self._throttling = throttling
         self._call_later = call_later
 
     def dispatch(
@@ -79,14 +83,23 @@ class RequestDispatcher:
         answer: Respond = respond
         if self._requests.limit:
             answer = self._requests.begin(request, context, respond)
+        faults: RequestFaults | None = None
+        if self._faults.injected:
+            faults = context.faults = self._faults.hit(request, context)
+        throttled: ThrottledRequest | None = None
+        at_least_ms = 0 if faults is None else faults.throttle_ms
+        if at_least_ms or self._quotas.is_enabled:
+            throttled = self._throttling.begin(context, len(frame), answer, at_least_ms)
+            answer = throttled.respond
         try:
-            if not self._faults.injected:
-                api.handler(request, context, answer)
-            else:
-                admitted = self._admit(request, context, answer)
-                if admitted is not None:
-                    api.handler(request, context, admitted)
+            admitted: Respond | None = answer
+            if faults is not None:
+                admitted = faults.admit(request, context, answer, self._call_later)
+            if admitted is not None:
+                api.handler(request, context, admitted)
         finally:
+            if throttled is not None:
+                throttled.leave_handler()
             self._actions.try_complete_actions()
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
@@ -103,14 +116,3 @@ class RequestDispatcher:
             )
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, 0, header.correlation_id, response)
-
-    def _admit(self, request: Any, context: RequestContext, respond: Respond) -> Respond | None:
-        """Return what the handler responds with, or None for a request that ends at this gate.
-
-        Authentication, authorisation and quotas belong here; today it holds injected faults only.
-        """
-        faults = self._faults.hit(request, context)
-        if faults is None:
-            return respond
-        context.faults = faults
-        return faults.admit(request, context, respond, self._call_later)

@@ -92,7 +92,13 @@ class Listeners:
 
     async def _open(self, broker: Broker) -> None:
         server = self._servers[broker.broker_id]
-        await server.start(broker.process, broker, broker.config, broker.logs.memory)
+        await server.start(
+            broker.process,
+            broker,
+            broker.config,
+            broker.logs.memory,
+            broker.connection_quotas,
+        )
         self._on_accepting()
 
     def is_accepting(self, broker_id: int) -> bool:

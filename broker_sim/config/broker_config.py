@@ -21,6 +21,7 @@ from broker_sim.config.definition import (
 )
 from broker_sim.config.log_configs import CleanerConfigs, ServerLogConfigs
 from broker_sim.config.other_configs import other_configs
+from broker_sim.config.quota_configs import QuotaConfigs
 from broker_sim.config.server_configs import (
     REPLICA_SELECTORS,
     KRaftConfigs,
@@ -44,6 +45,7 @@ class BrokerConfig(
     CleanerConfigs,
     GroupCoordinatorConfigs,
     TransactionConfigs,
+    QuotaConfigs,
 ):
     """Every configuration of a broker as an attribute: Kafka's name with `_` for `.`.
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from broker_sim.metadata.quota_entity import QuotaEntity
+
 __all__ = ["MetadataStore", "StoredMetadata"]
 
 SMALLEST_REWRITE_BYTES: Final = 4 * 1024 * 1024
@@ -274,6 +276,10 @@ def _difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
             for user, credentials in after.scram.items()
             for mechanism, credential in credentials.items()
         ]
+    if before.client_quotas is not after.client_quotas:
+        change["client_quotas"] = [
+            [entity, quotas] for entity, quotas in after.client_quotas.items()
+        ]
     return change
 
 
@@ -349,6 +355,13 @@ def _credentials(rows: list[list[Any]]) -> dict[str, dict[int, ScramCredential]]
     return users
 
 
+def _client_quotas(change: dict[str, Any]) -> dict[QuotaEntity, dict[str, float]]:
+    return {
+        tuple((kind, name) for kind, name in entity): quotas
+        for entity, quotas in change["client_quotas"]
+    }
+
+
 def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
     brokers, topics = image.brokers, dict(image.topics)
     if "brokers" in change:
@@ -371,6 +384,7 @@ def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
         change.get("features", image.features),
         resources,
         scram,
+        _client_quotas(change) if "client_quotas" in change else image.client_quotas,
     )
 
 

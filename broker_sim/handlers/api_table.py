@@ -42,6 +42,8 @@ from broker_sim.handlers.groups.offset_delete import handle_offset_delete
 from broker_sim.handlers.groups.offset_fetch import handle_offset_fetch
 from broker_sim.handlers.groups.sync_group import handle_sync_group
 from broker_sim.handlers.groups.txn_offset_commit import handle_txn_offset_commit
+from broker_sim.handlers.quotas.alter_client_quotas import handle_alter_client_quotas
+from broker_sim.handlers.quotas.describe_client_quotas import handle_describe_client_quotas
 from broker_sim.handlers.security.alter_user_scram_credentials import (
     handle_alter_user_scram_credentials,
 )
@@ -135,6 +137,8 @@ _SPECS = (
     ApiSpec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, handle_incremental_alter_configs),
     ApiSpec(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, handle_alter_partition_reassignments),
     ApiSpec(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, handle_list_partition_reassignments),
+    ApiSpec(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, handle_describe_client_quotas),
+    ApiSpec(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, handle_alter_client_quotas),
     ApiSpec(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, handle_describe_user_scram_credentials),
     ApiSpec(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, handle_alter_user_scram_credentials),
     ApiSpec(ApiKey.UPDATE_FEATURES, 0, 2, handle_update_features),

@@ -18,6 +18,7 @@ from broker_sim.metadata.image import (
     ScramCredential,
     TopicState,
 )
+from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 
 
@@ -31,6 +32,7 @@ class MetadataDelta:
     __slots__ = (
         "_broker_configs",
         "_brokers",
+        "_client_quotas",
         "_features",
         "_partitions",
         "_resource_configs",
@@ -50,6 +52,7 @@ class MetadataDelta:
         self._resource_configs: dict[tuple[int, str], Mapping[str, str]] | None = None
         self._features: Mapping[str, int] | None = None
         self._scram: dict[str, Mapping[int, ScramCredential]] | None = None
+        self._client_quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
 
     @property
     def brokers(self) -> Mapping[int, BrokerState]:
@@ -71,6 +74,11 @@ class MetadataDelta:
     def scram(self) -> Mapping[str, Mapping[int, ScramCredential]]:
         """The SCRAM credentials with the changes so far."""
         return self.base.scram if self._scram is None else self._scram
+
+    @property
+    def client_quotas(self) -> Mapping[QuotaEntity, Mapping[str, float]]:
+        """The client quotas with the changes so far."""
+        return self.base.client_quotas if self._client_quotas is None else self._client_quotas
 
     def has_topic(self, name: str) -> bool:
         """Return whether the topic exists after the changes so far."""
@@ -174,6 +182,15 @@ class MetadataDelta:
         else:
             self._scram.pop(user, None)
 
+    def set_client_quotas(self, entity: QuotaEntity, quotas: Mapping[str, float]) -> None:
+        """Replace the quotas of an entity; without any the entity is gone."""
+        if self._client_quotas is None:
+            self._client_quotas = dict(self.base.client_quotas)
+        if quotas:
+            self._client_quotas[entity] = dict(quotas)
+        else:
+            self._client_quotas.pop(entity, None)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was written."""
@@ -184,6 +201,7 @@ class MetadataDelta:
             and self._resource_configs is None
             and self._features is None
             and self._scram is None
+            and self._client_quotas is None
         )
 
     def apply(self) -> MetadataImage:
@@ -208,6 +226,7 @@ class MetadataDelta:
             resource_configs=self.resource_configs,
             features=base.features if self._features is None else self._features,
             scram=self.scram,
+            client_quotas=self.client_quotas,
         )
 
     def _writable_topics(self) -> tuple[dict[str, TopicState], dict[bytes, str]]:

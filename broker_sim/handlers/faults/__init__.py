@@ -3,5 +3,15 @@
 from broker_sim.handlers.faults.fault import Fault, Loss, served_api
 from broker_sim.handlers.faults.fault_injector import FaultInjector, InjectedFault
 from broker_sim.handlers.faults.hook import Hook, HookedRequest
+from broker_sim.handlers.faults.request_faults import RequestFaults
 
-__all__ = ["Fault", "FaultInjector", "Hook", "HookedRequest", "InjectedFault", "Loss", "served_api"]
+__all__ = [
+    "Fault",
+    "FaultInjector",
+    "Hook",
+    "HookedRequest",
+    "InjectedFault",
+    "Loss",
+    "RequestFaults",
+    "served_api",
+]
