@@ -16,7 +16,6 @@ Version notes: 7 brings fetch sessions, 9 leader epochs, 11 racks and fetching f
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -136,11 +135,7 @@ def _response_bytes(
     if session is None or session.epoch == next_epoch(request.session_epoch):
         if session is not None:
             asked = zip(wanted.cached, infos, results, strict=True)
-            news = [
-                (info, result)
-                for cached, info, result in asked
-                if copy(cached).update_response_data(result[1])
-            ]
+            news = [(info, result) for cached, info, result in asked if cached.has_news(result[1])]
             infos, results = [info for info, _ in news], [result for _, result in news]
         add_results(response, context, infos, results, in_session=session is not None)
         add_refused(response.responses, wanted.refused)
