@@ -27,11 +27,12 @@ _LONG: Final = ("LONG", 2**63 - 1)
 _INT: Final = ("INT", 2**31 - 1)
 _DOUBLE: Final = ("DOUBLE", None)
 _USER_AND_CLIENT_QUOTAS: Final = {
+    "request_percentage": _DOUBLE,
     "producer_byte_rate": _LONG,
     "consumer_byte_rate": _LONG,
-    "request_percentage": _DOUBLE,
     "controller_mutation_rate": _DOUBLE,
 }
+"""In the order of Kafka's table of changes, in which they come into the image."""
 _IP_QUOTAS: Final = {"connection_creation_rate": _INT}
 _TOLERANCE: Final = 1e-6
 _EMPTY: Final = "Invalid empty client quota entity"
@@ -53,18 +54,21 @@ def alter_client_quotas(
             continue
         refusal = _reason_against(dict(entity), operations)
         if refusal is None:
-            quotas = dict(delta.base.client_quotas.get(entity, {}))
-            for name, value in operations:
-                if value is None:
-                    quotas.pop(name, None)
-                else:
-                    quotas[name] = value
-            if quotas != delta.base.client_quotas.get(entity, {}):
+            before = delta.base.client_quotas.get(entity, {})
+            quotas = _changed(before, dict(operations))
+            if quotas != before:
                 delta.set_client_quotas(entity, quotas)
             outcomes[entity] = Outcome()
         else:
             outcomes[entity] = Outcome(ErrorCode.INVALID_REQUEST, refusal)
     return outcomes
+
+
+def _changed(before: Mapping[str, float], changes: Mapping[str, float | None]) -> dict[str, float]:
+    """Return what is set afterwards, what was set before first."""
+    names = [*before, *_USER_AND_CLIENT_QUOTAS, *_IP_QUOTAS]
+    values = {name: changes.get(name, before.get(name)) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _as_text(entity: QuotaEntity) -> str:

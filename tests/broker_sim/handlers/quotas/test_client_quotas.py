@@ -240,8 +240,16 @@ IN_ORDER = [
 
 def test_entities_and_quotas_come_as_from_kafkas_hash_tables(broker):
     for names in sorted(IN_ORDER, key=len):
-        kinds = (CONNECTIONS,) if "ip" in names else (PRODUCE, REQUEST, MUTATION)
-        alter(broker, entry(names, *((kind, 1) for kind in kinds)))
+        alter(broker, entry(names, (CONNECTIONS if "ip" in names else PRODUCE, 1)))
+        if "ip" not in names:
+            alter(broker, entry(names, (REQUEST, 1), (MUTATION, 1)))
     found = describe(broker)
     assert [dict(names) for names, _ in found] == IN_ORDER
     assert [name for name, _ in found[1][1]] == [MUTATION, PRODUCE, REQUEST]
+
+
+def test_quotas_set_together_come_in_the_order_of_the_table_of_changes(broker):
+    alter(broker, entry(A, (PRODUCE, 1), (REQUEST, 0.5)))
+    assert [name for name, _ in describe(broker)[0][1]] == [REQUEST, PRODUCE]
+    alter(broker, entry(A, (PRODUCE, 2), (MUTATION, 0.1)))
+    assert [name for name, _ in describe(broker)[0][1]] == [MUTATION, REQUEST, PRODUCE]
