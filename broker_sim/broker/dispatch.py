@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.context import RequestContext
+from broker_sim.handlers.faults import error_answer
+from broker_sim.handlers.support.authorization import is_authorized_on_cluster
 from broker_sim.protocol.api_keys import ApiKey, request_class
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.broker.throttling import ThrottledRequest, Throttling
-    from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
+    from broker_sim.handlers import ApiSpec, ApiTable, BrokerServices, ClientConnection
     from broker_sim.handlers.context import Respond
-    from broker_sim.handlers.faults import FaultInjector, RequestFaults
+    from broker_sim.handlers.faults import FaultInjector
     from broker_sim.handlers.request_log import RequestLog
     from broker_sim.network import SendResponse
     from broker_sim.protocol.message import Chunk
@@ -47,6 +49,7 @@ class RequestDispatcher:
         call_later: Callable[..., object],
     ) -> None:
         self._broker = broker
+        self._is_guarded = broker.authorizer is not None
         self._api_table = api_table
         self._faults = faults
         self._requests = requests
@@ -83,24 +86,29 @@ class RequestDispatcher:
         answer: Respond = respond
         if self._requests.limit:
             answer = self._requests.begin(request, context, respond)
-        faults: RequestFaults | None = None
-        if self._faults.injected:
-            faults = context.faults = self._faults.hit(request, context)
-        throttled: ThrottledRequest | None = None
-        at_least_ms = 0 if faults is None else faults.throttle_ms
-        if at_least_ms or self._quotas.is_enabled:
-            throttled = self._throttling.begin(context, len(frame), answer, at_least_ms)
-            answer = throttled.respond
+        if self._quotas.is_enabled:
+            throttled = self._throttling.begin(context, answer, len(frame))
+            self._actions.serve(self._handle_measured, api, request, context, throttled)
+        else:
+            self._actions.serve(self._handle, api, request, context, answer)
+
+    def _handle_measured(
+        self, api: ApiSpec, request: Any, context: RequestContext, throttled: ThrottledRequest
+    ) -> None:
         try:
-            admitted: Respond | None = answer
-            if faults is not None:
-                admitted = faults.admit(request, context, answer, self._call_later)
-            if admitted is not None:
-                api.handler(request, context, admitted)
+            self._handle(api, request, context, throttled.respond)
         finally:
-            if throttled is not None:
-                throttled.leave_handler()
-            self._actions.try_complete_actions()
+            throttled.leave_handler()
+
+    def _handle(
+        self, api: ApiSpec, request: Any, context: RequestContext, respond: Respond
+    ) -> None:
+        if not self._faults.injected and not self._is_guarded:
+            api.handler(request, context, respond)
+            return
+        admitted = self._admit(api, request, context, respond)
+        if admitted is not None:
+            api.handler(request, context, admitted)
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
@@ -116,3 +124,22 @@ class RequestDispatcher:
             )
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, 0, header.correlation_id, response)
+
+    def _admit(
+        self, api: ApiSpec, request: Any, context: RequestContext, respond: Respond
+    ) -> Respond | None:
+        """Return what the handler responds with, or None for a request that ends at this gate.
+
+        Here are injected faults, and the APIs that need a right on the cluster as a whole.
+        """
+        if self._is_guarded and not is_authorized_on_cluster(context, api.cluster_operations):
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            respond(error_answer(context.api_key, request, context.api_version, code))
+            return None
+        faults = self._faults.hit(request, context)
+        if faults is None:
+            return respond
+        context.faults = faults
+        if faults.throttle_ms:
+            respond = self._throttling.hold_up(context, respond, faults.throttle_ms)
+        return faults.admit(request, context, respond, self._call_later)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from broker_sim.broker.late_metadata import MetadataDelay
     from broker_sim.controller import Controller
     from broker_sim.handlers import ApiTable
+    from broker_sim.handlers.denial_log import DenialLog
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.handlers.request_log import RequestLog
     from broker_sim.quota import ControllerMutationQuotaManager
@@ -39,5 +40,6 @@ class BrokerEnvironment:
     metadata_delay: MetadataDelay
     requests: RequestLog
     controller_quotas: ControllerMutationQuotaManager
+    denials: DenialLog
     on_change: Callable[[], object]
     """Called when a broker has taken in new metadata, and when it begins to accept connections."""

@@ -51,14 +51,23 @@ class Throttling:
         self._clock = clock
 
     def begin(
-        self, context: RequestContext, request_bytes: int, respond: Respond, at_least_ms: int
+        self, context: RequestContext, respond: Respond, request_bytes: int = 0
     ) -> ThrottledRequest:
-        """Measure a request from now on, and hold its client up for at least that time."""
+        """Measure a request from now on."""
         throttled = ThrottledRequest(
-            self.quotas, context, request_bytes, self._clock, self._throttle, respond, at_least_ms
+            self.quotas, context, request_bytes, self._clock, self._throttle, respond
         )
         context.throttle = throttled
         return throttled
+
+    def hold_up(self, context: RequestContext, respond: Respond, throttle_time_ms: int) -> Respond:
+        """Hold the client up for that time at least; returns what answers then."""
+        throttle = context.throttle
+        if throttle is None:
+            throttled = self.begin(context, respond)
+            throttle, respond = throttled, throttled.respond
+        throttle.hold_up(throttle_time_ms)
+        return respond
 
     def _throttle(self, context: RequestContext, throttle_time_ms: int) -> None:
         """Take no request from the connection for that time."""
@@ -93,7 +102,6 @@ class ThrottledRequest:
         clock: Clock,
         throttle: Callable[[RequestContext, int], None],
         respond: Respond,
-        at_least_ms: int,
     ) -> None:
         self._quotas = quotas
         self._context = context
@@ -103,7 +111,7 @@ class ThrottledRequest:
         self._begun_ms = clock.now_ms()
         self._throttle = throttle
         self._respond = respond
-        self._throttle_time_ms = at_least_ms
+        self._throttle_time_ms = 0
         self._is_measured = False
         self._took_ms: int | None = None
 
@@ -111,6 +119,10 @@ class ThrottledRequest:
         """Stop the time; what is answered later costs no more."""
         if self._took_ms is None:
             self._took_ms = self._clock.now_ms() - self._begun_ms
+
+    def hold_up(self, throttle_time_ms: int) -> None:
+        """Hold the client up for that time at least."""
+        self._throttle_time_ms = throttle_time_ms
 
     def max_fetch_bytes(self) -> float | None:
         """Return what a fetch may read at most without being answered empty, None without a limit."""

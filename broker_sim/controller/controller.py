@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 
 from broker_sim.config import BrokerConfig, Endpoint
+from broker_sim.controller.acl_control_manager import create_acls, delete_acls
 from broker_sim.controller.change_events import log_changes
 from broker_sim.controller.client_quota_control_manager import alter_client_quotas
 from broker_sim.controller.cluster_control_manager import (
@@ -37,6 +38,7 @@ from broker_sim.controller.requests import (
     ConfigResource,
     CreatableTopic,
     CreateTopicResult,
+    DeletedAcls,
     DeleteTopicResult,
     ElectionType,
     FeatureUpdate,
@@ -62,6 +64,7 @@ from broker_sim.controller.status import (
 )
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
+from broker_sim.metadata.acl import Acl, AclFilter
 from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 from purgatory import Clock
@@ -284,7 +287,7 @@ class Controller:
         self._commit(delta)
 
     def reset(self, topics: Iterable[CreatableTopic] = (), keep: Container[str] = ()) -> None:
-        """Delete all topics but `keep`, dynamic configurations, SCRAM users and quotas; create `topics`.
+        """Delete all topics but `keep`, dynamic configurations, users, ACLs, quotas; create `topics`.
 
         Not in Kafka. Sessions begin anew. Raises ApiError, and does nothing, if a topic is refused.
         """
@@ -296,6 +299,8 @@ class Controller:
             delta.set_scram_credentials(user, {})
         for entity in self.image.client_quotas:
             delta.set_client_quotas(entity, {})
+        if self.image.acls:
+            delta.change_acls((), self.image.acls)
         self._configs.reset(delta)
         self._topics.create_one_by_one(delta, topics)
         self._cluster.renew_sessions()
@@ -373,6 +378,20 @@ class Controller:
         if not validate_only:
             self._commit(delta)
         return outcomes
+
+    def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
+        """Add rules of access control, each for itself; one that there is already is no error."""
+        delta = MetadataDelta(self.image)
+        outcomes = create_acls(delta, acls)
+        self._commit(delta)
+        return outcomes
+
+    def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
+        """Remove the rules that each filter means; one result per filter."""
+        delta = MetadataDelta(self.image)
+        results = delete_acls(delta, filters)
+        self._commit(delta)
+        return results
 
     def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
         """Return the broker's next block of producer ids; no id is given twice.

@@ -36,6 +36,14 @@ from broker_sim.metadata import (
     ScramCredential,
     TopicState,
 )
+from broker_sim.metadata.acl import (
+    Acl,
+    AclOperation,
+    Acls,
+    PatternType,
+    Permission,
+    ResourceType,
+)
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -280,6 +288,9 @@ def _difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
         change["client_quotas"] = [
             [entity, quotas] for entity, quotas in after.client_quotas.items()
         ]
+    if before.acls is not after.acls:
+        change["acls"] = [acl for acl in after.acls if acl not in before.acls]
+        change["removed_acls"] = [acl for acl in before.acls if acl not in after.acls]
     return change
 
 
@@ -362,6 +373,24 @@ def _client_quotas(change: dict[str, Any]) -> dict[QuotaEntity, dict[str, float]
     }
 
 
+def _acl(row: list[Any]) -> Acl:
+    resource_type, resource_name, pattern_type, principal, host, operation, permission = row
+    return Acl(
+        ResourceType(resource_type),
+        resource_name,
+        PatternType(pattern_type),
+        principal,
+        host,
+        AclOperation(operation),
+        Permission(permission),
+    )
+
+
+def _changed_acls(acls: Acls, change: dict[str, Any]) -> Acls:
+    added, removed = (list(map(_acl, change.get(key, ()))) for key in ("acls", "removed_acls"))
+    return acls.with_changes(added, removed) if added or removed else acls
+
+
 def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
     brokers, topics = image.brokers, dict(image.topics)
     if "brokers" in change:
@@ -384,6 +413,7 @@ def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
         change.get("features", image.features),
         resources,
         scram,
+        _changed_acls(image.acls, change),
         _client_quotas(change) if "client_quotas" in change else image.client_quotas,
     )
 

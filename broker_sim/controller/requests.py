@@ -3,7 +3,7 @@
 Plain values instead of wire messages, so that the controller knows no protocol; the handlers
 translate. Names follow the fields of CreateTopics, CreatePartitions, DeleteTopics,
 AlterPartition, ElectLeaders, IncrementalAlterConfigs, AlterPartitionReassignments, UpdateFeatures,
-AlterUserScramCredentials, AlterClientQuotas and BrokerHeartbeat.
+AlterUserScramCredentials, AlterClientQuotas, DeleteAcls and BrokerHeartbeat.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import NO_TOPIC_ID, PartitionState
+from broker_sim.metadata.acl import Acl
 from broker_sim.metadata.quota_entity import QuotaEntity
 
 Charge = Callable[[int], None]
@@ -238,6 +239,13 @@ class ClientQuotaAlteration(NamedTuple):
 
     entity: QuotaEntity
     operations: Sequence[tuple[str, float | None]]
+
+
+class DeletedAcls(NamedTuple):
+    """What one filter has deleted, or why nothing."""
+
+    outcome: Outcome
+    acls: tuple[Acl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.group.service import GroupCoordinatorService
     from broker_sim.handlers.controller_channel import ControllerChannel
     from broker_sim.metadata import MetadataImage
+    from broker_sim.metadata.acl import AclOperation, ResourceType
     from broker_sim.protocol import messages
     from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.quota import ControllerMutationQuotaManager
@@ -34,6 +35,7 @@ __all__ = [
     "BrokerServices",
     "ClientConnection",
     "InjectedErrors",
+    "Permissions",
     "ProducerIdSource",
     "RequestContext",
     "RequestThrottle",
@@ -118,6 +120,9 @@ class ClientConnection(Protocol):
 class RequestThrottle(Protocol):
     """The quotas of one request's client."""
 
+    def hold_up(self, throttle_time_ms: int) -> None:
+        """Hold the client up for that time at least."""
+
     def max_fetch_bytes(self) -> float | None:
         """Return what a fetch may read at most without being answered empty, None without a limit."""
 
@@ -133,6 +138,26 @@ class InjectedErrors(Protocol):
 
     def error_for(self, topic: str, partition: int = -1) -> ErrorCode:
         """Return the error that answers this partition, or this topic; NONE without one."""
+
+
+class Permissions(Protocol):
+    """What clients may do; `handlers.support.authorization` asks it for handlers."""
+
+    def allows(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        logs_denial: bool,
+    ) -> bool:
+        """Return whether the client may do this with the resource, and log a denial."""
+
+    def allows_on_any(
+        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        """Return whether there is a resource of the type with which the client may do this."""
 
 
 class ProducerIdSource(Protocol):
@@ -152,6 +177,10 @@ class BrokerServices(Protocol):
     @property
     def config(self) -> BrokerConfig:
         """The broker's static configuration."""
+
+    @property
+    def authorizer(self) -> Permissions | None:
+        """Who decides what clients may do; None lets everybody do everything."""
 
     @property
     def random(self) -> random.Random:

@@ -8,9 +8,10 @@ one request in one `MetadataDelta`; brokers compare two images by identity with 
 A delta belongs to one thread.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from broker_sim.metadata.acl import Acl, Acls
 from broker_sim.metadata.image import (
     BrokerState,
     MetadataImage,
@@ -30,6 +31,7 @@ class MetadataDelta:
     """
 
     __slots__ = (
+        "_acls",
         "_broker_configs",
         "_brokers",
         "_client_quotas",
@@ -53,6 +55,7 @@ class MetadataDelta:
         self._features: Mapping[str, int] | None = None
         self._scram: dict[str, Mapping[int, ScramCredential]] | None = None
         self._client_quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
+        self._acls: Acls | None = None
 
     @property
     def brokers(self) -> Mapping[int, BrokerState]:
@@ -79,6 +82,11 @@ class MetadataDelta:
     def client_quotas(self) -> Mapping[QuotaEntity, Mapping[str, float]]:
         """The client quotas with the changes so far."""
         return self.base.client_quotas if self._client_quotas is None else self._client_quotas
+
+    @property
+    def acls(self) -> Acls:
+        """The rules of access control with the changes so far."""
+        return self.base.acls if self._acls is None else self._acls
 
     def has_topic(self, name: str) -> bool:
         """Return whether the topic exists after the changes so far."""
@@ -191,6 +199,10 @@ class MetadataDelta:
         else:
             self._client_quotas.pop(entity, None)
 
+    def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
+        """Remove and add rules of access control."""
+        self._acls = self.acls.with_changes(added, removed)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was written."""
@@ -202,6 +214,7 @@ class MetadataDelta:
             and self._features is None
             and self._scram is None
             and self._client_quotas is None
+            and self._acls is None
         )
 
     def apply(self) -> MetadataImage:
@@ -227,6 +240,7 @@ class MetadataDelta:
             features=base.features if self._features is None else self._features,
             scram=self.scram,
             client_quotas=self.client_quotas,
+            acls=self.acls,
         )
 
     def _writable_topics(self) -> tuple[dict[str, TopicState], dict[bytes, str]]:

@@ -244,7 +244,7 @@ class Request:
         throttling = Throttling(broker.quotas, broker.purgatories.make("Throttled"), self.clock)
         self.context = RequestContext(broker, Connection(), api_key, 9, CLIENT)
         self.answers = []
-        self.throttled = throttling.begin(self.context, 100, self.answers.append, 0)
+        self.throttled = throttling.begin(self.context, self.answers.append, 100)
 
     def take(self, in_handler_ms, parked_ms, message):
         """Return the throttle time of the answer, which comes after both times."""
