@@ -74,7 +74,6 @@ REASONS: Final = (
     ("security.inter.broker.protocol", "brokers have no connections among each other"),
     ("security.", "it is Java's"),
     ("principal.", "principals are those of Kafka's own builder"),
-    ("delegation.token.", "there are no delegation tokens"),
     ("remote.", "there is no tiered storage"),
     ("follower.fetch.last.tiered", "there is no tiered storage"),
     ("log.local.", "there is no tiered storage"),

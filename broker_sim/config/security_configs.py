@@ -41,6 +41,23 @@ class SecurityConfigs:
         0,
         "How long a login is good for; clients log in again before, others are cut off. 0 is for ever.",
     )
+    delegation_token_secret_key: str | None = declare(
+        PASSWORD,
+        None,
+        "The secret that delegation tokens are made with; without it there are none.",
+    )
+    delegation_token_max_lifetime_ms: int = declare(
+        LONG, 7 * 86_400_000, "How long a delegation token can be renewed.", at_least(1)
+    )
+    delegation_token_expiry_time_ms: int = declare(
+        LONG,
+        86_400_000,
+        "How long a delegation token is good for until it is renewed.",
+        at_least(1),
+    )
+    delegation_token_expiry_check_interval_ms: int = declare(
+        LONG, 3_600_000, "How often expired delegation tokens are removed.", at_least(1)
+    )
     ssl_client_auth: str = declare(
         STRING,
         "none",

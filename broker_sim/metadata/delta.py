@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from broker_sim.metadata.acl import Acl, Acls
+from broker_sim.metadata.delegation_token import DelegationToken
 from broker_sim.metadata.image import (
     BrokerState,
     MetadataImage,
@@ -35,6 +36,7 @@ class MetadataDelta:
         "_broker_configs",
         "_brokers",
         "_client_quotas",
+        "_delegation_tokens",
         "_features",
         "_partitions",
         "_resource_configs",
@@ -56,6 +58,7 @@ class MetadataDelta:
         self._scram: dict[str, Mapping[int, ScramCredential]] | None = None
         self._client_quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
         self._acls: Acls | None = None
+        self._delegation_tokens: dict[str, DelegationToken] | None = None
 
     @property
     def brokers(self) -> Mapping[int, BrokerState]:
@@ -82,6 +85,12 @@ class MetadataDelta:
     def client_quotas(self) -> Mapping[QuotaEntity, Mapping[str, float]]:
         """The client quotas with the changes so far."""
         return self.base.client_quotas if self._client_quotas is None else self._client_quotas
+
+    @property
+    def delegation_tokens(self) -> Mapping[str, DelegationToken]:
+        """The delegation tokens with the changes so far."""
+        own = self._delegation_tokens
+        return self.base.delegation_tokens if own is None else own
 
     @property
     def acls(self) -> Acls:
@@ -199,6 +208,14 @@ class MetadataDelta:
         else:
             self._client_quotas.pop(entity, None)
 
+    def set_delegation_token(self, token: DelegationToken) -> None:
+        """Add the token or replace it."""
+        self._writable_tokens()[token.token_id] = token
+
+    def remove_delegation_token(self, token_id: str) -> None:
+        """Remove the token. Raises KeyError when it is unknown."""
+        del self._writable_tokens()[token_id]
+
     def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
         """Remove and add rules of access control."""
         self._acls = self.acls.with_changes(added, removed)
@@ -215,6 +232,7 @@ class MetadataDelta:
             and self._scram is None
             and self._client_quotas is None
             and self._acls is None
+            and self._delegation_tokens is None
         )
 
     def apply(self) -> MetadataImage:
@@ -241,7 +259,13 @@ class MetadataDelta:
             scram=self.scram,
             client_quotas=self.client_quotas,
             acls=self.acls,
+            delegation_tokens=self.delegation_tokens,
         )
+
+    def _writable_tokens(self) -> dict[str, DelegationToken]:
+        if self._delegation_tokens is None:
+            self._delegation_tokens = dict(self.base.delegation_tokens)
+        return self._delegation_tokens
 
     def _writable_topics(self) -> tuple[dict[str, TopicState], dict[bytes, str]]:
         if self._topics is None or self._topic_names is None:

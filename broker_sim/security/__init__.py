@@ -1,8 +1,9 @@
 """Who a client is, how it shows it, and what it may do."""
 
+from broker_sim.metadata.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
 from broker_sim.security.authorizer import Authorizer, Decision, parse_super_users
 from broker_sim.security.certificates import Certificates, KeyPair
-from broker_sim.security.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
+from broker_sim.security.delegation_tokens import DelegationTokenCache
 from broker_sim.security.oauthbearer import OAUTHBEARER
 from broker_sim.security.sasl_authenticator import LoginFailedError, SaslServerAuthenticator
 from broker_sim.security.sasl_listener import (
@@ -20,6 +21,7 @@ __all__ = [
     "Authorizer",
     "Certificates",
     "Decision",
+    "DelegationTokenCache",
     "KafkaPrincipal",
     "KeyPair",
     "LoginFailedError",

@@ -130,6 +130,7 @@ class OAuthBearerSaslServer:
         "expires_ms",
         "is_complete",
     )
+    is_token_authenticated: Final = False
 
     def __init__(self, tokens: UnsecuredTokens, wall_clock_ms: Callable[[], int]) -> None:
         self._tokens = tokens

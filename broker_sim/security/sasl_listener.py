@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.security.sasl_authenticator import ErrorAnswer
     from broker_sim.security.sasl_server import SaslServer
-    from broker_sim.security.scram import CredentialOf
+    from broker_sim.security.scram import CredentialOf, TokenOf
 
 __all__ = ["PASSWORD_MECHANISMS", "SASL_MECHANISMS", "SaslListener", "sasl_listener"]
 
@@ -55,6 +55,7 @@ class SaslListener(NamedTuple):
     def make_authenticator(
         self,
         credential_of: CredentialOf,
+        token_of: TokenOf,
         nonces: random.Random,
         error_answer: ErrorAnswer,
         wall_clock_ms: Callable[[], int],
@@ -68,7 +69,7 @@ class SaslListener(NamedTuple):
                 makers[name] = partial(OAuthBearerSaslServer, self.tokens, wall_clock_ms)
             else:
                 scram = _SCRAM_BY_NAME[name]
-                makers[name] = partial(ScramSaslServer, scram, credential_of, nonces)
+                makers[name] = partial(ScramSaslServer, scram, credential_of, token_of, nonces)
         return SaslServerAuthenticator(makers, error_answer, self.session_ms, wall_clock_ms)
 
 
