@@ -40,7 +40,7 @@ from broker_sim.runtime.memory import parse_memory_limit
 from broker_sim.runtime.purgatories import PurgatoryFactory
 from broker_sim.runtime.scheduler import LoopScheduler
 from broker_sim.runtime.sockets import address_text, bare_host
-from broker_sim.security import Certificates
+from broker_sim.security import Certificates, TokenIssuer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -135,6 +135,7 @@ class AsyncCluster(Verbs, AsyncFace):
         """Told whenever a broker has applied new metadata or accepts clients; of all else on request."""
         self._waiting = 0
         self.certificates = Certificates()
+        self.token_issuer = TokenIssuer()
         self.listeners = Listeners(
             listeners_by_id(
                 self._configs,
@@ -144,6 +145,7 @@ class AsyncCluster(Verbs, AsyncFace):
                 protocol,
                 self._security.users,
                 self.certificates,
+                self.token_issuer,
             ),
             self.changes.notify,
         )

@@ -12,9 +12,11 @@ from broker_sim.security.sasl_listener import (
     sasl_listener,
 )
 from broker_sim.security.ssl_listener import SslListener, load_key_pair, ssl_listener
+from broker_sim.security.token_issuer import EXPIRES_S, TokenIssuer
 
 __all__ = [
     "ANONYMOUS",
+    "EXPIRES_S",
     "OAUTHBEARER",
     "PASSWORD_MECHANISMS",
     "USER_TYPE",
@@ -28,6 +30,7 @@ __all__ = [
     "SaslListener",
     "SaslServerAuthenticator",
     "SslListener",
+    "TokenIssuer",
     "load_key_pair",
     "parse_super_users",
     "sasl_listener",

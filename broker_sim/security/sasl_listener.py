@@ -16,16 +16,20 @@ from broker_sim.errors import ConfigError
 from broker_sim.group.java_order import hash_order, string_hash
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.security.jaas import LoginModule, parse_jaas
+from broker_sim.security.json_web_keys import JsonWebKeys
 from broker_sim.security.oauthbearer import OAUTHBEARER, OAuthBearerSaslServer, UnsecuredTokens
 from broker_sim.security.plain import PLAIN, PlainSaslServer, PlainUsers
 from broker_sim.security.sasl_authenticator import SaslServerAuthenticator
 from broker_sim.security.scram import ScramSaslServer
+from broker_sim.security.signed_tokens import SignedTokens
+from broker_sim.security.token_issuer import TokenIssuer
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping
 
     from broker_sim.config import BrokerConfig
+    from broker_sim.security.bearer_token import TokenValidator
     from broker_sim.security.sasl_authenticator import ErrorAnswer
     from broker_sim.security.sasl_server import SaslServer
     from broker_sim.security.scram import CredentialOf, TokenOf
@@ -38,6 +42,13 @@ SASL_MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
 """Those that are served."""
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER: Final = "user_"
+_SIGNED: Final = "oauthbearer.sasl.server.callback.handler.class"
+_OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"
+_VALIDATORS: Final = (
+    f"{_OAUTHBEARER}.OAuthBearerValidatorCallbackHandler",
+    f"{_OAUTHBEARER}.secured.OAuthBearerValidatorCallbackHandler",
+)
+"""Kafka's handler for signed tokens, under its new name and its old one."""
 
 
 class SaslListener(NamedTuple):
@@ -46,11 +57,18 @@ class SaslListener(NamedTuple):
     mechanisms: tuple[str, ...]
     """In the order in which Kafka tells them."""
     users: PlainUsers
-    tokens: UnsecuredTokens
+    tokens: TokenValidator
     session_ms: Mapping[str, int]
     """How long a login is good for, by mechanism; 0 or less is for ever."""
     max_receive_bytes: int
     failure_delay_ms: int
+    own_token: Callable[[str], str] | None = None
+    """Makes a signed token for a user, where those of the cluster's own issuer are good."""
+
+    @property
+    def takes_signed_tokens(self) -> bool:
+        """Whether a token of OAUTHBEARER must be signed."""
+        return isinstance(self.tokens, SignedTokens)
 
     def make_authenticator(
         self,
@@ -74,11 +92,14 @@ class SaslListener(NamedTuple):
 
 
 def sasl_listener(
-    config: BrokerConfig, listener: str, users: Mapping[str, str] | None
+    config: BrokerConfig,
+    listener: str,
+    users: Mapping[str, str] | None,
+    issuer: TokenIssuer | None = None,
 ) -> SaslListener:
     """Return how clients of the listener log in; `users` take the place of those in its JAAS line.
 
-    Raises ConfigError.
+    `issuer` has signed the tokens where no keys are named. Raises ConfigError, MissingExtraError.
     """
     own_config = config.for_listener(listener)
     enabled = own_config.sasl_enabled_mechanisms
@@ -96,14 +117,21 @@ def sasl_listener(
     passwords = dict(users or {})
     if users is None and PLAIN in enabled:
         passwords = _users_of(modules[PLAIN], listener)
+    signed, is_own = None, False
+    if OAUTHBEARER in enabled and texts.get(_SIGNED) in _VALIDATORS:
+        url = own_config.sasl_oauthbearer_jwks_endpoint_url
+        issuer = issuer or TokenIssuer()
+        is_own = not url
+        signed = SignedTokens.from_config(own_config, JsonWebKeys.read(url) if url else issuer.keys)
     bearer = modules.get(OAUTHBEARER)
     return SaslListener(
         tuple(hash_order(enabled, string_hash)),
         PlainUsers(passwords),
-        UnsecuredTokens.from_options({} if bearer is None else bearer.options),
+        signed or UnsecuredTokens.from_options({} if bearer is None else bearer.options),
         {each: _session_ms(each, texts, own_config, listener) for each in enabled},
         own_config.sasl_server_max_receive_size,
         own_config.connection_failed_authentication_delay_ms,
+        partial(issuer.token, config=own_config) if is_own and issuer is not None else None,
     )
 
 
