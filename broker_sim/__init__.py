@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.purgatory import ParkedOperation
+    from broker_sim.security import KeySet
     from broker_sim.trace import Trace, TraceSink
 
     compiled: bool
@@ -87,6 +88,7 @@ __all__ = [
     "HookedRequest",
     "InjectedFault",
     "KafkaContainer",
+    "KeySet",
     "LinkStatus",
     "Loss",
     "LostRecords",
@@ -170,6 +172,7 @@ _MODULES = {
     "broker_sim.metadata.topic_partition": ("TopicPartition",),
     "broker_sim.protocol.api_keys": ("ApiKey",),
     "broker_sim.purgatory": ("ParkedOperation",),
+    "broker_sim.security": ("KeySet",),
     "broker_sim.trace": ("Trace", "TraceSink"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

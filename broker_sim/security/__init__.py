@@ -12,7 +12,7 @@ from broker_sim.security.sasl_listener import (
     sasl_listener,
 )
 from broker_sim.security.ssl_listener import SslListener, load_key_pair, ssl_listener
-from broker_sim.security.token_issuer import EXPIRES_S, TokenIssuer
+from broker_sim.security.token_issuer import EXPIRES_S, KeySet, TokenIssuer
 
 __all__ = [
     "ANONYMOUS",
@@ -26,6 +26,7 @@ __all__ = [
     "DelegationTokenCache",
     "KafkaPrincipal",
     "KeyPair",
+    "KeySet",
     "LoginFailedError",
     "SaslListener",
     "SaslServerAuthenticator",

@@ -11,7 +11,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.config import JAAS_CONFIG, listener_values
+from broker_sim.config import (
+    JAAS_CONFIG,
+    SERVER_HANDLER,
+    SIGNED_TOKEN_HANDLERS,
+    listener_values,
+)
 from broker_sim.errors import ConfigError
 from broker_sim.group.java_order import hash_order, string_hash
 from broker_sim.metadata import SCRAM_MECHANISMS
@@ -42,13 +47,7 @@ SASL_MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
 """Those that are served."""
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER: Final = "user_"
-_SIGNED: Final = "oauthbearer.sasl.server.callback.handler.class"
-_OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"
-_VALIDATORS: Final = (
-    f"{_OAUTHBEARER}.OAuthBearerValidatorCallbackHandler",
-    f"{_OAUTHBEARER}.secured.OAuthBearerValidatorCallbackHandler",
-)
-"""Kafka's handler for signed tokens, under its new name and its old one."""
+_HANDLER: Final = f"{OAUTHBEARER.lower()}.{SERVER_HANDLER}"
 
 
 class SaslListener(NamedTuple):
@@ -118,7 +117,7 @@ def sasl_listener(
     if users is None and PLAIN in enabled:
         passwords = _users_of(modules[PLAIN], listener)
     signed, is_own = None, False
-    if OAUTHBEARER in enabled and texts.get(_SIGNED) in _VALIDATORS:
+    if OAUTHBEARER in enabled and texts.get(_HANDLER) in SIGNED_TOKEN_HANDLERS:
         url = own_config.sasl_oauthbearer_jwks_endpoint_url
         issuer = issuer or TokenIssuer()
         is_own = not url

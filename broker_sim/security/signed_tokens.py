@@ -52,11 +52,14 @@ class SignedTokens(NamedTuple):
         if len(parts) != PARTS or not all(parts):
             raise IllegalTokenError("a token has three parts with dots between them")
         header, claims = json_object(parts[0]), json_object(parts[1])
-        if "crit" in header or not self._is_signed(header, parts):
+        if header.get("crit") or not self._is_signed(header, parts):
             raise IllegalTokenError("no key that is known has signed the token")
         expires_s = self._check_times(claims, now_ms // MS)
         self._check_audience(claims.get("aud"))
-        if self.issuer is not None and claims.get("iss") != self.issuer:
+        issuer, token_id = claims.get("iss"), claims.get("jti")
+        if not isinstance(issuer, str | None) or not isinstance(token_id, str | None):
+            raise IllegalTokenError("an issuer or an id of the token is no text")
+        if self.issuer not in (None, issuer):
             raise IllegalTokenError("the token is of another issuer")
         _check_scopes(claims.get(self.scope_claim))
         principal = claims.get(self.principal_claim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64encode
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,13 +17,24 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig
 
-__all__ = ["EXPIRES_S", "TokenIssuer"]
+__all__ = ["EXPIRES_S", "KeySet", "TokenIssuer"]
 
 ISSUED_S: Final = 1_577_836_800
 EXPIRES_S: Final = 4_102_444_800
 """From 2020 to 2100: virtual time need not know of them."""
 _KEY_ID: Final = "broker-sim"
 _HALF_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """Public keys by which signed tokens are checked, as a JSON Web Key Set (RFC 7517)."""
+
+    keys: tuple[Mapping[str, str], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the set."""
+        return {"keys": [dict(key) for key in self.keys]}
 
 
 class TokenIssuer:
@@ -36,17 +48,17 @@ class TokenIssuer:
         return ec.generate_private_key(ec.SECP256R1())
 
     @property
-    def key_set(self) -> dict[str, Any]:
+    def key_set(self) -> KeySet:
         """Its public key, as a JSON Web Key Set."""
         numbers = self._key.public_key().public_numbers()
         x, y = (_text(each.to_bytes(_HALF_BYTES, "big")) for each in (numbers.x, numbers.y))
         key = {"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": _KEY_ID}
-        return {"keys": [{**key, "x": x, "y": y}]}
+        return KeySet(({**key, "x": x, "y": y},))
 
     @property
     def keys(self) -> JsonWebKeys:
         """What its tokens are checked with."""
-        return JsonWebKeys(self.key_set["keys"])
+        return JsonWebKeys(self.key_set.keys)
 
     def token(self, user: str, config: BrokerConfig) -> str:
         """Return a token for the user, as that configuration asks for it."""

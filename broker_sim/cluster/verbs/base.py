@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.listeners import Listeners
     from broker_sim.cluster.nodes import Nodes
     from broker_sim.controller import CreatableTopic
+    from broker_sim.security import TokenIssuer
 
 __all__ = ["WAIT_LIMIT_S", "BaseVerbs"]
 
@@ -23,6 +24,7 @@ class BaseVerbs(Face):
     """The cluster that verbs act on. All of it runs on the cluster's event loop."""
 
     listeners: Listeners
+    token_issuer: TokenIssuer
 
     @property
     def nodes(self) -> Nodes:

@@ -174,10 +174,28 @@ def test_token_begins_before_the_clock_skew(key, now_s, good):
         {"scope": ""},
         {"aud": "somebody"},
         {"aud": [7]},
+        {"iss": 7},
+        {"jti": 7},
     ],
 )
 def test_claims_that_are_refused(key, claims):
     assert not is_good(jwt(key, **claims), key)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"iat": NOW_S + 60},
+        {"nbf": NOW_S + 30},
+        {"exp": NOW_S + 60.5},
+        {"scope": None},
+        {"scope": "a b a"},
+        {"scope": 7},
+        {"iss": "somebody"},
+    ],
+)
+def test_claims_that_are_good(key, claims):
+    assert is_good(jwt(key, header={"crit": []}, **claims), key)
 
 
 def test_scope_that_is_no_text_closes_the_connection(key):
