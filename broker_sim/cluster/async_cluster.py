@@ -346,6 +346,12 @@ class AsyncCluster(Verbs, AsyncFace):
         addresses = self.listeners.addresses_of(listener)
         return ",".join(address_text(*addresses[n]) for n in self.nodes.nodes if n in addresses)
 
+    @property
+    def trusted_certificates(self) -> str:
+        """The certificates that clients must trust, as PEM, of all listeners with TLS."""
+        found = [ssl.trusted for each in self.listeners.all for ssl in each.ssl.values()]
+        return "".join(dict.fromkeys(found))
+
     def client_config(
         self,
         client: str,
