@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.broker.background_work import BackgroundWork
@@ -34,6 +34,8 @@ from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transac
 from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from broker_sim.protocol import messages
+from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.replica import (
     AlterPartitionManager,
     FetcherManager,
@@ -56,13 +58,10 @@ if TYPE_CHECKING:
     from broker_sim.log import LogManager
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.network import SendResponse
-    from broker_sim.protocol import messages
     from broker_sim.replica import IsrDecision, IsrProposal, ProducePartitionStatus
     from broker_sim.runtime.process import Process
 
 __all__ = ["Broker"]
-
-ACKS_ALL: Final = -1
 
 
 class Broker:
@@ -357,6 +356,11 @@ class Broker:
     ) -> None:
         """Append the markers of transactions to partitions led here, for a client or a coordinator."""
         self._serve(self._txn_markers.write, request, respond)
+
+    def remove_member(self, group_id: str, member_id: str) -> None:
+        """Remove a member from a group coordinated here, as an admin client does."""
+        member = messages.LeaveGroupRequest.MemberIdentity(member_id)
+        self._serve(self.groups.leave_group, group_id, [member], lambda _: None, lambda _: None)
 
     def append_acked(
         self,

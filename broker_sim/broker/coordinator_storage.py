@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header, split_batches
+from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplicatedStorage"]
 
-ACKS_ALL: Final = -1
 READ_BYTES: Final = 5_242_880
 """Read at once; Kafka's default of `offsets.load.buffer.size`."""
 

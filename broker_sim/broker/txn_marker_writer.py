@@ -8,7 +8,7 @@ group coordinator appends it, because it commits or drops the transaction's offs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.write_buffer import TransactionMarker
 from broker_sim.errors import ErrorCode
@@ -18,6 +18,7 @@ from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from broker_sim.protocol.records import build_end_txn_marker
+from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TxnMarkerWriter"]
 
-ACKS_ALL: Final = -1
 
 PartitionResult = messages.WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 

@@ -6,9 +6,12 @@ are replaced, and put back after the run; so only one run at a time can have the
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -20,6 +23,8 @@ __all__ = ["REPAIRS", "repaired_aiokafka"]
 REPAIRS: Final = (
     "an OffsetFetch that is refused as a whole is sent again",
     "ListOffsets to a broker that does not lead asks for new metadata",
+    "stop() of a consumer that leaves its group does not raise CancelledError",
+    "metadata is asked for once in retry_backoff_ms at most",
 )
 
 
@@ -29,6 +34,8 @@ def repaired_aiokafka() -> Iterator[None]:
     repairs: list[tuple[str, str, str, Callable[[Method], Method]]] = [
         ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_send_req", _refused),
         ("aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _with_new_metadata),
+        ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_stop_heartbeat_task", _ended),
+        ("aiokafka.client", "AIOKafkaClient", "_metadata_update", _with_pauses),
     ]
     replaced: list[tuple[type, str, Method]] = []
     try:
@@ -72,3 +79,33 @@ def _with_new_metadata(proc_offset_request: Method) -> Method:
             raise
 
     return _proc_offset_request
+
+
+def _ended(stop_heartbeat_task: Method) -> Method:
+    """Take the end of a heartbeat task that was cancelled while it left the group."""
+
+    async def _stop_heartbeat_task(self: Any) -> None:
+        task, caller = self._heartbeat_task, asyncio.current_task()
+        try:
+            await stop_heartbeat_task(self)
+        except asyncio.CancelledError:
+            if not task.cancelled() or (caller is not None and caller.cancelling()):
+                raise
+            self._heartbeat_task = None
+
+    return _stop_heartbeat_task
+
+
+def _with_pauses(metadata_update: Method) -> Method:
+    """Wait before the next request for metadata: a producer forces it while there is no leader."""
+    asked_at_s: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+
+    async def _metadata_update(self: Any, *arguments: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        next_s = asked_at_s.get(self, -inf) + self._retry_backoff
+        if next_s > loop.time():
+            await asyncio.sleep(next_s - loop.time())
+        asked_at_s[self] = loop.time()
+        return await metadata_update(self, *arguments)
+
+    return _metadata_update

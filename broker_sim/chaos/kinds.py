@@ -3,6 +3,7 @@
 | kind | on | what happens | value |
 |---|---|---|---|
 | `crash` | worker | killed; started again when the fault is over | |
+| `slow_start` | worker | killed; until the fault is over each start takes longer | seconds |
 | `freeze` | worker | stands still, as with SIGSTOP | |
 | `cut` | worker, and a broker or `brokers` | nothing passes | `both`, `to` or `from` the brokers |
 | `slow` | worker | messages to and from it take longer | ms |
@@ -11,6 +12,10 @@
 | `pause` | broker | stands still | |
 | `kill` | broker | killed, started again when the fault is over | |
 | `stop` | broker | stopped as for a roll, started again when the fault is over | |
+| `roll` | `brokers`, or one broker | restarted one after the other, each when the last is in sync again | |
+| `full_disk` | broker | producers are refused with KAFKA_STORAGE_ERROR; then it halts, until the fault is over | |
+| `slow_disk` | broker | waits for its disk again and again, each time so long | ms |
+| `shift_clock` | broker | its wall clock is off | ms |
 | `isolate` | broker | cut off from the other brokers and the controller | |
 | `deaf` | broker | does not hear clients | |
 | `mute` | broker | clients do not hear it | |
@@ -19,6 +24,7 @@
 | `transfer` | broker | leads a partition of a topic that the test made | number of the partition |
 | `move_groups` | broker | becomes the coordinator of groups | |
 | `move_transactions` | broker | becomes the coordinator of transactions | |
+| `rebalance` | `brokers` | a member is removed from each group, as an admin client does | number of the member |
 | `error` | `brokers`, or one broker | some requests are answered with an error | API/ERROR |
 | `lose` | `brokers`, or one broker | some requests are done, and their answers are lost | API |
 | `delay` | `brokers`, or one broker | some requests are answered late | API/ms |
@@ -85,6 +91,7 @@ class Kind:
 
 KINDS: Final[Mapping[str, Kind]] = {
     "crash": Kind("worker", 3, beside_a_command=False),
+    "slow_start": Kind("worker", 0.5, values=("2", "8"), beside_a_command=False),
     "freeze": Kind("worker", 2),
     "cut": Kind(
         "worker",
@@ -99,6 +106,10 @@ KINDS: Final[Mapping[str, Kind]] = {
     "pause": Kind("broker", 1),
     "kill": Kind("broker", 1),
     "stop": Kind("broker", 1),
+    "roll": Kind("brokers", 0.5, lasts=False),
+    "full_disk": Kind("broker", 0.5),
+    "slow_disk": Kind("broker", 0.5, values=("20", "200", "1000")),
+    "shift_clock": Kind("broker", 0.25, values=("-3600000", "-2000", "2000", "3600000")),
     "isolate": Kind("broker", 0.5),
     "deaf": Kind("broker", 0.5, beside_a_command=False),
     "mute": Kind("broker", 0.5, beside_a_command=False),
@@ -107,6 +118,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "transfer": Kind("broker", 2, lasts=False, values=tuple(map(str, range(8)))),
     "move_groups": Kind("broker", 1, lasts=False),
     "move_transactions": Kind("broker", 1, lasts=False),
+    "rebalance": Kind("brokers", 1, lasts=False, values=("0", "1", "2", "3")),
     "error": Kind("brokers", 1, values=_ERRORS),
     "lose": Kind("brokers", 1, values=_APIS_LOST),
     "delay": Kind("brokers", 0.5, values=("Produce/400", "Fetch/400", "OffsetCommit/2000")),

@@ -66,6 +66,7 @@ class Worker:
         self._holds = 0
         self._failures = 0
         self._clock_offset_s = 0.0
+        self._start_takes_s = 0.0
         self._is_over = False
 
     def __repr__(self) -> str:
@@ -107,6 +108,12 @@ class Worker:
             process.kill()
 
     def _start_again(self) -> None:
+        if self._start_takes_s:
+            self._loop.call_later(self._start_takes_s, self._start_now)
+        else:
+            self._start_now()
+
+    def _start_now(self) -> None:
         if self.process is None and not self._holds and not self._is_over:
             self._timeline.note(self.name, "starts again")
             self.start()
@@ -149,6 +156,18 @@ class Worker:
             self._failures -= 1
 
         return mend
+
+    def slow_start(self, seconds: float) -> Callable[[], object]:
+        """Kill it; its next start, and each until the fault is over, takes so long."""
+        self._running()
+        self._start_takes_s += seconds
+        self._end()
+        self._start_again()
+
+        def end() -> None:
+            self._start_takes_s -= seconds
+
+        return end
 
     def shift_clock(self, seconds: float) -> Callable[[], object]:
         """Let its wall clock be off."""

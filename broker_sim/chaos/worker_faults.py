@@ -47,6 +47,10 @@ class WorkerFaults:
         """Let what a worker depends on fail."""
         return self._worker(number).fail()
 
+    def slow_start(self, number: int, seconds: str) -> Undo:
+        """Kill a worker; until the fault is over each of its starts takes so long."""
+        return self._worker(number).slow_start(float(seconds))
+
     def clock(self, number: int, seconds: str) -> Undo:
         """Let the wall clock of a worker's host be off."""
         return self._worker(number).shift_clock(float(seconds))

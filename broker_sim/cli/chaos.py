@@ -112,8 +112,8 @@ def command(
 
     FUNCTION is `async def test(chaos)`: it starts workers, lets the faults happen, and says what must
     hold then; see docs/chaos.md. What its marker `chaos` of pytest says counts here too, unless it is
-    given. Prints for each way to fail the faults that it needs, a time line, and
-    a test to paste. Exit code 1 if any seed failed.
+    given. Prints for each way to fail the faults that it needs, a time line, and a test to paste. Exit
+    code 1 if any seed failed.
 
     `broker-sim chaos [OPTIONS] -- COMMAND...` runs any command beside a cluster that has faults, in real
     time; its options are told by `broker-sim chaos --help --`.

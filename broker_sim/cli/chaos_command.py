@@ -18,7 +18,7 @@ from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Schedule, ScheduleErr
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.parameters import check_topics, parse_configs
 from broker_sim.cluster.cluster import new_event_loop
-from broker_sim.errors import ApiError, ConfigError
+from broker_sim.errors import ApiError, ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,6 +112,8 @@ def command(
             outcome = runner.run(run.run())
     except (ConfigError, ApiError, ScheduleError) as error:
         raise click.UsageError(str(error)) from None
+    except MissingExtraError as error:
+        raise click.ClickException(str(error)) from None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--faults") from None
     except OSError as error:

@@ -8,6 +8,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from broker_sim.metadata import NO_LEADER
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -22,7 +24,6 @@ __all__ = [
     "print_tables",
 ]
 
-NO_LEADER = -1
 KILOBYTE = 1024
 TEN = 10
 STATE_STYLES = {"running": "green", "paused": "yellow", "dead": "red"}

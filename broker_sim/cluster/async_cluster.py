@@ -359,7 +359,8 @@ class AsyncCluster(Verbs, AsyncFace):
         `client` is "confluent", "aiokafka", "kafka-python" or "java", whose names it has. Unless they are
         named, the listener is the first, the mechanism PLAIN if it is there, and the user the only one. Where
         brokers ask for certificates there is one, for `CN=client` unless a user is named.
-        Raises ConfigError for what there is not, WrongStateError before `open`.
+        Raises ConfigError for what there is not, WrongStateError before `open`, ModuleNotFoundError for a token
+        where the library is not installed.
         """
         name = listener or self.listeners.names[0]
         servers = self.bootstrap_servers_of(name)

@@ -125,10 +125,7 @@ def broker_listeners(
     hosts = {each.host for each in (*bound, *advertised)}
     ssl = {
         each.listener: ssl_listener(
-            config,
-            each.listener,
-            lambda: made.for_hosts(hosts),
-            has_logins=each.listener in sasl,
+            config, each.listener, made, hosts, has_logins=each.listener in sasl
         )
         for each in bound
         if each.security_protocol in SSL_PROTOCOLS

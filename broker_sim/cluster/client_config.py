@@ -8,23 +8,36 @@ java           properties of the Java client, and of what is made of it
 
 from __future__ import annotations
 
+import json
 import ssl
+from base64 import urlsafe_b64encode
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.config import PLAINTEXT
 from broker_sim.errors import ConfigError
-from broker_sim.security import load_key_pair
+from broker_sim.security import OAUTHBEARER, load_key_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.security import KeyPair, SaslListener
 
-__all__ = ["CLIENT", "CLIENTS", "Login", "Trust", "choose_login", "client_config"]
+__all__ = [
+    "CLIENT",
+    "CLIENTS",
+    "Login",
+    "Trust",
+    "choose_login",
+    "client_config",
+    "unsecured_token",
+]
 
 CLIENT: Final = "client"
 """The name of a client's certificate, unless a user is named."""
 PLAIN: Final = "PLAIN"
+_EXPIRES_S: Final = 4_102_444_800
 _JAVA_MODULES: Final = "org.apache.kafka.common.security"
 
 
@@ -55,6 +68,8 @@ def choose_login(
 ) -> Login:
     """Return a login at that listener: by PLAIN if it is there, as the only user, unless others are named.
 
+    By OAUTHBEARER a client may be whoever it likes, because nobody signs its token.
+
     Raises ConfigError for what the listener or the cluster does not have.
     """
     mechanisms = sorted(sasl.mechanisms)
@@ -62,6 +77,8 @@ def choose_login(
     if chosen not in mechanisms:
         raise ConfigError(f"there is no mechanism {chosen!r}, but {', '.join(mechanisms)}")
     known = sasl.users.passwords if users is None else users
+    if chosen == OAUTHBEARER:
+        return Login(chosen, user or (next(iter(known)) if len(known) == 1 else CLIENT), "")
     if user is None and len(known) != 1:
         raise ConfigError(f"which user? Give user=, one of {', '.join(known) or 'none'}")
     name = next(iter(known)) if user is None else user
@@ -84,7 +101,10 @@ def _librdkafka(
     servers: str, protocol: str, login: Login | None, trust: Trust | None
 ) -> dict[str, Any]:
     config = _dotted(servers, protocol, login)
-    if login is not None:
+    if login is not None and login.mechanism == OAUTHBEARER:
+        config["enable.sasl.oauthbearer.unsecure.jwt"] = "true"
+        config["sasl.oauthbearer.config"] = f"principal={login.user}"
+    elif login is not None:
         config["sasl.username"] = login.user
         config["sasl.password"] = login.password
     if trust is not None:
@@ -96,15 +116,22 @@ def _librdkafka(
 
 
 def _python(
-    servers: str, protocol: str, login: Login | None, trust: Trust | None
+    provider: Callable[[str], object],
+    servers: str,
+    protocol: str,
+    login: Login | None,
+    trust: Trust | None,
 ) -> dict[str, Any]:
     config: dict[str, Any] = {"bootstrap_servers": servers}
     if protocol != PLAINTEXT:
         config["security_protocol"] = protocol
     if login is not None:
         config["sasl_mechanism"] = login.mechanism
-        config["sasl_plain_username"] = login.user
-        config["sasl_plain_password"] = login.password
+        if login.mechanism == OAUTHBEARER:
+            config["sasl_oauth_token_provider"] = provider(unsecured_token(login.user))
+        else:
+            config["sasl_plain_username"] = login.user
+            config["sasl_plain_password"] = login.password
     if trust is not None:
         context = ssl.create_default_context(cadata=trust.certificates)
         if trust.own is not None:
@@ -116,11 +143,7 @@ def _python(
 def _java(servers: str, protocol: str, login: Login | None, trust: Trust | None) -> dict[str, Any]:
     config = _dotted(servers, protocol, login)
     if login is not None:
-        kind = "plain.Plain" if login.mechanism == PLAIN else "scram.Scram"
-        config["sasl.jaas.config"] = (
-            f"{_JAVA_MODULES}.{kind}LoginModule required username={_quoted(login.user)}"
-            f" password={_quoted(login.password)};"
-        )
+        config["sasl.jaas.config"] = _jaas_line(login)
     if trust is not None:
         config["ssl.truststore.type"] = "PEM"
         config["ssl.truststore.certificates"] = trust.certificates
@@ -129,6 +152,45 @@ def _java(servers: str, protocol: str, login: Login | None, trust: Trust | None)
             config["ssl.keystore.certificate.chain"] = trust.own.chain
             config["ssl.keystore.key"] = trust.own.key
     return config
+
+
+def _jaas_line(login: Login) -> str:
+    if login.mechanism == OAUTHBEARER:
+        claim = f"unsecuredLoginStringClaim_sub={_quoted(login.user)}"
+        return f"{_JAVA_MODULES}.oauthbearer.OAuthBearerLoginModule required {claim};"
+    kind = "plain.Plain" if login.mechanism == PLAIN else "scram.Scram"
+    return (
+        f"{_JAVA_MODULES}.{kind}LoginModule required username={_quoted(login.user)}"
+        f" password={_quoted(login.password)};"
+    )
+
+
+def unsecured_token(user: str) -> str:
+    """Return a token for that user, good until 2100, that nobody has signed."""
+    parts = ({"alg": "none"}, {"sub": user, "exp": _EXPIRES_S})
+    texts = (urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in parts)
+    return f"{'.'.join(texts)}."
+
+
+def _aiokafka_provider(token: str) -> object:
+    class Provider(import_module("aiokafka.abc").AbstractTokenProvider):  # type: ignore[misc]
+        async def token(self) -> str:
+            return token
+
+    return Provider()
+
+
+def _kafka_python_provider(token: str) -> object:
+    try:
+        module = import_module("kafka.net.sasl.oauth")
+    except ModuleNotFoundError:  # before kafka-python 3
+        module = import_module("kafka.sasl.oauth")
+
+    class Provider(module.AbstractTokenProvider):  # type: ignore[misc, name-defined]
+        def token(self) -> str:
+            return token
+
+    return Provider()
 
 
 def _dotted(servers: str, protocol: str, login: Login | None) -> dict[str, Any]:
@@ -148,7 +210,7 @@ def _quoted(text: str) -> str:
 
 CLIENTS: Final[Mapping[str, Callable[[str, str, Login | None, Trust | None], dict[str, Any]]]] = {
     "confluent": _librdkafka,
-    "aiokafka": _python,
-    "kafka-python": _python,
+    "aiokafka": partial(_python, _aiokafka_provider),
+    "kafka-python": partial(_python, _kafka_python_provider),
     "java": _java,
 }

@@ -14,7 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.combined_faults import CombinedFaults
-from broker_sim.errors import WrongStateError
+from broker_sim.cluster.coordinator_status import groups_status
+from broker_sim.cluster.stalls import stalls
+from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.handlers.faults import Fault
 from broker_sim.metadata.topic_name import (
     GROUP_METADATA_TOPIC,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterFaults"]
 
+HALT_MS = 100
+"""So long after its disk is full a broker halts."""
 HITS = 3
 """So many requests an `error`, `lose` or `delay` hits before it ends."""
 
@@ -101,6 +105,26 @@ class ClusterFaults:
         self.shutting_down -= 1
         self._on_stopped(broker_id)
 
+    def roll(self, broker_id: int | None) -> None:
+        """Restart all brokers one after the other, or this one; each when the last is back in every ISR."""
+        broker_ids = list(self._nodes.nodes) if broker_id is None else [broker_id]
+        for each in broker_ids:
+            if self._nodes.running(each).on_stopped is not None:
+                raise WrongStateError(f"broker {each} is shutting down")
+        self.starting += 1
+        self._spawn(self._roll(broker_ids))
+
+    async def _roll(self, broker_ids: list[int]) -> None:
+        try:
+            for broker_id in broker_ids:
+                # Other faults may have taken it meanwhile, and keep the others from coming back.
+                with suppress(WrongStateError, ClusterTimeoutError):
+                    await self._kafka.stop(broker_id)
+                    await self._kafka.start(broker_id)
+                    await self._kafka.wait_until_in_sync()
+        finally:
+            self.starting -= 1
+
     def start(self, *broker_ids: int) -> None:
         """Start those of the brokers that are dead by then; returns at once."""
         self.starting += 1
@@ -119,6 +143,29 @@ class ClusterFaults:
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(coroutine)
+
+    def slow_disk(self, broker_id: int, stall_ms: str) -> Undo:
+        """Let a broker wait for its disk again and again, each time so long, and run a little between."""
+        process = self._nodes.running(broker_id).process
+        assert process is not None
+        return stalls(process, self._nodes.scheduler, int(stall_ms))
+
+    def full_disk(self, broker_id: int) -> Undo:
+        """Refuse what producers send to a broker; then it halts, as without any log directory, until there is room."""
+        self._nodes.running(broker_id)
+        refused = self._inject(Fault(api="Produce", broker=broker_id, error="KAFKA_STORAGE_ERROR"))
+        halt = self._nodes.scheduler.call_later(HALT_MS, self._kill_if_alive, broker_id)
+
+        def make_room() -> None:
+            halt.cancel()
+            refused()
+            self.start(broker_id)
+
+        return make_room
+
+    def _kill_if_alive(self, broker_id: int) -> None:
+        if self._nodes.node(broker_id).state is not ProcessState.DEAD:
+            self._kafka.kill(broker_id)
 
     def shift_clock(self, broker_id: int, shift_ms: int | str) -> Undo:
         """Let the wall clock of a broker's machine be off."""
@@ -188,6 +235,19 @@ class ClusterFaults:
             raise WrongStateError("nobody has asked for a coordinator yet")
         for partition in range(len(state.partitions)):
             self._nodes.transfer_leadership(topic, partition, broker_id)
+
+    def rebalance(self, _broker_id: int | None, number: str) -> None:
+        """Remove a member from each group, counted as they have come; it joins again when it hears of it."""
+        removed = 0
+        for group in groups_status(self._nodes):
+            process = self._nodes.node(group.coordinator).process
+            if group.members and process is not None and process.runs:
+                member = group.members[int(number) % len(group.members)]
+                broker = self._nodes.brokers[group.coordinator]
+                process.deliver(broker.remove_member, group.id, member.id)
+                removed += 1
+        if not removed:
+            raise WrongStateError("no group has members")
 
     # -- requests ---------------------------------------------------------------------------------
 

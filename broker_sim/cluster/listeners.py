@@ -159,7 +159,13 @@ def _login(sasl: SaslListener, broker: Broker) -> ListenerLogin:
         return broker.image.scram.get(user, {}).get(mechanism)
 
     return ListenerLogin(
-        partial(sasl.make_authenticator, credential_of, broker.random, error_answer),
+        partial(
+            sasl.make_authenticator,
+            credential_of,
+            broker.random,
+            error_answer,
+            broker.clock.wall_clock_ms,
+        ),
         sasl.max_receive_bytes,
         sasl.failure_delay_ms,
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.record_batch import NO_PRODUCER_ID
 from broker_sim.transaction.records import TransactionLogValue, decode_batch
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.log import LogManager, PartitionLog
 
 __all__ = ["highest_producer_id"]
-
-NO_PRODUCER_ID = -1
 
 
 def highest_producer_id(logs: LogManager) -> int:

@@ -33,7 +33,6 @@ TIMEOUT_MS = 30_000
 """As `request.timeout.ms` of producers."""
 LEADER_GRACE_S = 5
 """A leader that is paused does not answer at all; a running one does so at the timeout."""
-ACKS_ALL = -1
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF

@@ -1,6 +1,6 @@
 """What `security` and `users` of a cluster mean: the configurations that Kafka has for it.
 
-security="sasl_plaintext"   all listeners ask for a login, by every mechanism that is served
+security="sasl_plaintext"   all listeners ask for a login, by every mechanism with a password
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from broker_sim.config import (
 from broker_sim.controller import ScramUpsertion
 from broker_sim.errors import ConfigError
 from broker_sim.metadata import SCRAM_MECHANISMS
-from broker_sim.security import SASL_MECHANISMS
+from broker_sim.security import PASSWORD_MECHANISMS
 
 if TYPE_CHECKING:
     import random
@@ -53,7 +53,7 @@ class Security(NamedTuple):
         given = configs or {}
         meant: dict[str, GivenValue] = {}
         if self.protocol in SASL_PROTOCOLS:
-            meant[MECHANISMS] = ",".join(SASL_MECHANISMS)
+            meant[MECHANISMS] = ",".join(PASSWORD_MECHANISMS)
         if self.protocol != PLAINTEXT and LISTENERS not in given:
             meant[INTER_BROKER_LISTENER] = self.protocol
         return {**meant, **given} if meant else configs

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from broker_sim.config.definition import (
     INT,
     LIST,
+    LONG,
     PASSWORD,
     STRING,
     OneOf,
@@ -34,6 +35,11 @@ class SecurityConfigs:
         100,
         "How long the answer to a failed login, and the close of its connection, are delayed.",
         at_least(0),
+    )
+    connections_max_reauth_ms: int = declare(
+        LONG,
+        0,
+        "How long a login is good for; clients log in again before, others are cut off. 0 is for ever.",
     )
     ssl_client_auth: str = declare(
         STRING,

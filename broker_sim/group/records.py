@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.coordinator.records import CoordinatorRecord as GroupRecord
 from broker_sim.coordinator.records import RecordSerde
 from broker_sim.group import record_messages
+from broker_sim.protocol.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
@@ -24,7 +25,6 @@ __all__ = [
     "serde",
 ]
 
-NO_TIMESTAMP: Final = -1
 
 _NAMES: Final = {
     0: "LegacyOffsetCommit",

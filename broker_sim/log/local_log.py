@@ -46,17 +46,23 @@ class LocalLog:
         self._memory = memory
         self._storage = storage = storage or MemoryStorage()
         self._segments: list[LogSegment] = []
-        for content in storage.load_segments():
+        end_position = 0
+        for content in storage.load_segments(index_interval_bytes):
             if self._segments:
                 self._close(self._segments[-1])
-            self._segments.append(LogSegment.of_content(content, index_interval_bytes))
+            self._segments.append(LogSegment.of_content(content, end_position))
+            end_position = self._segments[-1].end_position
         if not self._segments:
-            self._segments.append(LogSegment(0, 0, now_ms, index_interval_bytes, storage))
+            self._segments.append(self._new_segment(0, 0, now_ms))
         self._base_offsets = [segment.base_offset for segment in self._segments]
         self.active_segment = self._segments[-1]
         self.log_end_offset = self.active_segment.end_offset
         self.size_bytes = sum(segment.size_bytes for segment in self._segments)
         """The bytes of all segments; for reading only."""
+
+    def _new_segment(self, base_offset: int, position: int, now_ms: int) -> LogSegment:
+        batches = self._storage.create_segment(base_offset, self.index_interval_bytes)
+        return LogSegment(base_offset, position, now_ms, batches)
 
     @property
     def segments(self) -> Sequence[LogSegment]:
@@ -79,9 +85,7 @@ class LocalLog:
             self._base_offsets.pop()
         else:
             self.active_segment.become_inactive()
-        self.active_segment = LogSegment(
-            base_offset, end_position, now_ms, self.index_interval_bytes, self._storage
-        )
+        self.active_segment = self._new_segment(base_offset, end_position, now_ms)
         self._segments.append(self.active_segment)
         self._base_offsets.append(base_offset)
 
@@ -170,9 +174,7 @@ class LocalLog:
         """Drop everything; the next batch goes to `offset`."""
         self._delete(self._segments)
         self._storage.recovery_point = offset
-        self.active_segment = LogSegment(
-            offset, 0, now_ms, self.index_interval_bytes, self._storage
-        )
+        self.active_segment = self._new_segment(offset, 0, now_ms)
         self._segments = [self.active_segment]
         self._base_offsets = [offset]
         self.log_end_offset = offset
@@ -221,14 +223,14 @@ class LocalLog:
     def _close(self, segment: LogSegment) -> None:
         """Let a segment that was looked at when it was opened be found by its index files."""
         if not segment.is_found_by_maps:
-            self._storage.restore_indexes(segment.base_offset, segment.indexed_batches())
+            self._storage.restore_indexes(segment.base_offset, segment.entries())
             segment.become_inactive()
 
     def _seal(self, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> None:
         storage, base_offset, end_offset = self._storage, segment.base_offset, segment.end_offset
         # In memory the indexes would be made for nobody, and to make them all batches are looked at.
         if storage.is_persistent and not storage.is_sealed(base_offset, end_offset):
-            storage.seal(base_offset, segment.indexed_batches().entries(aborted), end_offset)
+            storage.seal(base_offset, segment.entries().indexes(aborted), end_offset)
 
     def release_before(self, offset: int) -> None:
         """Free the batches in memory that end before `offset`; the segments keep their size."""

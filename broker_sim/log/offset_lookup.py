@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.log.append_info import TimestampAndOffset
 from broker_sim.protocol.compression import MAX_DECOMPRESSED_BYTES
 from broker_sim.protocol.record_batch import NO_TIMESTAMP, BatchHeader
 from broker_sim.protocol.records import iter_records
+from broker_sim.protocol.special_values import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,22 +25,11 @@ if TYPE_CHECKING:
     Search = Callable[[BatchHeader, bytes | memoryview, "WantedRecord"], tuple[int, int] | None]
 
 __all__ = [
-    "EARLIEST_LOCAL_TIMESTAMP",
-    "EARLIEST_TIMESTAMP",
-    "LATEST_TIERED_TIMESTAMP",
-    "LATEST_TIMESTAMP",
-    "MAX_TIMESTAMP",
     "WantedRecord",
     "fetch_offset_by_timestamp",
     "find_record",
     "search_at_once",
 ]
-
-LATEST_TIMESTAMP: Final = -1
-EARLIEST_TIMESTAMP: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL_TIMESTAMP: Final = -4
-LATEST_TIERED_TIMESTAMP: Final = -5
 
 
 class WantedRecord(NamedTuple):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import AppendOrigin
-from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH
+from broker_sim.protocol.record_batch import MAX_SEQUENCE, NO_PRODUCER_EPOCH
 
 if TYPE_CHECKING:
     from broker_sim.log.producer_state_entry import ProducerStateEntry
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["check_data_batch", "check_end_txn_marker", "fenced_epoch"]
 
 UNKNOWN_TRANSACTION_VERSION: Final = -1
-_MAX_SEQUENCE: Final = 2**31 - 1
 _MAX_EPOCH: Final = 2**15 - 1
 _EPOCH_BUMP_TRANSACTION_VERSION: Final = 2
 _CLIENT: Final = AppendOrigin.CLIENT
@@ -108,7 +107,7 @@ def _check_sequence(
             )
         return
     last = entry.last_sequence
-    if sequence != last + 1 and not (sequence == 0 and last == _MAX_SEQUENCE):
+    if sequence != last + 1 and not (sequence == 0 and last == MAX_SEQUENCE):
         raise ApiError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"Out of order sequence number for producer {header.producer_id} at offset "

@@ -26,6 +26,7 @@ from broker_sim.log.append_info import (
 )
 from broker_sim.protocol.compression import MAX_DECOMPRESSED_BYTES, CompressionCodec
 from broker_sim.protocol.record_batch import (
+    ATTRIBUTES_LOW_BYTE,
     BATCH_OVERHEAD_BYTES,
     CODEC_MASK,
     CONTROL_FLAG,
@@ -66,7 +67,6 @@ MOST_UNPACKED = 64
 _QUICK_RECORDS = 1_000
 _QUICK_PACKED_BYTES = 512
 _QUICK_PLAIN_BYTES = 64 * 1024
-_ATTRIBUTES_LOW_BYTE = 22
 _RECORDS_COUNT_OFFSET = 57
 _LOG_APPEND_TIME = "LogAppendTime"
 _TARGET_CODECS: Final[Mapping[str, CompressionCodec | None]] = {
@@ -169,7 +169,7 @@ class LogValidator:
         """Return whether a validation may read or unpack so much that others would have to wait."""
         if len(records) < BATCH_OVERHEAD_BYTES:
             return False
-        attributes = records[_ATTRIBUTES_LOW_BYTE]
+        attributes = records[ATTRIBUTES_LOW_BYTE]
         if not self._looks_into and not attributes & LOG_APPEND_TIME_FLAG:
             return False
         quick_bytes = _QUICK_PACKED_BYTES if attributes & CODEC_MASK else _QUICK_PLAIN_BYTES

@@ -1,7 +1,8 @@
 """Between framing and the broker until a client has logged in; mirrors the part of `KafkaChannel` that does.
 
 Each connection of a SASL listener has one of its own in the broker's place. It gives way to the broker when
-the client is known. A login that failed is answered, and its connection closed, after
+the client is known; with `connections.max.reauth.ms` it stays, and cuts off clients that do not log in again
+in time. A login that failed is answered, and its connection closed, after
 `connection.failed.authentication.delay.ms`.
 
 Deliberate difference: what is larger than `sasl.server.max.receive.size` closes the connection at once.
@@ -12,6 +13,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.errors import ProtocolError
 from broker_sim.security import LoginFailedError
 
 if TYPE_CHECKING:
@@ -20,12 +23,15 @@ if TYPE_CHECKING:
     from broker_sim.network.connection import Connection, RequestSink, SendResponse
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.process import Process
-    from broker_sim.security import SaslServerAuthenticator, SslListener
+    from broker_sim.security import KafkaPrincipal, SaslServerAuthenticator, SslListener
 
 __all__ = ["ListenerLogin", "ListenerSecurity", "Login"]
 
 _ERROR_CODE: Final = Struct(">8xh")
 """In the answer to ApiVersions: behind the size and the correlation id."""
+_HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
+REAUTHENTICATION_MS: Final = 1_000
+"""A client that begins to log in again sooner is told ILLEGAL_SASL_STATE, as without a limit."""
 
 
 class ListenerLogin(NamedTuple):
@@ -45,7 +51,7 @@ class ListenerSecurity(NamedTuple):
 
 
 class Login:
-    """Takes the requests of one connection until its client is known."""
+    """Takes the requests of one connection until its client is known; for ever, if a login ends."""
 
     def __init__(
         self,
@@ -59,12 +65,18 @@ class Login:
         self._authenticator = listener.make_authenticator()
         self._failure_delay_ms = listener.failure_delay_ms
         self._max_request_bytes = max_request_bytes
+        self._session_ends_ms: int | None = None
+        self._last_begin_ms: int | None = None
+        """When the client began to log in again."""
 
     def handle_frame(
         self, frame: memoryview, connection: Connection, send_response: SendResponse
     ) -> None:
         """Take the next step of the login. Raises ProtocolError where only closing the connection helps."""
         authenticator = self._authenticator
+        if authenticator.principal is not None and not self._begins_again(frame):
+            self._broker.handle_frame(frame, connection, send_response)
+            return
         try:
             answer = authenticator.receive(frame)
         except LoginFailedError as error:
@@ -76,8 +88,33 @@ class Login:
             self._ask_versions(frame, connection, send_response)
             return
         if authenticator.principal is not None:
-            connection.logged_in(authenticator.principal, self._broker, self._max_request_bytes)
+            self._logged_in(authenticator.principal, connection)
         send_response(answer)
+
+    def _logged_in(self, principal: KafkaPrincipal, connection: Connection) -> None:
+        """Give way to the broker; stay between, if the login ends some time."""
+        lifetime_ms = self._authenticator.session_lifetime_ms
+        sink: RequestSink = self._broker
+        if lifetime_ms is not None:
+            self._session_ends_ms = self._process.clock.now_ms() + lifetime_ms
+            sink = self
+        connection.logged_in(principal, sink, self._max_request_bytes)
+
+    def _begins_again(self, frame: memoryview) -> bool:
+        """Return whether a known client logs in again: it may, once a second.
+
+        Raises ProtocolError for anything else behind the end of its session.
+        """
+        now_ms, last_ms = self._process.clock.now_ms(), self._last_begin_ms
+        is_handshake = frame[:2] == _HANDSHAKE
+        if is_handshake and (last_ms is None or now_ms - last_ms >= REAUTHENTICATION_MS):
+            self._last_begin_ms = now_ms
+            self._authenticator.reauthenticate()
+            return True
+        assert self._session_ends_ms is not None
+        if now_ms > self._session_ends_ms:
+            raise ProtocolError("its login has expired")
+        return False
 
     def _ask_versions(
         self, frame: memoryview, connection: Connection, send_response: SendResponse

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "ATTRIBUTES_LOW_BYTE",
     "BATCH_OVERHEAD_BYTES",
     "CODEC_MASK",
     "CONTROL_FLAG",
@@ -46,6 +47,7 @@ __all__ = [
     "LOG_APPEND_TIME_FLAG",
     "LOG_OVERHEAD_BYTES",
     "MAGIC_V2",
+    "MAX_SEQUENCE",
     "NO_PARTITION_LEADER_EPOCH",
     "NO_PRODUCER_EPOCH",
     "NO_PRODUCER_ID",
@@ -84,7 +86,9 @@ DELETE_HORIZON_FLAG: Final = 0x40
 _MIN_RECORD_SIZE_BYTES = 14
 _MAGIC_OFFSET = 16
 _ATTRIBUTES_OFFSET = 21
-_MAX_SEQUENCE = 2**31 - 1
+MAX_SEQUENCE: Final = 2**31 - 1
+ATTRIBUTES_LOW_BYTE: Final = 22
+"""Where the flags of a batch are."""
 _ZSTD_MIN_PRODUCE_VERSION = 7
 
 _HEADER = Struct(">qiibIhiqqqhii")
@@ -167,12 +171,12 @@ _as_header: Final[Callable[[type[BatchHeader], tuple[int, ...]], BatchHeader]] =
 
 def increment_sequence(sequence: int, increment: int) -> int:
     """Return the sequence `increment` records later; after 2^31 - 1 comes 0."""
-    return (sequence + increment) & _MAX_SEQUENCE
+    return (sequence + increment) & MAX_SEQUENCE
 
 
 def decrement_sequence(sequence: int, decrement: int) -> int:
     """Return the sequence `decrement` records earlier; before 0 comes 2^31 - 1."""
-    return (sequence - decrement) & _MAX_SEQUENCE
+    return (sequence - decrement) & MAX_SEQUENCE
 
 
 def batch_size_at(buffer: bytes | bytearray | memoryview, position: int = 0) -> int | None:

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from broker_sim.metadata import NO_TOPIC_ID
+from broker_sim.protocol.special_values import CONSUMER_REPLICA_ID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +20,11 @@ if TYPE_CHECKING:
     from broker_sim.protocol.file_view import FileView
 
 __all__ = [
-    "CONSUMER_REPLICA_ID",
     "FetchIsolation",
     "FetchParams",
     "FetchPartition",
     "FetchPartitionData",
 ]
-
-CONSUMER_REPLICA_ID = -1
 
 
 class FetchIsolation(Enum):

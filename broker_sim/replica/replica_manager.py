@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import AppendOrigin
 from broker_sim.metadata import NO_TOPIC_ID
+from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.replica.delayed_delete_records import (
     DelayedDeleteRecords,
     DeleteRecordsPartitionStatus,
@@ -19,7 +20,6 @@ from broker_sim.replica.delayed_delete_records import (
 from broker_sim.replica.delayed_fetch import DelayedFetch, is_answered_now
 from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionStatus
 from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
-from broker_sim.replica.partition import ACKS_ALL, Partition
 from broker_sim.replica.replica_selector import (
     RackAwareReplicaSelector,
     preferred_read_replica,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from broker_sim.log import Appendable, VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.follower_session import FollowerSession
+    from broker_sim.replica.partition import Partition
     from broker_sim.replica.purgatories import Purgatories
     from broker_sim.runtime.action_queue import ActionQueue
 

@@ -14,6 +14,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import batch_of
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID, TRANSACTIONAL_FLAG, parse_header
 from broker_sim.replica.delayed_produce import ProducePartitionStatus
+from broker_sim.replica.partition import NO_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TransactionalAppends", "TransactionalProducer"]
 
-NO_EPOCH: Final = -1
 UNREACHABLE: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,

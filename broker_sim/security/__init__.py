@@ -3,13 +3,19 @@
 from broker_sim.security.authorizer import Authorizer, Decision, parse_super_users
 from broker_sim.security.certificates import Certificates, KeyPair
 from broker_sim.security.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
+from broker_sim.security.oauthbearer import OAUTHBEARER
 from broker_sim.security.sasl_authenticator import LoginFailedError, SaslServerAuthenticator
-from broker_sim.security.sasl_listener import SASL_MECHANISMS, SaslListener, sasl_listener
+from broker_sim.security.sasl_listener import (
+    PASSWORD_MECHANISMS,
+    SaslListener,
+    sasl_listener,
+)
 from broker_sim.security.ssl_listener import SslListener, load_key_pair, ssl_listener
 
 __all__ = [
     "ANONYMOUS",
-    "SASL_MECHANISMS",
+    "OAUTHBEARER",
+    "PASSWORD_MECHANISMS",
     "USER_TYPE",
     "Authorizer",
     "Certificates",

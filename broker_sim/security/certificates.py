@@ -21,6 +21,8 @@ __all__ = ["CertificateAuthority", "Certificates", "KeyPair", "read_pkcs12"]
 
 _FROM: Final = datetime(2020, 1, 1, tzinfo=UTC)
 _UNTIL: Final = datetime(2120, 1, 1, tzinfo=UTC)
+_EXPIRED: Final = datetime(2021, 1, 1, tzinfo=UTC)
+_ELSEWHERE: Final = ("elsewhere.invalid",)
 _MISSING: Final = "cryptography is not installed: pip install 'broker-sim[security]'"
 
 
@@ -48,13 +50,16 @@ class CertificateAuthority:
         self.certificate = _pem(certificate)
         """As PEM: what clients trust."""
 
-    def issue(self, name: str, hosts: Iterable[str] = ()) -> KeyPair:
+    def issue(self, name: str, hosts: Iterable[str] = (), *, expired: bool = False) -> KeyPair:
         """Return a certificate for `CN=name`, of a server if it has hosts, and its key."""
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
         from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - the same
 
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = _sign(name, key, self._name, self._key, tuple(hosts), is_authority=False)
+        until = _EXPIRED if expired else _UNTIL
+        certificate = _sign(
+            name, key, self._name, self._key, tuple(hosts), until=until, is_authority=False
+        )
         key_text = key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -76,10 +81,12 @@ class Certificates:
             self._authority = CertificateAuthority()
         return self._authority
 
-    def for_hosts(self, hosts: Iterable[str]) -> tuple[KeyPair, str]:
-        """Return the certificate of a broker under these names, and whom to trust. Raises MissingExtraError."""
-        names = sorted({*hosts, "localhost", "127.0.0.1"})
-        return self.authority.issue("broker", names), self.authority.certificate
+    def for_hosts(
+        self, hosts: Iterable[str], *, expired: bool = False, wrong_host: bool = False
+    ) -> KeyPair:
+        """Return the certificate of a broker under these names. Raises MissingExtraError."""
+        names = _ELSEWHERE if wrong_host else sorted({*hosts, "localhost", "127.0.0.1"})
+        return self.authority.issue("broker", names, expired=expired)
 
     def for_client(self, name: str) -> KeyPair:
         """Return a client's certificate, `CN=name`. Raises MissingExtraError."""
@@ -99,6 +106,7 @@ def _sign(
     issuer_key: EllipticCurvePrivateKey,
     hosts: tuple[str, ...],
     *,
+    until: datetime = _UNTIL,
     is_authority: bool,
 ) -> x509.Certificate:
     from cryptography import x509  # noqa: PLC0415 - an extra
@@ -125,7 +133,7 @@ def _sign(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(_FROM)
-        .not_valid_after(_UNTIL)
+        .not_valid_after(until)
         .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)

@@ -43,6 +43,7 @@ class PlainSaslServer:
     """One login by name and password."""
 
     __slots__ = ("_users", "authorization_id", "is_complete")
+    expires_ms: Final = None
 
     def __init__(self, users: PlainUsers) -> None:
         self._users = users

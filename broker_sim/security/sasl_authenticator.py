@@ -5,6 +5,8 @@
     authenticate                    tokens: in SaslAuthenticate after SaslHandshake version 1, else bare
     complete                        the client is known, what follows is for the broker
 
+A client may log in again (KIP-368), by the same mechanism and as the same user: `reauthenticate`.
+
 A failed login raises `LoginFailedError`, with the answer to send when the delay of Kafka's is over; where
 Kafka closes the connection at once, ProtocolError is raised.
 
@@ -62,9 +64,22 @@ class _State(Enum):
 class SaslServerAuthenticator:
     """The login of one connection. `mechanisms` are those that are enabled, in the order of Kafka's list."""
 
-    def __init__(self, mechanisms: Mechanisms, error_answer: ErrorAnswer) -> None:
+    def __init__(
+        self,
+        mechanisms: Mechanisms,
+        error_answer: ErrorAnswer,
+        session_ms: Mapping[str, int],
+        wall_clock_ms: Callable[[], int],
+    ) -> None:
+        """`session_ms` says by mechanism how long a login is good for; 0 or less sets no limit."""
         self._mechanisms = mechanisms
         self._error_answer = error_answer
+        self._session_ms = session_ms
+        self._wall_clock_ms = wall_clock_ms
+        self._before: tuple[str, KafkaPrincipal] | None = None
+        """Mechanism and principal of the login before, while the client logs in again."""
+        self.session_lifetime_ms: int | None = None
+        """How long the login is good for; None without a limit."""
         self._state = _State.HANDSHAKE_OR_VERSIONS_REQUEST
         self._mechanism = ""
         self._server: SaslServer | None = None
@@ -77,6 +92,13 @@ class SaslServerAuthenticator:
             return None
         assert self._server is not None
         return KafkaPrincipal(USER_TYPE, self._server.authorization_id)
+
+    def reauthenticate(self) -> None:
+        """Begin again, with a SaslHandshake."""
+        assert self.principal is not None
+        self._before = self._mechanism, self.principal
+        self._has_headers = False
+        self._state = _State.HANDSHAKE_REQUEST
 
     def versions_told(self) -> None:
         """Hear that the broker has answered ApiVersions without an error."""
@@ -120,7 +142,10 @@ class SaslServerAuthenticator:
             ),
         )
         if make_server is None:
-            raise LoginFailedError(f"Unsupported SASL mechanism {request.mechanism}", answer)
+            reason = f"Unsupported SASL mechanism {request.mechanism}"
+            raise (
+                LoginFailedError(reason, answer) if self._before is None else ProtocolError(reason)
+            )
         self._mechanism = request.mechanism
         self._server = make_server()
         self._state = _State.AUTHENTICATE
@@ -149,14 +174,24 @@ class SaslServerAuthenticator:
             told = (
                 str(error)
                 if isinstance(error, SaslAuthenticationError)
-                else "Authentication failed during authentication due to invalid credentials with SASL"
+                else f"Authentication failed during {self._what} due to invalid credentials with SASL"
                 f" mechanism {self._mechanism}"
             )
             failure = messages.SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=told
             )
             raise LoginFailedError(str(error), _encode(header, failure)) from None
-        return _encode(header, messages.SaslAuthenticateResponse(auth_bytes=token))
+        lifetime_ms = self.session_lifetime_ms if self._state is _State.COMPLETE else None
+        return _encode(
+            header,
+            messages.SaslAuthenticateResponse(
+                auth_bytes=token, session_lifetime_ms=lifetime_ms or 0
+            ),
+        )
+
+    @property
+    def _what(self) -> str:
+        return "authentication" if self._before is None else "re-authentication"
 
     def _receive_bare_token(self, frame: memoryview) -> Sequence[Chunk]:
         """Take a token as clients before Kafka 1.0 send it; a failure has no answer."""
@@ -169,11 +204,35 @@ class SaslServerAuthenticator:
         return [len(token).to_bytes(4, "big") + token]
 
     def _evaluate(self, token: bytes) -> bytes:
-        assert self._server is not None
-        answer = self._server.evaluate_response(token)
-        if self._server.is_complete:
+        server = self._server
+        assert server is not None
+        if self._before is not None and self._before[0] != self._mechanism:
+            raise LoginFailedError(
+                f"SASL mechanism '{self._mechanism}' requested by client is not supported for"
+                f" re-authentication of mechanism '{self._before[0]}'"
+            )
+        answer = server.evaluate_response(token)
+        if server.is_complete:
+            self._check_unchanged(KafkaPrincipal(USER_TYPE, server.authorization_id))
+            self.session_lifetime_ms = self._lifetime_ms(server.expires_ms)
+            self._before = None
             self._state = _State.COMPLETE
         return answer
+
+    def _check_unchanged(self, principal: KafkaPrincipal) -> None:
+        if self._before is not None and self._before[1] != principal:
+            before = self._before[1]
+            raise SaslAuthenticationError(
+                f"Cannot change principals during re-authentication from {before.principal_type}."
+                f"{before.name}: {principal.principal_type}.{principal.name}"
+            )
+
+    def _lifetime_ms(self, expires_ms: int | None) -> int | None:
+        """Return what is left of the credential and of the limit, whichever ends first."""
+        limits = [each for each in (self._session_ms.get(self._mechanism, 0),) if each > 0]
+        if expires_ms is not None:
+            limits.append(expires_ms - self._wall_clock_ms())
+        return max(0, min(limits)) if limits else None
 
 
 def _decode(header: RequestHeader, frame: memoryview, offset: int, versions: range) -> Any:

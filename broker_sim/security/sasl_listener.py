@@ -2,7 +2,8 @@
 
 Mirrors `SaslChannelBuilder` and the part of `ChannelBuilders` that reads JAAS lines.
 
-Deliberate differences: GSSAPI is not served. SCRAM needs no JAAS line, though one is accepted.
+Deliberate differences: GSSAPI is not served. SCRAM and OAUTHBEARER need no JAAS line, though one is
+accepted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from broker_sim.errors import ConfigError
 from broker_sim.group.java_order import hash_order, string_hash
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.security.jaas import LoginModule, parse_jaas
+from broker_sim.security.oauthbearer import OAUTHBEARER, OAuthBearerSaslServer, UnsecuredTokens
 from broker_sim.security.plain import PLAIN, PlainSaslServer, PlainUsers
 from broker_sim.security.sasl_authenticator import SaslServerAuthenticator
 from broker_sim.security.scram import ScramSaslServer
@@ -28,10 +30,11 @@ if TYPE_CHECKING:
     from broker_sim.security.sasl_server import SaslServer
     from broker_sim.security.scram import CredentialOf
 
-__all__ = ["SASL_MECHANISMS", "SaslListener", "sasl_listener"]
+__all__ = ["PASSWORD_MECHANISMS", "SASL_MECHANISMS", "SaslListener", "sasl_listener"]
 
 _SCRAM_BY_NAME: Final = {each.name: each for each in SCRAM_MECHANISMS.values()}
-SASL_MECHANISMS: Final = (PLAIN, *_SCRAM_BY_NAME)
+PASSWORD_MECHANISMS: Final = (PLAIN, *_SCRAM_BY_NAME)
+SASL_MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
 """Those that are served."""
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER: Final = "user_"
@@ -43,21 +46,30 @@ class SaslListener(NamedTuple):
     mechanisms: tuple[str, ...]
     """In the order in which Kafka tells them."""
     users: PlainUsers
+    tokens: UnsecuredTokens
+    session_ms: Mapping[str, int]
+    """How long a login is good for, by mechanism; 0 or less is for ever."""
     max_receive_bytes: int
     failure_delay_ms: int
 
     def make_authenticator(
-        self, credential_of: CredentialOf, nonces: random.Random, error_answer: ErrorAnswer
+        self,
+        credential_of: CredentialOf,
+        nonces: random.Random,
+        error_answer: ErrorAnswer,
+        wall_clock_ms: Callable[[], int],
     ) -> SaslServerAuthenticator:
         """Return the login of one connection."""
         makers: dict[str, Callable[[], SaslServer]] = {}
         for name in self.mechanisms:
             if name == PLAIN:
                 makers[name] = partial(PlainSaslServer, self.users)
+            elif name == OAUTHBEARER:
+                makers[name] = partial(OAuthBearerSaslServer, self.tokens, wall_clock_ms)
             else:
                 scram = _SCRAM_BY_NAME[name]
                 makers[name] = partial(ScramSaslServer, scram, credential_of, nonces)
-        return SaslServerAuthenticator(makers, error_answer)
+        return SaslServerAuthenticator(makers, error_answer, self.session_ms, wall_clock_ms)
 
 
 def sasl_listener(
@@ -83,12 +95,28 @@ def sasl_listener(
     passwords = dict(users or {})
     if users is None and PLAIN in enabled:
         passwords = _users_of(modules[PLAIN], listener)
+    bearer = modules.get(OAUTHBEARER)
     return SaslListener(
         tuple(hash_order(enabled, string_hash)),
         PlainUsers(passwords),
+        UnsecuredTokens.from_options({} if bearer is None else bearer.options),
+        {each: _session_ms(each, texts, own_config, listener) for each in enabled},
         own_config.sasl_server_max_receive_size,
         own_config.connection_failed_authentication_delay_ms,
     )
+
+
+def _session_ms(
+    mechanism: str, texts: Mapping[str, str], own_config: BrokerConfig, listener: str
+) -> int:
+    name = f"{mechanism.lower()}.connections.max.reauth.ms"
+    text = texts.get(name)
+    if text is None:
+        return own_config.connections_max_reauth_ms
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigError(f"listener.name.{listener.lower()}.{name}={text} is no number") from None
 
 
 def _module(name: str, texts: Mapping[str, str], listener: str) -> LoginModule | None:

@@ -26,5 +26,9 @@ class SaslServer(Protocol):
     def authorization_id(self) -> str:
         """Who the client is, when it is known."""
 
+    @property
+    def expires_ms(self) -> int | None:
+        """When the client's credential ends, by the wall clock; None if it does not."""
+
     def evaluate_response(self, token: bytes) -> bytes:
         """Return the answer to a token of the client. Raises SaslError, ProtocolError."""

@@ -66,6 +66,7 @@ class ScramSaslServer:
         "authorization_id",
         "is_complete",
     )
+    expires_ms: Final = None
 
     def __init__(
         self, mechanism: ScramMechanism, credential_of: CredentialOf, nonces: random.Random

@@ -15,18 +15,20 @@ from __future__ import annotations
 import re
 import ssl
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ConfigError, WrongStateError
 from broker_sim.security.certificates import KeyPair, read_pkcs12
 from broker_sim.security.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
 from broker_sim.security.ssl_principal_mapper import SslPrincipalMapper, distinguished_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from broker_sim.config import BrokerConfig
+    from broker_sim.security.certificates import Certificates
 
 __all__ = ["SslListener", "load_key_pair", "ssl_listener"]
 
@@ -52,6 +54,8 @@ class SslListener(NamedTuple):
     """The certificates that a client must trust, as PEM."""
     wants_certificate: bool
     """Whether clients are asked for a certificate."""
+    renew: Callable[..., None]
+    """Takes a new certificate; `expired=True` or `wrong_host=True` asks for one that clients refuse."""
 
     def principal_of(self, transport: Any) -> KafkaPrincipal | None:
         """Return who the client is by its certificate; None when no rule matches it."""
@@ -102,34 +106,65 @@ class _Store(NamedTuple):
 def ssl_listener(
     config: BrokerConfig,
     listener: str,
-    make_own: Callable[[], tuple[KeyPair, str]],
+    certificates: Certificates,
+    hosts: Iterable[str],
     *,
     has_logins: bool,
 ) -> SslListener:
-    """Return the TLS of a listener; `make_own` makes a certificate, and says whom to trust, if it has none.
+    """Return the TLS of a listener; without a key store `certificates` makes one for the hosts.
 
     Raises ConfigError, MissingExtraError.
     """
     own_config = config.for_listener(listener)
-    pair, trusted = _key_store(own_config), _trust_store(own_config)
-    trusted_by_clients = "" if pair is None else pair.chain
-    if pair is None:
-        pair, trusted_by_clients = make_own()
-        trusted = trusted or trusted_by_clients
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_key_pair(context, pair, own_config.ssl_key_password, f"listener {listener}")
+    # A client that resumes a session does not look at the certificate again.
+    context.options |= ssl.OP_NO_TICKET
+    context.num_tickets = 0
     _set_versions(context, own_config.ssl_enabled_protocols)
     auth = own_config.ssl_client_auth
     # As in Kafka: where clients log in, certificates are asked for only if that very listener says so.
     if has_logins and f"listener.name.{listener.lower()}.{CLIENT_AUTH}" not in config.originals:
         auth = "none"
     context.verify_mode = _VERIFY[auth]
+    pair = _key_store(own_config)
+    trusted_by_clients = certificates.authority.certificate if pair is None else pair.chain
+    trusted = _trust_store(own_config) or ("" if pair is not None else trusted_by_clients)
     if trusted:
         context.load_verify_locations(cadata=trusted)
     elif context.verify_mode is not ssl.CERT_NONE:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
-    mapper = SslPrincipalMapper(own_config.ssl_principal_mapping_rules)
-    return SslListener(context, mapper, trusted_by_clients, auth != "none")
+    found = SslListener(
+        context,
+        SslPrincipalMapper(own_config.ssl_principal_mapping_rules),
+        trusted_by_clients,
+        auth != "none",
+        partial(_load_certificate, context, own_config, certificates, tuple(hosts)),
+    )
+    found.renew()
+    return found
+
+
+def _load_certificate(
+    context: ssl.SSLContext,
+    own_config: BrokerConfig,
+    certificates: Certificates,
+    hosts: tuple[str, ...],
+    *,
+    expired: bool = False,
+    wrong_host: bool = False,
+) -> None:
+    """Let connections from now on see the certificate of the key store as it is now, or a new one.
+
+    Raises ConfigError, WrongStateError.
+    """
+    pair = _key_store(own_config)
+    if pair is None:
+        pair = certificates.for_hosts(hosts, expired=expired, wrong_host=wrong_host)
+    elif expired or wrong_host:
+        raise WrongStateError(
+            "a listener has a key store of its own; put such a certificate there, and renew it"
+        )
+    load_key_pair(context, pair, own_config.ssl_key_password, "ssl.keystore")
 
 
 def _key_store(own_config: BrokerConfig) -> KeyPair | None:

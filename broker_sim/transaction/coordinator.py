@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.transaction.end_transaction import EndOfTransaction, prepare_end
 from broker_sim.transaction.marker_channel import (
@@ -17,8 +18,6 @@ from broker_sim.transaction.marker_channel import (
     TransactionMarkerChannelManager,
 )
 from broker_sim.transaction.metadata import (
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     TransactionMetadata,
     TxnTransitMetadata,
     is_epoch_exhausted,

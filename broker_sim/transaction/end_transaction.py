@@ -17,7 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.transaction.metadata import MAX_EPOCH, NO_PRODUCER_ID
+from broker_sim.protocol.record_batch import NO_PRODUCER_ID
+from broker_sim.transaction.metadata import MAX_EPOCH
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 
 if TYPE_CHECKING:
@@ -24,17 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_EPOCH",
-    "NO_PRODUCER_EPOCH",
-    "NO_PRODUCER_ID",
-    "NO_TIMESTAMP",
     "TransactionMetadata",
     "TxnTransitMetadata",
     "is_epoch_exhausted",
 ]
 
-NO_PRODUCER_ID: Final = -1
-NO_PRODUCER_EPOCH: Final = -1
-NO_TIMESTAMP: Final = -1
 MAX_EPOCH: Final = 32_767
 NO_PARTITIONS: Final[Mapping[TopicPartition, None]] = MappingProxyType({})
 

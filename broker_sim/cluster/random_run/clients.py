@@ -23,6 +23,7 @@ from broker_sim.cluster.requests import (
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, parse_header
 from broker_sim.protocol.records import Record, build_batch, iter_records
+from broker_sim.protocol.special_values import READ_UNCOMMITTED
 
 if TYPE_CHECKING:
     import asyncio
@@ -40,7 +41,6 @@ MAX_WAITS_MS: Final = (0, 100, 500)
 FIRST_PRODUCER_ID: Final = 1_000_000_000
 """No controller has given away so many ids: those of transactional producers are others."""
 LONGEST_REST_MS: Final = 200
-READ_UNCOMMITTED: Final = 0
 ANSWER_SLACK_MS: Final = 1_000
 """How much longer than a broker may take a client waits before it breaks the connection off."""
 

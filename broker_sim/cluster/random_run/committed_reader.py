@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.clients import (
@@ -14,14 +14,13 @@ from broker_sim.cluster.random_run.clients import (
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
+from broker_sim.protocol.special_values import READ_COMMITTED
 
 if TYPE_CHECKING:
     from broker_sim.cluster.random_run.surroundings import Surroundings
     from broker_sim.cluster.random_run.transaction_history import TransactionHistory
 
 __all__ = ["CommittedReader"]
-
-READ_COMMITTED: Final = 1
 
 
 class CommittedReader(ClientLoop):

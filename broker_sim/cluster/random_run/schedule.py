@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.cluster.random_run.action import GROUPS, TRANSACTIONS, Action
 from broker_sim.cluster.random_run.faults import FAULT_DURATIONS_MS, Setting, draw_faults
+from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,6 @@ __all__ = [
     "draw_schedule",
 ]
 
-ACKS_ALL: Final = -1
 MEMORY: Final = "memory"
 FLUSHED: Final = "flushed"
 UNFLUSHED: Final = "unflushed"

@@ -132,6 +132,9 @@ class BrokerVerbs(BaseVerbs):
         nodes.requests.forget()
         nodes.denials.forget()
         nodes.links.heal()
+        for listeners in self.listeners.all:
+            for ssl in listeners.ssl.values():
+                ssl.renew()
         for broker_id, node in nodes.nodes.items():
             if node.on_stopped is not None:
                 self.kill(broker_id)

@@ -1,4 +1,4 @@
-"""Verbs on what clients may do."""
+"""Verbs on what clients may do, and on what brokers show them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SecurityVerbs"]
 
 
 class SecurityVerbs(BaseVerbs):
-    """What can be done about rights, where `authorizer.class.name` is set."""
+    """What can be done about rights, where `authorizer.class.name` is set, and about certificates."""
 
     @waiting_verb()
     async def grant(
@@ -64,6 +64,21 @@ class SecurityVerbs(BaseVerbs):
         It is Kafka's audit log: what was only left out of a list is not in it.
         """
         return self.nodes.denials.find(principal)
+
+    @verb()
+    def renew_certificates(self, *, expired: bool = False, wrong_host: bool = False) -> None:
+        """Let all brokers show new certificates from the next connection on; open connections stay.
+
+        Certificates that the cluster makes are made anew: with `expired` they ended in 2021, with `wrong_host`
+        they are for another host, and clients refuse both. A key store is read again as it is now. `reset`
+        brings good ones back. Raises WrongStateError where no listener has TLS, or where a listener with a
+        key store is to show a bad one; ConfigError for a key store that cannot be read.
+        """
+        secured = [ssl for listeners in self.listeners.all for ssl in listeners.ssl.values()]
+        if not secured:
+            raise WrongStateError("no listener has TLS; open the cluster with security='ssl'")
+        for ssl in secured:
+            ssl.renew(expired=expired, wrong_host=wrong_host)
 
     def _check_guarded(self) -> None:
         """Raise WrongStateError where everybody may do everything."""

@@ -12,6 +12,7 @@ from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
 from broker_sim.group.records import GroupRecord
+from broker_sim.protocol.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["empty_group_record", "group_record", "restored_group"]
 
-NO_TIMESTAMP: Final = -1
 NO_TIMEOUT: Final = -1
 Value = record_messages.GroupMetadataValue
 

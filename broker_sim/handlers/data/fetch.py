@@ -37,6 +37,7 @@ from broker_sim.handlers.support.authorization import is_authorized_on_cluster, 
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from broker_sim.protocol.special_values import ISOLATION_LEVELS, READ_COMMITTED
 from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition, FetchPartitionData
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_fetch"]
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-ISOLATION_LEVELS: Final = (READ_UNCOMMITTED, READ_COMMITTED)
 FULL_FETCHES: Final = (FINAL_EPOCH, INITIAL_EPOCH)
 """The session epochs of requests that name all that they want."""
 RACK_VERSION = 11

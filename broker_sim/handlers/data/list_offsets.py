@@ -24,6 +24,16 @@ from broker_sim.handlers.support.slow_searches import SlowSearchError, SlowSearc
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from broker_sim.protocol.special_values import (
+    CONSUMER_REPLICA_ID,
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    ISOLATION_LEVELS,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    READ_COMMITTED,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,11 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_list_offsets"]
 
-LATEST_TIMESTAMP = -1
-EARLIEST_TIMESTAMP = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL_TIMESTAMP = -4
-LATEST_TIERED_TIMESTAMP = -5
 EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
 FIRST_VERSIONS = {
     EARLIEST_TIMESTAMP: 1,
@@ -50,10 +55,6 @@ FIRST_VERSIONS = {
 }
 NO_VERSION = 1 << 15
 LEADER_EPOCH_VERSION = 4
-READ_UNCOMMITTED = 0
-READ_COMMITTED = 1
-ISOLATION_LEVELS = (READ_UNCOMMITTED, READ_COMMITTED)
-CONSUMER_REPLICA_ID = -1
 DEBUG_REPLICA_ID = -2
 
 

@@ -23,7 +23,11 @@ from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import is_internal_topic
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
-from broker_sim.protocol.record_batch import TRANSACTIONAL_FLAG, validate_produce_records
+from broker_sim.protocol.record_batch import (
+    ATTRIBUTES_LOW_BYTE,
+    TRANSACTIONAL_FLAG,
+    validate_produce_records,
+)
 from broker_sim.replica import TransactionSupportedOperation
 
 if TYPE_CHECKING:
@@ -41,8 +45,6 @@ ADMIN_CLIENT_ID = "__admin_client"
 """Clients of this id may write to internal topics."""
 TOPIC_ID_VERSION = 13
 LEADER_HINT_VERSION = 10
-ATTRIBUTES_LOW_BYTE = 22
-"""The place of a batch's flags."""
 
 # Python 3.11 takes 0.1 us to look an enum's member up, and every partition needs this one.
 _NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, response_class
+from broker_sim.protocol.special_values import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,6 @@ __all__ = ["error_answer"]
 COORDINATORS_VERSION = 4
 TRANSACTIONS_VERSION = 4
 ELECTION_ERROR_VERSION = 1
-NO_NODE = -1
 
 
 class _Rows(NamedTuple):

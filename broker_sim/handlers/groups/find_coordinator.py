@@ -24,6 +24,7 @@ from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from broker_sim.protocol.special_values import NO_NODE
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
 CREATE_TIMEOUT_MS: Final = 30_000
-NO_NODE: Final = -1
 INVALID_REQUEST_TEXT: Final = (
     "This most likely occurs because of a request being malformed by the client library or the message"
     " was sent to an incompatible broker. See the broker logs for more details."

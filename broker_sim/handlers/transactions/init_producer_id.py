@@ -25,6 +25,7 @@ from broker_sim.handlers.support.authorization import (
 from broker_sim.handlers.transactions.fenced import error_of_version
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
+from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from broker_sim.transaction.coordinator import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_init_producer_id"]
 
-NO_PRODUCER_ID: Final = -1
-NO_PRODUCER_EPOCH: Final = -1
 PRODUCER_FENCED_VERSION: Final = 4
 
 

@@ -10,12 +10,13 @@ for how long at a time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.log.cleaner.batch_filter import RECORDS_PER_UNIT, BatchFilter, Work
 from broker_sim.log.cleaner.cleaned_transactions import CleanedTransactionMetadata
 from broker_sim.log.cleaner.stats import CleanerStats
 from broker_sim.log.segment import LogSegment
+from broker_sim.log.storage import MAX_RELATIVE_OFFSET
 from broker_sim.protocol.record_batch import parse_header, verify_crc
 from broker_sim.protocol.records import iter_records
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.record_batch import BatchHeader
 
 __all__ = ["Cleaner", "LogCleaningAbortedError", "group_segments_by_size"]
-
-_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 class LogCleaningAbortedError(Exception):
@@ -162,7 +161,7 @@ def group_segments_by_size(
             and group_bytes + segment.size_bytes <= max_bytes
             and (
                 not segment.size_bytes
-                or end_offset - 1 - groups[-1][0].base_offset <= _MAX_RELATIVE_OFFSET
+                or end_offset - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET
             )
         )
         if fits:
@@ -177,7 +176,7 @@ def group_segments_by_size(
 def _new_cleaned_segment(log: PartitionLog, group: Sequence[LogSegment]) -> LogSegment:
     """Return an empty segment for what stays; mirrors `UnifiedLog.createNewCleanedSegment`."""
     first = group[0]
-    return LogSegment(
+    return LogSegment.in_memory(
         first.base_offset,
         first.start_position,
         log.clock.wall_clock_ms(),

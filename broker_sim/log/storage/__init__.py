@@ -1,8 +1,7 @@
 """What the segments of a log are kept in: memory, or the files of Kafka's log directories."""
 
-from broker_sim.log.storage.batch_scan import SegmentContent
-from broker_sim.log.storage.batch_walk import BatchPlace
-from broker_sim.log.storage.file_batches import FileBatches
+from broker_sim.log.storage.batch_entries import BatchEntries
+from broker_sim.log.storage.batch_scan import MAX_RELATIVE_OFFSET
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.guard import suppress_storage_error
 from broker_sim.log.storage.index_files import (
@@ -10,29 +9,27 @@ from broker_sim.log.storage.index_files import (
     TIME_ENTRY_BYTES,
     SegmentIndexes,
 )
-from broker_sim.log.storage.index_restore import IndexedBatches
-from broker_sim.log.storage.interface import Batches, LogStorage
+from broker_sim.log.storage.interface import Batches, LogStorage, SegmentContent
 from broker_sim.log.storage.log_directory import LogDirectory, LogDirectoryError, lock_directory
 from broker_sim.log.storage.memory import MemoryStorage
+from broker_sim.log.storage.memory_batches import MemoryBatches
 from broker_sim.log.storage.partition_metadata import PARTITION_METADATA
-from broker_sim.log.storage.sealed_batches import SealedBatches
 from broker_sim.log.storage.simulated import DiskOptions, SimulatedDisk
 
 __all__ = [
+    "MAX_RELATIVE_OFFSET",
     "OFFSET_ENTRY_BYTES",
     "PARTITION_METADATA",
     "TIME_ENTRY_BYTES",
-    "BatchPlace",
+    "BatchEntries",
     "Batches",
     "DiskOptions",
-    "FileBatches",
     "FileStorage",
-    "IndexedBatches",
     "LogDirectory",
     "LogDirectoryError",
     "LogStorage",
+    "MemoryBatches",
     "MemoryStorage",
-    "SealedBatches",
     "SegmentContent",
     "SegmentIndexes",
     "SimulatedDisk",

@@ -7,7 +7,6 @@ does not have the records that its CRC says.
 
 from __future__ import annotations
 
-from array import array
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -19,22 +18,19 @@ from broker_sim.protocol.record_batch import (
     CONTROL_FLAG,
     LOG_OVERHEAD_BYTES,
     MAGIC_V2,
-    NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     parse_header,
 )
 from broker_sim.protocol.records import read_end_txn_marker
 
 if TYPE_CHECKING:
+    from broker_sim.log.storage.batch_entries import BatchEntries
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
-    from broker_sim.log.storage.interface import Batches
     from broker_sim.log.storage.log_history import LogHistory
-    from broker_sim.log.storage.sealed_batches import SealedBatches
 
 __all__ = [
     "HEADER_FIELDS",
     "MAX_RELATIVE_OFFSET",
-    "SegmentContent",
     "is_out_of_place",
     "scan_batches",
     "scan_segment",
@@ -47,65 +43,17 @@ _CRC_END: Final = 21
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
-class SegmentContent:
-    """The batches of a segment and the arrays by which they are found; see `LogSegment`."""
-
-    __slots__ = (
-        "base_offset",
-        "batches",
-        "end_offsets",
-        "first_timestamp",
-        "max_timestamps",
-        "modified_ms",
-        "positions",
-        "sealed",
-        "start_position",
-    )
-
-    def __init__(self, base_offset: int, start_position: int) -> None:
-        """Make the content of an empty segment; who fills it sets `batches` too."""
-        self.base_offset = base_offset
-        batches: list[bytes] = []
-        self.batches: Batches = batches
-        self.start_position = start_position
-        self.end_offsets = array("q")
-        self.positions = array("q", (start_position,))
-        self.max_timestamps = array("q")
-        self.first_timestamp = NO_TIMESTAMP
-        self.modified_ms = 0
-        self.sealed: SealedBatches | None = None
-        """All batches, if none was looked at; the arrays then have the position behind them, and no batch."""
-
-    @property
-    def end_offset(self) -> int:
-        """The offset after the last batch."""
-        if self.sealed is not None:
-            return self.sealed.end_offset
-        return self.end_offsets[-1] if self.end_offsets else self.base_offset
-
-    def add(self, end_offset: int, size_bytes: int, max_timestamp: int) -> None:
-        """Note a batch; `max_timestamp` is the batch's own."""
-        timestamps = self.max_timestamps
-        if not timestamps:
-            self.first_timestamp = max_timestamp
-        elif timestamps[-1] > max_timestamp:
-            max_timestamp = timestamps[-1]
-        self.end_offsets.append(end_offset)
-        self.positions.append(self.positions[-1] + size_bytes)
-        timestamps.append(max_timestamp)
-
-
 def scan_segment(
     path: StoragePath,
     files: FileSystem,
-    content: SegmentContent,
+    entries: BatchEntries,
     history: LogHistory,
     *,
     verify: bool,
     upper_bound_offset: int | None = None,
     at_most_bytes: int | None = None,
 ) -> int:
-    """Note each batch of the file in `content` and `history`; return how many bytes of the file count.
+    """Note each batch of the file in `entries` and `history`; return how many bytes of the file count.
 
     With `verify` the CRC of each batch is checked too. All batches end at or before the upper bound, at
     which the next segment begins. What is behind so many bytes of the file is not looked at.
@@ -117,21 +65,21 @@ def scan_segment(
         memoryview(mapped) as whole,
         whole[:at_most_bytes] as part,
     ):
-        return scan_batches(part, content, history, verify, upper_bound_offset)
+        return scan_batches(part, entries, history, verify, upper_bound_offset)
 
 
 def scan_batches(
     mapped: memoryview | bytes,
-    content: SegmentContent,
+    entries: BatchEntries,
     history: LogHistory,
     verify: bool,
     upper_bound_offset: int | None,
 ) -> int:
     """Do the same with bytes of a file."""
     if upper_bound_offset is None:
-        upper_bound_offset = content.base_offset + MAX_RELATIVE_OFFSET
+        upper_bound_offset = entries.start_offset + MAX_RELATIVE_OFFSET
     position, file_bytes, last_epoch = 0, len(mapped), -1
-    end_offset = content.end_offset
+    end_offset = entries.end_offset
     while position + BATCH_OVERHEAD_BYTES <= file_bytes:
         base_offset, length, epoch, magic, crc, attributes, delta, timestamp, producer_id = (
             HEADER_FIELDS.unpack_from(mapped, position)
@@ -158,7 +106,7 @@ def scan_batches(
         if epoch != last_epoch:
             last_epoch = epoch
             history.add_epoch(epoch, base_offset, is_recovered=verify)
-        content.add(next_offset, end - position, timestamp)
+        entries.add(next_offset, end - position, timestamp)
         end_offset = next_offset
         position = end
     return position

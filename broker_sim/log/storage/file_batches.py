@@ -1,205 +1,193 @@
-"""The batches of a segment in its `.log` file; mirrors `FileRecords`."""
+"""The batches of a segment in its `.log` file.
+
+    .log    ├──── sealed ────┼─── entries ───┤
+             found by the     found by arrays
+             index files      in memory
+
+A segment that is written to has entries of its batches. One that is closed gives them away: all is sealed. One that
+is active again after a clean shutdown has both, and one that is cut takes its entries back.
+"""
 
 from __future__ import annotations
 
-import errno
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING
 
-from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
-from broker_sim.log.storage.batch_walk import BatchDamagedError
-from broker_sim.log.storage.log_history import LogHistory
+from broker_sim.log.append_info import EMPTY_FETCH, FetchDataInfo
+from broker_sim.log.memory import BATCH_OVERHEAD_BYTES
+from broker_sim.log.storage.batch_entries import BatchEntries
 from broker_sim.log.storage.sealed_batches import SealedBatches
+from broker_sim.protocol.record_batch import parse_header
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
-    from broker_sim.log.storage.file_system import FileSystem, StoragePath
-    from broker_sim.log.storage.guard import StorageGuard
-    from broker_sim.protocol.file_view import FileView
+    from broker_sim.log.storage.batch_walk import BatchPlace
+    from broker_sim.log.storage.interface import BatchLookup
+    from broker_sim.log.storage.segment_file import SegmentFile
+    from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["CLOSED_AND_DAMAGED", "FileBatches", "write_synced"]
-
-CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
-
-VIEW_BYTES: Final = 64 * 1024
-"""What is smaller is read: the calls for a view would take longer."""
+__all__ = ["FileBatches"]
 
 
 class FileBatches:
-    """A list of batches to the segment; any slice of it is read at once.
+    """The `Batches` of a segment on disk; raises as `LogStorage`."""
 
-    A batch is with the operating system when `append` returns, so a kill of the process does not lose
-    it; `LogStorage.seal` brings it to the disk.
-    """
-
-    __slots__ = ("_guard", "_positions", "_start_position", "files", "is_deleted", "path")
+    __slots__ = ("_base_offset", "_entries", "_file", "_interval_bytes", "_sealed")
 
     def __init__(
-        self,
-        path: StoragePath,
-        start_position: int,
-        positions: array[int],
-        files: FileSystem,
-        guard: StorageGuard,
+        self, file: SegmentFile, entries: BatchEntries, sealed: SealedBatches | None = None
     ) -> None:
-        """`positions` begin at `start_position` or, where the first batches are sealed, behind these.
+        """Take what finds the batches of the file: `sealed` the first ones, `entries` those behind."""
+        self._file = file
+        self._entries = entries
+        self._sealed = sealed
 
-        `guard` is the log's: what it raises for a failed file is raised here.
-        """
-        self.path = path
-        self.files = files
-        self.is_deleted = False
-        """Whether the segment is deleted: its indexes have no name any more."""
-        self._guard = guard
-        self._start_position = start_position
-        self._positions = positions
+    @classmethod
+    def of_sealed(cls, file: SegmentFile, sealed: SealedBatches) -> FileBatches:
+        """Return the batches of a file that are all sealed."""
+        return cls(file, _behind(sealed), sealed)
 
-    def __len__(self) -> int:
-        return len(self._positions) - 1
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last batch."""
+        return self._entries.end_offset
 
-    def append(self, batch: bytes, /) -> None:
-        """Write the batch after the last one.
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all batches."""
+        return self._entries.size_bytes
 
-        Raises KAFKA_STORAGE_ERROR when the file system refuses it; the log is offline then.
-        """
-        if self._guard.is_failed:
-            self._guard.check()
-        start = self._positions[-1] - self._start_position
-        try:
-            written = self.files.write(self.path, batch, start)
-            while written < len(batch):
-                rest = memoryview(batch)[written:]
-                written += self.files.write(self.path, rest, start + written)
-        except OSError as error:
-            self._cut(start)
-            raise self._guard.failed(f"append to {self.path.name}", error) from error
+    @property
+    def memory_bytes(self) -> int:
+        """Those bytes, and what the entries take in memory."""
+        return self._entries.size_bytes + len(self._entries) * BATCH_OVERHEAD_BYTES
 
-    def deleted(self, path: StoragePath) -> None:
-        """Hear that the segment is deleted: its file has another name, and will be gone.
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of any batch, -1 if there is none."""
+        return self._entries.max_timestamp
 
-        Who reads on after that gets KAFKA_STORAGE_ERROR; nothing is wrong with the log.
-        """
-        self.path = path
-        self.is_deleted = True
+    @property
+    def entry_count(self) -> int:
+        """How many entries are kept in memory."""
+        return len(self._entries)
 
-    def _cut(self, size_bytes: int) -> None:
-        """Shorten the file; a part that stays would be cut by the next start."""
-        try:
-            self.files.truncate(self.path, size_bytes)
-        except OSError:
-            self.files.close(self.path)
+    @property
+    def is_found_by_maps(self) -> bool:
+        """Whether all is sealed, and no entry is kept in memory."""
+        return self._sealed is not None and not len(self._entries)
 
-    @overload
-    def __getitem__(self, index: int, /) -> bytes: ...
+    # -- changes --------------------------------------------------------------------------------
 
-    @overload
-    def __getitem__(self, index: slice, /) -> list[bytes]: ...
+    def append(self, batch: bytes, end_offset: int, max_timestamp: int) -> None:
+        """Write a batch behind the last one."""
+        entries = self._entries
+        self._file.append(batch, entries.size_bytes)
+        entries.add(end_offset, len(batch), max_timestamp)
 
-    def __getitem__(self, index: int | slice, /) -> bytes | list[bytes]:
-        if isinstance(index, int):
-            if index < 0:
-                index += len(self)
-            return self._read(index, index + 1)
-        first, last, _ = index.indices(len(self))
-        return [self._read(first, last)] if first < last else []
+    def truncate_to(self, offset: int) -> None:
+        """Cut the file before the batch that holds `offset`."""
+        entries = self.entries()
+        keep = entries.number_of(offset)
+        self._file.truncate(entries.positions[keep])
+        entries.truncate_to(keep)
 
-    def _read(self, first: int, last: int) -> bytes:
-        positions = self._positions
-        start = positions[first]
-        return self.read(start - self._start_position, positions[last] - start)
+    def release_before(self, offset: int) -> None:
+        """Do nothing: the records are not in memory."""
 
-    def read(self, position: int, size_bytes: int) -> bytes:
-        """Return so many bytes of the segment from there on. Raises KAFKA_STORAGE_ERROR."""
-        if self._guard.is_failed:
-            self._guard.check()
-        try:
-            found = self.files.read(self.path, size_bytes, position)
-        except FileNotFoundError as error:
-            if self.is_deleted:
-                raise ApiError(
-                    ErrorCode.KAFKA_STORAGE_ERROR, f"The segment {self.path} is deleted"
-                ) from error
-            raise self._guard.failed(f"read {self.path.name}", error) from error
-        except OSError as error:
-            raise self._guard.failed(f"read {self.path.name}", error) from error
-        if len(found) < size_bytes:
-            cut = OSError(errno.EIO, f"it ends at {position + len(found)}, within its batches")
-            raise self._guard.failed(f"read {self.path.name}", cut)
-        return found
-
-    def io(self, action: str) -> AbstractContextManager[None]:
-        """Return a context in which an OSError takes the log offline."""
-        return self._guard.io(action)
-
-    def damaged(self, damage: Exception) -> ApiError:
-        """Take the log offline, until the file is repaired; return the error to raise."""
-        with suppress(OSError):
-            (self.path.parent / CLOSED_AND_DAMAGED).touch()
-        return self._guard.failed(
-            f"read {self.path.name}", OSError(errno.EIO, f"{self.path.name} {damage}")
+    def become_inactive(self) -> None:
+        """Give the entries away: nothing is appended any more, and the index files are written."""
+        if self.is_found_by_maps or not self._entries.size_bytes:
+            return
+        entries = self.entries()
+        sealed = self._sealed = SealedBatches(
+            self._file,
+            entries.start_offset,
+            entries.end_offset,
+            entries.size_bytes,
+            entries.max_timestamp,
+            entries.index.interval_bytes,
         )
+        self._entries = _behind(sealed)
 
-    def sealed(
-        self, base_offset: int, end_offset: int, size_bytes: int, max_timestamp: int
-    ) -> SealedBatches:
-        """Return the batches up to there, which have their indexes beside them."""
-        return SealedBatches(self, base_offset, end_offset, size_bytes, max_timestamp)
+    def entries(self) -> BatchEntries:
+        """Return an entry of each batch; those that were given away are made anew."""
+        if self._sealed is not None:
+            entries = self._sealed.load()
+            entries.extend(self._entries)
+            self._entries, self._sealed = entries, None
+        return self._entries
 
-    def load(self, base_offset: int, size_bytes: int, end_offset: int) -> SegmentContent:
-        """Look at the batches up to there. Raises KAFKA_STORAGE_ERROR if there are other ones."""
-        content = SegmentContent(base_offset, self._start_position)
-        with self._guard.io(f"read {self.path.name}"):
-            valid_bytes = scan_segment(
-                self.path,
-                self.files,
-                content,
-                LogHistory(),
-                verify=False,
-                upper_bound_offset=end_offset,
-                at_most_bytes=size_bytes,
-            )
-        if (valid_bytes, content.end_offset) != (size_bytes, end_offset):
-            raise self.damaged(BatchDamagedError(valid_bytes, content.end_offset))
-        return content
+    # -- look-ups -------------------------------------------------------------------------------
 
-    def view(self, position: int, size_bytes: int) -> FileView | None:
-        """Return so many bytes of the segment without reading them; None where they must be read."""
-        if size_bytes < VIEW_BYTES:
+    def _lookup(self, offset: int) -> BatchLookup:
+        """Return what finds the batch that holds `offset` or follows it."""
+        sealed = self._sealed
+        return self._entries if sealed is None or offset >= sealed.end_offset else sealed
+
+    def read(
+        self,
+        start_offset: int,
+        max_bytes: int,
+        upper_bound_offset: int,
+        min_one_message: bool,
+        as_view: bool,
+    ) -> FetchDataInfo | None:
+        """Return a slice of the segment; see `Batches.read`."""
+        lookup = self._lookup(start_offset)
+        place = lookup.translate_offset(start_offset)
+        if place is None:
             return None
-        if self._guard.is_failed:
-            self._guard.check()
-        try:
-            return self.files.view(self.path, size_bytes, position)
-        except OSError as error:
-            raise self._guard.failed(f"read {self.path.name}", error) from error
+        start, first_size = place.position, place.end - place.position
+        available = self.position(upper_bound_offset) - start
+        size = min(available, max(first_size, max_bytes) if min_one_message else max_bytes)
+        if size <= 0:
+            return EMPTY_FETCH
+        lookup.check(start, start + size)
+        view = self._file.view(start, size) if as_view else None
+        read = [] if view is not None else [self._file.read(start, size)]
+        return FetchDataInfo(read, size, size < first_size, view)
 
-    def __setitem__(self, index: int, batch: bytes, /) -> None:
-        raise TypeError("batches in files are not replaced")
+    def position(self, offset: int) -> int:
+        """Return the bytes before the batch that holds `offset` or follows it."""
+        place = self._lookup(offset).translate_offset(offset)
+        return self.size_bytes if place is None else place.position
 
-    def __delitem__(self, tail: slice, /) -> None:
-        first, last, _ = tail.indices(len(self))
-        if last != len(self):
-            raise ValueError("only a tail of the batches can be deleted")
-        positions = self._positions
-        with self._guard.io(f"truncate {self.path.name}"):
-            self.files.truncate(self.path, positions[first] - self._start_position)
+    def upper_bound_offset(self, position: int) -> int | None:
+        """Return the last offset of the first batch with an index entry at or after the position, or None."""
+        if self._sealed is None or len(self._entries):
+            # Where the next entry is depends on the last one that is sealed.
+            return self.entries().upper_bound_offset(position)
+        return self._sealed.upper_bound_offset(position)
+
+    def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
+        """Yield all batches from the one that holds `offset` or follows it."""
+        sealed = self._sealed
+        if sealed is not None and offset < sealed.end_offset:
+            for place in sealed.places_from(offset):
+                yield self._batch_at(place)
+            offset = sealed.end_offset
+        for place in self._entries.places_from(offset):
+            yield self._batch_at(place)
+
+    def batches_since(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
+        """Yield the batches at or after `offset` whose largest timestamp is at least `timestamp`."""
+        lookups: tuple[BatchLookup | None, BatchLookup] = (self._sealed, self._entries)
+        for lookup in lookups:
+            if lookup is None:
+                continue
+            for place in lookup.places_since(timestamp, offset):
+                found = self._batch_at(place)
+                if found[0].max_timestamp >= timestamp:
+                    yield found
+
+    def _batch_at(self, place: BatchPlace) -> tuple[BatchHeader, bytes]:
+        batch = self._file.read(place.position, place.end - place.position)
+        return parse_header(batch), batch
 
 
-def write_synced(
-    files: FileSystem, path: StoragePath, batches: Sequence[bytes], modified_ns: int
-) -> None:
-    """Write a new file, modified at that time, and bring it to the disk. Raises OSError."""
-    position = 0
-    files.create(path)
-    for batch in batches:
-        written = 0
-        while written < len(batch):
-            written += files.write(path, memoryview(batch)[written:], position + written)
-        position += written
-    files.sync(path)
-    files.set_modified(path, modified_ns)
-    files.close(path)
+def _behind(sealed: SealedBatches) -> BatchEntries:
+    """Return the entries of what will be appended behind."""
+    return BatchEntries(
+        sealed.end_offset, sealed.index_interval_bytes, sealed.size_bytes, sealed.max_timestamp
+    )

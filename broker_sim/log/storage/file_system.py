@@ -8,7 +8,7 @@ Everything above them is the same: formats, recovery, checkpoints.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 if TYPE_CHECKING:
     import mmap
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     MappedFile: TypeAlias = mmap.mmap | bytearray | bytes
 
-__all__ = ["FileStatus", "FileSystem", "StoragePath", "ending_with"]
+__all__ = ["NS_PER_MS", "FileStatus", "FileSystem", "StoragePath", "ending_with"]
+
+NS_PER_MS: Final = 1_000_000
 
 
 class FileStatus(Protocol):

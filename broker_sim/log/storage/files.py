@@ -20,11 +20,12 @@ import errno
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
-from broker_sim.log.storage.batch_scan import MAX_RELATIVE_OFFSET, SegmentContent, scan_segment
+from broker_sim.log.storage.batch_entries import BatchEntries
+from broker_sim.log.storage.batch_scan import scan_segment
 from broker_sim.log.storage.checkpoint_file import replace_file, write_lines
 from broker_sim.log.storage.deletions import delete_dir
-from broker_sim.log.storage.file_batches import CLOSED_AND_DAMAGED, FileBatches, write_synced
+from broker_sim.log.storage.file_batches import FileBatches
+from broker_sim.log.storage.file_system import NS_PER_MS
 from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.index_files import (
     INDEX_SUFFIX,
@@ -34,9 +35,9 @@ from broker_sim.log.storage.index_files import (
     encode_offset_index,
     encode_time_index,
 )
-from broker_sim.log.storage.index_restore import restore_transaction_index
-from broker_sim.log.storage.interface import LogStorage
-from broker_sim.log.storage.leader_epoch_file import LEADER_EPOCHS, read_leader_epochs
+from broker_sim.log.storage.index_restore import restore_indexes, restore_transaction_index
+from broker_sim.log.storage.interface import LogStorage, SegmentContent
+from broker_sim.log.storage.leader_epoch_file import LEADER_EPOCHS, load_leader_epochs
 from broker_sim.log.storage.log_history import LogHistory
 from broker_sim.log.storage.partition_metadata import (
     PARTITION_METADATA,
@@ -50,19 +51,22 @@ from broker_sim.log.storage.replacements import (
     base_offsets,
     complete_replacements,
 )
+from broker_sim.log.storage.segment_file import CLOSED_AND_DAMAGED, SegmentFile, write_synced
+from broker_sim.log.storage.segment_plan import HowToOpen, SegmentPlan, plan_segments
 from broker_sim.log.storage.snapshot_files import SnapshotFiles
 from broker_sim.log.storage.unread_segment import needs_no_batches, open_unread
+from broker_sim.protocol.record_batch import NO_TIMESTAMP
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Callable, Iterator, Sequence
 
     from broker_sim.errors import ApiError
+    from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.storage.deletions import DelayedDeletions
     from broker_sim.log.storage.file_system import StoragePath
     from broker_sim.log.storage.index_files import SegmentIndexes
-    from broker_sim.log.storage.index_restore import IndexedBatches
+    from broker_sim.log.storage.interface import Batches
     from broker_sim.log.transaction_index import AbortedTxn
 
 __all__ = ["FileStorage"]
@@ -70,7 +74,6 @@ __all__ = ["FileStorage"]
 log = get_logger(__name__)
 
 _INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
-_NS_PER_MS: Final = 1_000_000
 
 
 class FileStorage(LogStorage):
@@ -98,8 +101,8 @@ class FileStorage(LogStorage):
         self._history = LogHistory()
         self._deletions = deletions
         self._files = deletions.files
-        self._batches: dict[int, FileBatches] = {}
-        """Those of the segments by base offset: they hear of new names."""
+        self._segment_files: dict[int, SegmentFile] = {}
+        """The `.log` files by base offset: they hear of new names."""
         self._sealed: tuple[int, int] | None = None
         """Base and end of the segment whose indexes are as they should be; an empty one has none."""
         self._guard = StorageGuard(directory)
@@ -136,7 +139,7 @@ class FileStorage(LogStorage):
         """The id in `partition.metadata`, None if the file is lost or damaged."""
         return read_topic_id(self.directory / PARTITION_METADATA)
 
-    def load_segments(self) -> Iterator[SegmentContent]:
+    def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:
         """Yield the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
         with self._guard.io("open the log"):
             files = list(self.directory.iterdir())
@@ -144,10 +147,11 @@ class FileStorage(LogStorage):
             self.begins_without_producers = self._was_closed and not was_any
             if complete_replacements(files, self._files, self.delete_segment):
                 files = list(self.directory.iterdir())
-            yield from self._load_segments(files)
+            yield from self._load_segments(files, index_interval_bytes)
 
-    def _load_segments(self, files: Sequence[StoragePath]) -> Iterator[SegmentContent]:
-        content: SegmentContent | None = None
+    def _load_segments(
+        self, files: Sequence[StoragePath], index_interval_bytes: int
+    ) -> Iterator[SegmentContent]:
         bases = base_offsets(files)
         refused = self.directory / CLOSED_AND_DAMAGED
         is_refused = refused in files
@@ -155,56 +159,85 @@ class FileStorage(LogStorage):
             files, self.snapshots, () if self._was_closed else self._sealed_before_kill(bases)
         )
         self._was_closed = self._was_closed or is_refused
-        for number, base_offset in enumerate(bases):
-            content = SegmentContent(base_offset, 0 if content is None else content.positions[-1])
-            path = self._path(base_offset, LOG_SUFFIX)
-            status = path.stat()
-            content.modified_ms = status.st_mtime_ns // _NS_PER_MS
-            next_base = bases[number + 1] if number + 1 < len(bases) else None
-            recovers = not self._was_closed and (
-                next_base is None or next_base > self.recovery_point
-            )
-            batches = self._batches_of(base_offset, content.positions)
-            content.batches = batches
-            may_stay_unread = may_be_unread and not recovers
-            upper_bound = base_offset + MAX_RELATIVE_OFFSET if next_base is None else next_base
-            if may_stay_unread and open_unread(path, batches, content, upper_bound):
-                yield content
-                continue
-            valid_bytes = scan_segment(
-                path,
-                self._files,
-                content,
-                self._history,
-                verify=recovers,
-                upper_bound_offset=next_base,
-            )
-            if valid_bytes < status.st_size:
-                if not recovers:
-                    # Once it was all on the disk: to cut it, now or later, would lose what is behind.
-                    if self._was_closed:
-                        refused.touch()
-                    text = (
-                        f"{path.name} is damaged at byte {valid_bytes}, offset {content.end_offset}"
-                    )
-                    raise OSError(errno.EIO, text)
-                log.warning(
-                    "log_truncated",
-                    file=str(path),
-                    valid_bytes=valid_bytes,
-                    file_bytes=status.st_size,
-                    end_offset=content.end_offset,
-                )
-                self._files.truncate(path, valid_bytes)
-                self._delete_indexes(base_offset)
-                for later in bases[number + 1 :]:
-                    self.delete_segment(later)
-                del bases[number + 1 :]
+        plans = plan_segments(
+            bases,
+            was_closed=self._was_closed,
+            recovery_point=self.recovery_point,
+            needs_no_batches=may_be_unread,
+        )
+        content = None
+        for number, plan in enumerate(plans):
+            content, is_torn = self._open_segment(plan, index_interval_bytes)
+            if is_torn:
+                for later in plans[number + 1 :]:
+                    self.delete_segment(later.base_offset)
             yield content
+            if is_torn:
+                break
         refused.unlink(missing_ok=True)
-        if content is None:
-            return
-        base_offset, end_offset = content.base_offset, content.end_offset
+        if content is not None:
+            self._note_sealed(content, files)
+
+    def _open_segment(
+        self, plan: SegmentPlan, index_interval_bytes: int
+    ) -> tuple[SegmentContent, bool]:
+        """Return the segment, and whether it was cut behind the last sound batch."""
+        file = self._file_of(plan.base_offset)
+        if plan.how is HowToOpen.ENDS:
+            content = open_unread(
+                file, plan.base_offset, plan.upper_bound_offset, index_interval_bytes
+            )
+            if content is not None:
+                return content, False
+        status = file.path.stat()
+        entries = BatchEntries(plan.base_offset, index_interval_bytes)
+        valid_bytes = scan_segment(
+            file.path,
+            self._files,
+            entries,
+            self._history,
+            verify=plan.how is HowToOpen.RECOVER,
+            upper_bound_offset=plan.upper_bound_offset,
+        )
+        is_torn = valid_bytes < status.st_size
+        if is_torn:
+            self._cut(plan, file.path, status.st_size, valid_bytes, entries.end_offset)
+        content = SegmentContent(
+            plan.base_offset,
+            FileBatches(file, entries),
+            entries.max_timestamps[0] if entries else NO_TIMESTAMP,
+            status.st_mtime_ns // NS_PER_MS,
+        )
+        return content, is_torn
+
+    def _cut(
+        self,
+        plan: SegmentPlan,
+        path: StoragePath,
+        file_bytes: int,
+        valid_bytes: int,
+        end_offset: int,
+    ) -> None:
+        """Cut the file behind its last sound batch. Raises OSError unless it is recovered after a kill."""
+        if plan.how is not HowToOpen.RECOVER:
+            # Once it was all on the disk: to cut it, now or later, would lose what is behind.
+            if self._was_closed:
+                (self.directory / CLOSED_AND_DAMAGED).touch()
+            text = f"{path.name} is damaged at byte {valid_bytes}, offset {end_offset}"
+            raise OSError(errno.EIO, text)
+        log.warning(
+            "log_truncated",
+            file=str(path),
+            valid_bytes=valid_bytes,
+            file_bytes=file_bytes,
+            end_offset=end_offset,
+        )
+        self._files.truncate(path, valid_bytes)
+        self._delete_indexes(plan.base_offset)
+
+    def _note_sealed(self, last: SegmentContent, files: Sequence[StoragePath]) -> None:
+        """Note whether the last segment's index files are as they should be."""
+        base_offset, end_offset = last.base_offset, last.batches.end_offset
         has_index = self._path(base_offset, INDEX_SUFFIX) in files
         if (self._was_closed and has_index) or (end_offset == base_offset and not has_index):
             self._sealed = (base_offset, end_offset)
@@ -214,67 +247,49 @@ class FileStorage(LogStorage):
         return [end for end in bases[1:] if self.log_start_offset < end <= self.recovery_point]
 
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return what `leader-epoch-checkpoint` has, and newer epochs of batches that were recovered.
-
-        A file that is lost or damaged is made from all batches.
-        """
-        path = self.directory / LEADER_EPOCHS
+        """Return what `leader-epoch-checkpoint` and the batches have."""
         with self._guard.io("read the leader epochs"):
-            why = "there is no such file"
-            if path.exists():
-                try:
-                    cache = LeaderEpochCache(read_leader_epochs(path))
-                except (ValueError, TypeError) as error:
-                    why = str(error)
-                else:
-                    for entry in self._history.recovered_epochs:
-                        if cache.latest_epoch is None or entry.epoch > cache.latest_epoch:
-                            cache.assign(*entry)
-                    return list(cache.entries)
-            if self._history.epochs:
-                log.warning("leader_epochs_rebuilt", file=str(path), why=why)
-            return list(self._history.epochs)
+            return load_leader_epochs(self.directory / LEADER_EPOCHS, self._history)
 
     def load_aborted_transactions(self) -> list[AbortedTxn]:
         """Return what the batches say; the `.txnindex` files are for Kafka's tools."""
         return self._history.aborted
 
-    def restore_indexes(self, base_offset: int, indexed: IndexedBatches) -> None:
+    def restore_indexes(self, base_offset: int, entries: BatchEntries) -> None:
         """Write the `.index` and `.timeindex` of a segment anew if they do not fit its batches."""
         with self._guard.io("look at the indexes"):
-            indexed.restore(self._files, self._path(base_offset, LOG_SUFFIX))
+            restore_indexes(entries, self._files, self._path(base_offset, LOG_SUFFIX))
 
     def restore_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:
         """Write the `.txnindex` of a segment anew if the batches say something else."""
         with self._guard.io("look at the indexes"):
             restore_transaction_index(self._files, self._path(base_offset, LOG_SUFFIX), aborted)
 
-    def create_segment(self, base_offset: int, positions: array[int]) -> FileBatches:
+    def create_segment(self, base_offset: int, index_interval_bytes: int) -> FileBatches:
         """Create an empty `.log` file, in the place of one with that base offset."""
         with self._guard.io("create a segment"):
             self._delete_indexes(base_offset)
-            path = self._path(base_offset, LOG_SUFFIX)
-            self._files.create(path)
+            file = self._file_of(base_offset)
+            self._files.create(file.path)
             self._sealed = (base_offset, base_offset)
-            return self._batches_of(base_offset, positions)
+            return FileBatches(file, BatchEntries(base_offset, index_interval_bytes))
 
-    def _batches_of(self, base_offset: int, positions: array[int]) -> FileBatches:
+    def _file_of(self, base_offset: int) -> SegmentFile:
         path = self._path(base_offset, LOG_SUFFIX)
-        batches = FileBatches(path, positions[0], positions, self._files, self._guard)
-        self._batches[base_offset] = batches
-        return batches
+        file = self._segment_files[base_offset] = SegmentFile(path, self._files, self._guard)
+        return file
 
     def delete_segment(self, base_offset: int) -> None:
         """Delete the segment's files, after their delay; its snapshot is the producers' matter."""
         with self._guard.io("delete a segment"):
             self._sealed = None
-            batches = self._batches.pop(base_offset, None)
+            file = self._segment_files.pop(base_offset, None)
             for suffix in (LOG_SUFFIX, *_INDEX_SUFFIXES):
                 with suppress(FileNotFoundError):
                     path = self._path(base_offset, suffix)
                     deleted = self._deletions.delete_file(path, self.file_delete_delay_ms)
-                    if batches is not None and suffix is LOG_SUFFIX:
-                        batches.deleted(deleted)
+                    if file is not None and suffix is LOG_SUFFIX:
+                        file.deleted(deleted)
 
     def truncated_to(self, offset: int) -> None:
         """Do the same; the last segment is sealed no more, even if it will end where it did."""
@@ -284,21 +299,21 @@ class FileStorage(LogStorage):
     def replace_segments(
         self,
         old_base_offsets: Sequence[int],
-        cleaned: Sequence[bytes],
-        positions: array[int],
+        cleaned: Batches,
         modified_ms: int,
     ) -> FileBatches:
         """Write the new segment beside the old ones, then swap them."""
         with self._guard.io("replace segments"):
             base_offset = old_base_offsets[0]
             beside = self._path(base_offset, f"{LOG_SUFFIX}{CLEANED_SUFFIX}")
-            write_synced(self._files, beside, cleaned, modified_ms * _NS_PER_MS)
+            batches = (batch for _, batch in cleaned.batches_from(base_offset))
+            write_synced(self._files, beside, batches, modified_ms * NS_PER_MS)
             swapped = beside.with_suffix(SWAP_SUFFIX)
             beside.rename(swapped)
             for old in old_base_offsets:
                 self.delete_segment(old)
             swapped.rename(self._path(base_offset, LOG_SUFFIX))
-            return self._batches_of(base_offset, positions)
+            return FileBatches(self._file_of(base_offset), cleaned.entries())
 
     def is_sealed(self, base_offset: int, end_offset: int) -> bool:
         """Return whether it was sealed last; raises KAFKA_STORAGE_ERROR where nothing can be."""
@@ -350,8 +365,8 @@ class FileStorage(LogStorage):
         except OSError as error:
             self._guard.failed("delete the log", error)
             return
-        for batches in self._batches.values():
-            batches.deleted(doomed / batches.path.name)
+        for file in self._segment_files.values():
+            file.deleted(doomed / file.path.name)
         self._deletions.delete_directory(doomed)
 
     def _sync(self, base_offset: int) -> None:

@@ -7,6 +7,7 @@ fewer than `index.interval.bytes` asks for today.
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.storage.checkpoint_file import replace_file
@@ -17,7 +18,6 @@ from broker_sim.log.storage.index_files import (
     TIME_ENTRY,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
-    SegmentIndexes,
     encode_aborted_transactions,
     encode_offset_index,
     encode_time_index,
@@ -26,16 +26,14 @@ from broker_sim.protocol.record_batch import NO_TIMESTAMP
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Callable, Sequence
     from struct import Struct
 
-    from broker_sim.log.offset_index import OffsetIndex
+    from broker_sim.log.storage.batch_entries import BatchEntries
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
     from broker_sim.log.transaction_index import AbortedTxn
 
-
-__all__ = ["IndexedBatches", "is_gap", "restore_transaction_index"]
+__all__ = ["is_gap", "restore_indexes", "restore_transaction_index"]
 
 log = get_logger(__name__)
 
@@ -43,101 +41,63 @@ SHORTEST_GAP_BYTES: Final = 1024 * 1024
 """Two entries that are no further apart are near enough, whatever the interval should be."""
 
 
-class IndexedBatches:
-    """The batches of a segment, and the index entries that they should have."""
+def first_wrong_offset(entries: BatchEntries, content: bytes) -> int | None:
+    """Return the first entry of a `.index` that is not that of a batch, or before which one is missed."""
+    positions, previous, slot = entries.positions, 0, 0
+    for relative_offset, position in OFFSET_ENTRY.iter_unpack(content):
+        batch = bisect_left(positions, position)
+        if (
+            batch >= len(entries)
+            or (batch <= previous and slot)
+            or positions[batch] != position
+            or entries.end_offsets[batch] - 1 - entries.start_offset != relative_offset
+            or _is_gap_between(entries, previous, batch)
+        ):
+            return slot
+        previous, slot = batch, slot + 1
+    return slot if _is_gap_between(entries, previous, len(entries)) else None
 
-    __slots__ = ("_base_offset", "_end_offsets", "_index", "_max_timestamps", "_positions")
 
-    def __init__(
-        self,
-        base_offset: int,
-        end_offsets: array[int],
-        positions: array[int],
-        max_timestamps: array[int],
-        index: OffsetIndex,
-    ) -> None:
-        """Take the arrays of a `LogSegment`."""
-        self._base_offset = base_offset
-        self._end_offsets = end_offsets
-        self._positions = positions
-        self._max_timestamps = max_timestamps
-        self._index = index
+def _is_gap_between(entries: BatchEntries, batch: int, following: int) -> bool:
+    if following <= batch:
+        return False
+    skipped_bytes = entries.positions[following - 1] - entries.positions[batch]
+    return is_gap(skipped_bytes, entries.index.interval_bytes)
 
-    def entries(self, aborted: Sequence[AbortedTxn]) -> SegmentIndexes:
-        """Return the entries of the index files; `aborted` are the segment's transactions.
 
-        The largest timestamp has an entry too, as in a segment that Kafka has rolled.
-        """
-        end_offsets, positions = self._end_offsets, self._positions
-        max_timestamps = self._max_timestamps
-        offsets, times = [], []
-        newest = NO_TIMESTAMP
-        for batch in self._index.batches(positions):
-            offsets.append((end_offsets[batch] - 1, positions[batch] - positions[0]))
-            if max_timestamps[batch] > newest:
-                newest = max_timestamps[batch]
-                times.append((newest, end_offsets[bisect_left(max_timestamps, newest)] - 1))
-        if max_timestamps and max_timestamps[-1] > newest:
-            newest = max_timestamps[-1]
-            times.append((newest, end_offsets[bisect_left(max_timestamps, newest)] - 1))
-        return SegmentIndexes(offsets, times, aborted)
+def first_wrong_time(entries: BatchEntries, content: bytes) -> int | None:
+    """Return the first entry of a `.timeindex` whose timestamp did not come there, or the one that is missed."""
+    newest, slot = NO_TIMESTAMP, 0
+    for timestamp, relative_offset in TIME_ENTRY.iter_unpack(content):
+        batch = bisect_left(entries.max_timestamps, timestamp)
+        if (
+            timestamp <= newest
+            or batch == len(entries)
+            or entries.max_timestamps[batch] != timestamp
+            or entries.end_offsets[batch] - 1 - entries.start_offset != relative_offset
+        ):
+            return slot
+        newest, slot = timestamp, slot + 1
+    return None if newest == entries.max_timestamp else slot
 
-    def first_wrong_offset(self, content: bytes) -> int | None:
-        """Return the first entry of a `.index` that is not that of a batch, or before which one is missed."""
-        positions, previous, slot = self._positions, 0, 0
-        for relative_offset, position in OFFSET_ENTRY.iter_unpack(content):
-            batch = bisect_left(positions, positions[0] + position)
-            if (
-                batch >= len(self._end_offsets)
-                or (batch <= previous and slot)
-                or positions[batch] - positions[0] != position
-                or self._end_offsets[batch] - 1 - self._base_offset != relative_offset
-                or self._is_gap(previous, batch)
-            ):
-                return slot
-            previous, slot = batch, slot + 1
-        return slot if self._is_gap(previous, len(self._end_offsets)) else None
 
-    def _is_gap(self, batch: int, following: int) -> bool:
-        if following <= batch:
-            return False
-        return is_gap(
-            self._positions[following - 1] - self._positions[batch], self._index.interval_bytes
-        )
-
-    def first_wrong_time(self, content: bytes) -> int | None:
-        """Return the first entry of a `.timeindex` whose timestamp did not come there, or the one that is missed."""
-        newest, slot = NO_TIMESTAMP, 0
-        for timestamp, relative_offset in TIME_ENTRY.iter_unpack(content):
-            batch = bisect_left(self._max_timestamps, timestamp)
-            if (
-                timestamp <= newest
-                or batch == len(self._max_timestamps)
-                or self._max_timestamps[batch] != timestamp
-                or self._end_offsets[batch] - 1 - self._base_offset != relative_offset
-            ):
-                return slot
-            newest, slot = timestamp, slot + 1
-        largest = self._max_timestamps[-1] if self._max_timestamps else NO_TIMESTAMP
-        return None if newest == largest else slot
-
-    def restore(self, files: FileSystem, log_path: StoragePath) -> None:
-        """Write the index files beside a `.log` file that do not fit. Raises OSError."""
-        base_offset = self._base_offset
-        _restore(
-            files,
-            log_path.with_suffix(INDEX_SUFFIX),
-            OFFSET_ENTRY,
-            self.first_wrong_offset,
-            lambda: encode_offset_index(base_offset, self.entries(()).offsets),
-        )
-        _restore(
-            files,
-            log_path.with_suffix(TIME_INDEX_SUFFIX),
-            TIME_ENTRY,
-            self.first_wrong_time,
-            lambda: encode_time_index(base_offset, self.entries(()).times),
-        )
+def restore_indexes(entries: BatchEntries, files: FileSystem, log_path: StoragePath) -> None:
+    """Write the index files beside a `.log` file that do not fit its batches. Raises OSError."""
+    base_offset = entries.start_offset
+    _restore(
+        files,
+        log_path.with_suffix(INDEX_SUFFIX),
+        OFFSET_ENTRY,
+        partial(first_wrong_offset, entries),
+        lambda: encode_offset_index(base_offset, entries.indexes(()).offsets),
+    )
+    _restore(
+        files,
+        log_path.with_suffix(TIME_INDEX_SUFFIX),
+        TIME_ENTRY,
+        partial(first_wrong_time, entries),
+        lambda: encode_time_index(base_offset, entries.indexes(()).times),
+    )
 
 
 def is_gap(skipped_bytes: int, interval_bytes: int) -> bool:

@@ -6,51 +6,131 @@
      ├ ProducerStateManager ├ snapshots             dict          NN.snapshot
      └ LeaderEpochCache     └ write_leader_epochs   -             leader-epoch-checkpoint
 
-A segment works on its batches as on a list, so in memory they are one, and appends and reads take no
-step more. Look-ups go through arrays of the segment in both cases, but for closed segments on disk: `SealedBatches`.
+The batches of a segment are `MemoryBatches` or `FileBatches`. Both find them by a `BatchLookup`: by `BatchEntries`,
+which are arrays in memory, or by `SealedBatches`, the index files of a closed segment on disk.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Protocol, overload
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Callable, Iterator, MutableMapping, Sequence
 
     from broker_sim.errors import ApiError
+    from broker_sim.log.append_info import FetchDataInfo
     from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.producer_state_entry import ProducerStateEntry
-    from broker_sim.log.storage.batch_scan import SegmentContent
+    from broker_sim.log.storage.batch_entries import BatchEntries
+    from broker_sim.log.storage.batch_walk import BatchPlace
     from broker_sim.log.storage.index_files import SegmentIndexes
-    from broker_sim.log.storage.index_restore import IndexedBatches
     from broker_sim.log.transaction_index import AbortedTxn
+    from broker_sim.protocol.record_batch import BatchHeader
 
-__all__ = ["Batches", "LogStorage"]
+__all__ = ["BatchLookup", "Batches", "LogStorage", "SegmentContent"]
+
+
+class BatchLookup(Protocol):
+    """Finds batches by offset and by time. Positions are bytes of the segment."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last batch."""
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of any batch up to there, -1 if there is none."""
+
+    def translate_offset(self, offset: int) -> BatchPlace | None:
+        """Return the place of the batch that holds `offset` or follows it, None behind the last one."""
+
+    def places_from(self, offset: int) -> Iterator[BatchPlace]:
+        """Yield the places of the batches from that one on."""
+
+    def places_since(self, timestamp: int, offset: int) -> Iterator[BatchPlace]:
+        """Yield the batches at or after `offset` that may have a record at or after `timestamp`."""
+
+    def upper_bound_offset(self, position: int) -> int | None:
+        """Return the last offset of the first batch with an index entry at or after the position, or None."""
+
+    def check(self, position: int, end: int) -> None:
+        """Make sure that the batches from there on that begin before `end` are sound."""
 
 
 class Batches(Protocol):
-    """The batches of one segment; a list of `bytes` is one.
+    """The batches of one segment. Raises as `LogStorage`."""
 
-    Raises as `LogStorage`. A slice may come as fewer buffers than batches: their bytes are what counts. Only a tail is deleted,
-    and only batches in memory are replaced.
-    """
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last batch."""
 
-    def append(self, batch: bytes, /) -> None:
-        """Add a batch at the end."""
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all batches."""
 
-    def __len__(self) -> int: ...
+    @property
+    def memory_bytes(self) -> int:
+        """The bytes for which the log is charged, with what the batches take beside them."""
 
-    @overload
-    def __getitem__(self, index: int, /) -> bytes: ...
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of any batch, -1 if there is none."""
 
-    @overload
-    def __getitem__(self, index: slice, /) -> list[bytes]: ...
+    @property
+    def entry_count(self) -> int:
+        """How many batches are found by entries in memory."""
 
-    def __setitem__(self, index: int, batch: bytes, /) -> None: ...
+    @property
+    def is_found_by_maps(self) -> bool:
+        """Whether there are batches, and all of them are found by index files."""
 
-    def __delitem__(self, tail: slice, /) -> None: ...
+    def append(self, batch: bytes, end_offset: int, max_timestamp: int) -> None:
+        """Add a batch behind the last one."""
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batch that holds `offset` and all later ones."""
+
+    def release_before(self, offset: int) -> None:
+        """Free what is in memory of the batches that end before `offset`; the sizes stay."""
+
+    def become_inactive(self) -> None:
+        """Hear that nothing is appended any more, and that the index files are written."""
+
+    def entries(self) -> BatchEntries:
+        """Return an entry of each batch."""
+
+    def read(
+        self,
+        start_offset: int,
+        max_bytes: int,
+        upper_bound_offset: int,
+        min_one_message: bool,
+        as_view: bool,
+    ) -> FetchDataInfo | None:
+        """Return a slice of the segment; see `LogSegment.read`."""
+
+    def position(self, offset: int) -> int:
+        """Return the bytes before the batch that holds `offset` or follows it."""
+
+    def upper_bound_offset(self, position: int) -> int | None:
+        """Do as `BatchLookup.upper_bound_offset`."""
+
+    def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
+        """Yield all batches that are kept, from the one that holds `offset` or follows it."""
+
+    def batches_since(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
+        """Yield the batches at or after `offset` whose largest timestamp is at least `timestamp`."""
+
+
+class SegmentContent(NamedTuple):
+    """A segment that is kept already."""
+
+    base_offset: int
+    batches: Batches
+    first_timestamp: int
+    """The largest timestamp of the first batch, -1 if there is none."""
+    modified_ms: int
 
 
 class LogStorage(ABC):
@@ -84,7 +164,7 @@ class LogStorage(ABC):
         """Take the log offline: what is kept cannot be the data of a log, as `error` says."""
 
     @abstractmethod
-    def load_segments(self) -> Iterator[SegmentContent]:
+    def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:
         """Yield the segments that are kept, the oldest first; torn ends are cut off."""
 
     @abstractmethod
@@ -96,11 +176,8 @@ class LogStorage(ABC):
         """Return the aborted transactions of the segments; call `load_segments` to its end before."""
 
     @abstractmethod
-    def create_segment(self, base_offset: int, positions: array[int]) -> Batches:
-        """Return the batches of a new, empty segment.
-
-        `positions` belongs to the segment: the bytes of the log before each batch, and at its end.
-        """
+    def create_segment(self, base_offset: int, index_interval_bytes: int) -> Batches:
+        """Return the batches of a new, empty segment; so far apart are the entries of its indexes."""
 
     @abstractmethod
     def delete_segment(self, base_offset: int) -> None:
@@ -114,18 +191,17 @@ class LogStorage(ABC):
     def replace_segments(
         self,
         old_base_offsets: Sequence[int],
-        cleaned: Sequence[bytes],
-        positions: array[int],
+        cleaned: Batches,
         modified_ms: int,
     ) -> Batches:
         """Put a cleaned segment in the place of old ones, in one step even for a kill.
 
-        It begins at the first of the old base offsets and counts as modified at that time;
-        `positions` as for `create_segment`. Returns its batches.
+        It begins at the first of the old base offsets and counts as modified at that time. Returns its
+        batches, `cleaned` where they are kept in memory.
         """
 
     @abstractmethod
-    def restore_indexes(self, base_offset: int, indexed: IndexedBatches) -> None:
+    def restore_indexes(self, base_offset: int, entries: BatchEntries) -> None:
         """Make the offset and time index of a closed segment what they should be."""
 
     @abstractmethod

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.log.storage.interface import LogStorage
+from broker_sim.log.storage.memory_batches import MemoryBatches
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Callable, Iterator, Sequence
 
     from broker_sim.errors import ApiError
     from broker_sim.log.leader_epoch_cache import EpochEntry
     from broker_sim.log.producer_state_entry import ProducerStateEntry
-    from broker_sim.log.storage.batch_scan import SegmentContent
+    from broker_sim.log.storage.batch_entries import BatchEntries
     from broker_sim.log.storage.index_files import SegmentIndexes
-    from broker_sim.log.storage.index_restore import IndexedBatches
-    from broker_sim.log.storage.interface import Batches
+    from broker_sim.log.storage.interface import Batches, SegmentContent
     from broker_sim.log.transaction_index import AbortedTxn
 
 __all__ = ["MemoryStorage"]
@@ -40,7 +39,7 @@ class MemoryStorage(LogStorage):
         """Raise the error: in memory only a defect can be its cause."""
         raise error
 
-    def load_segments(self) -> Iterator[SegmentContent]:
+    def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:  # noqa: ARG002
         """Yield nothing: a log in memory begins empty."""
         return iter(())
 
@@ -52,10 +51,9 @@ class MemoryStorage(LogStorage):
         """Return nothing."""
         return []
 
-    def create_segment(self, base_offset: int, positions: array[int]) -> Batches:  # noqa: ARG002
-        """Return an empty list."""
-        batches: list[bytes] = []
-        return batches
+    def create_segment(self, base_offset: int, index_interval_bytes: int) -> MemoryBatches:
+        """Return no batches."""
+        return MemoryBatches(base_offset, index_interval_bytes)
 
     def delete_segment(self, base_offset: int) -> None:
         """Do nothing: the list goes with the segment."""
@@ -63,14 +61,13 @@ class MemoryStorage(LogStorage):
     def replace_segments(
         self,
         old_base_offsets: Sequence[int],  # noqa: ARG002 - their lists go with their segments
-        cleaned: Sequence[bytes],
-        positions: array[int],  # noqa: ARG002
+        cleaned: Batches,
         modified_ms: int,  # noqa: ARG002
     ) -> Batches:
         """Return the new batches as they are."""
-        return list(cleaned)
+        return cleaned
 
-    def restore_indexes(self, base_offset: int, indexed: IndexedBatches) -> None:
+    def restore_indexes(self, base_offset: int, entries: BatchEntries) -> None:
         """Do nothing: there is nothing to lose."""
 
     def restore_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.log.storage.batch_scan import SegmentContent, scan_segment
+from broker_sim.log.storage.batch_entries import BatchEntries
+from broker_sim.log.storage.batch_scan import scan_segment
 from broker_sim.log.storage.deletions import DELETED_SUFFIX
 from broker_sim.log.storage.file_system import ending_with
 from broker_sim.log.storage.log_history import LogHistory
@@ -45,10 +46,10 @@ def complete_replacements(
         path.unlink()
     for swapped in ending_with(swaps, f"{LOG_SUFFIX}{SWAP_SUFFIX}"):
         base_offset = int(swapped.name.partition(".")[0])
-        content = SegmentContent(base_offset, 0)
-        scan_segment(swapped, file_system, content, LogHistory(), verify=False)
+        entries = BatchEntries(base_offset, 0)
+        scan_segment(swapped, file_system, entries, LogHistory(), verify=False)
         for old in base_offsets(files):
-            if base_offset <= old < max(content.end_offset, base_offset + 1):
+            if base_offset <= old < max(entries.end_offset, base_offset + 1):
                 delete_segment(old)
         swapped.rename(swapped.with_name(f"{base_offset:020d}{LOG_SUFFIX}"))
     for path in swaps:

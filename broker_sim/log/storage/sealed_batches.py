@@ -20,7 +20,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from broker_sim.log.offset_index import OffsetIndex
+from broker_sim.log.storage.batch_entries import BatchEntries
+from broker_sim.log.storage.batch_scan import scan_segment
 from broker_sim.log.storage.batch_walk import BatchDamagedError, settled, walk_batches
 from broker_sim.log.storage.checked_ranges import CheckedRanges
 from broker_sim.log.storage.index_files import (
@@ -29,17 +30,17 @@ from broker_sim.log.storage.index_files import (
     TIME_ENTRY,
     TIME_INDEX_SUFFIX,
 )
-from broker_sim.log.storage.index_restore import IndexedBatches, is_gap
+from broker_sim.log.storage.index_restore import is_gap, restore_indexes
+from broker_sim.log.storage.log_history import LogHistory
 from broker_sim.log.storage.mapped_index import IndexMismatchError, MappedIndex
 from broker_sim.protocol.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from broker_sim.log.storage.batch_scan import SegmentContent
     from broker_sim.log.storage.batch_walk import BatchPlace
-    from broker_sim.log.storage.file_batches import FileBatches
     from broker_sim.log.storage.mapped_index import IndexEntries
+    from broker_sim.log.storage.segment_file import SegmentFile
 
 __all__ = ["SealedBatches"]
 
@@ -49,7 +50,7 @@ _Found = TypeVar("_Found")
 
 
 class SealedBatches:
-    """The first `size_bytes` of a `.log` file, which end at `end_offset` and have their indexes beside them.
+    """The first `size_bytes` of a `.log` file, which end at `end_offset` and have their indexes: a `BatchLookup`.
 
     Every look-up raises KAFKA_STORAGE_ERROR where the file cannot be read or is damaged.
     """
@@ -58,23 +59,25 @@ class SealedBatches:
         "_base_offset",
         "_checked",
         "_file",
-        "_interval_bytes",
         "_is_exact",
+        "_is_open",
         "_offsets",
         "_times",
         "_walked",
         "end_offset",
+        "index_interval_bytes",
         "max_timestamp",
         "size_bytes",
     )
 
     def __init__(
         self,
-        file: FileBatches,
+        file: SegmentFile,
         base_offset: int,
         end_offset: int,
         size_bytes: int,
         max_timestamp: int,
+        index_interval_bytes: int,
     ) -> None:
         """All of the file is known to be sound; see `opened`."""
         self._file = file
@@ -82,9 +85,12 @@ class SealedBatches:
         self.end_offset = end_offset
         self.size_bytes = size_bytes
         self.max_timestamp = max_timestamp
-        self._interval_bytes: int | None = None
+        self.index_interval_bytes = index_interval_bytes
+        """How many bytes are between two entries of an index that is written anew."""
         self._is_exact = True
         """Whether the end offset is known, and not only that it is not above."""
+        self._is_open = True
+        """Whether the files fit together at their ends, so that an index with a gap is to be written anew."""
         self._checked = CheckedRanges()
         self._checked.add(0, size_bytes)
         self._walked = (0, 0)
@@ -94,20 +100,28 @@ class SealedBatches:
 
     @classmethod
     def opened(
-        cls, file: FileBatches, base_offset: int, upper_bound_offset: int, size_bytes: int
+        cls,
+        file: SegmentFile,
+        base_offset: int,
+        upper_bound_offset: int,
+        size_bytes: int,
+        index_interval_bytes: int,
     ) -> SealedBatches | None:
         """Return what the ends of the files say; None if they do not fit together.
 
         As in Kafka the largest timestamp is that of the last entry. A newer one in the last batches tells
         that entries are missing.
         """
-        found = cls(file, base_offset, upper_bound_offset, size_bytes, NO_TIMESTAMP)
-        found._is_exact = False
+        found = cls(
+            file, base_offset, upper_bound_offset, size_bytes, NO_TIMESTAMP, index_interval_bytes
+        )
+        found._is_exact = found._is_open = False
         found._checked = CheckedRanges()
         try:
             found._read_ends()
         except (IndexMismatchError, BatchDamagedError):
             return None
+        found._is_open = True
         return found
 
     def _read_ends(self) -> None:
@@ -131,11 +145,6 @@ class SealedBatches:
             raise IndexMismatchError
         self.max_timestamp = newest
         self._checked.add(position, self.size_bytes)
-
-    def use_interval(self, index_interval_bytes: int) -> SealedBatches:
-        """Hear how many bytes are between two entries of an index that is written anew; return this."""
-        self._interval_bytes = index_interval_bytes
-        return self
 
     # -- look-ups -------------------------------------------------------------------------------
 
@@ -178,9 +187,22 @@ class SealedBatches:
                 break
         self._checked.add(position, reached)
 
-    def load(self) -> SegmentContent:
-        """Look at all batches, and return the entries of each."""
-        return self._file.load(self._base_offset, self.size_bytes, self.end_offset)
+    def load(self) -> BatchEntries:
+        """Look at all batches, and return an entry of each."""
+        file, entries = self._file, BatchEntries(self._base_offset, self.index_interval_bytes)
+        with file.io(f"read {file.path.name}"):
+            valid_bytes = scan_segment(
+                file.path,
+                file.files,
+                entries,
+                LogHistory(),
+                verify=False,
+                upper_bound_offset=self.end_offset,
+                at_most_bytes=self.size_bytes,
+            )
+        if (valid_bytes, entries.end_offset) != (self.size_bytes, self.end_offset):
+            raise file.damaged(BatchDamagedError(valid_bytes, entries.end_offset))
+        return entries
 
     # -- inside ---------------------------------------------------------------------------------
 
@@ -197,17 +219,9 @@ class SealedBatches:
 
     def _restore_indexes(self) -> None:
         """Make the indexes from the batches."""
-        assert self._interval_bytes is not None
-        content = self.load()
-        indexed = IndexedBatches(
-            self._base_offset,
-            content.end_offsets,
-            content.positions,
-            content.max_timestamps,
-            OffsetIndex(self._interval_bytes),
-        )
+        entries = self.load()
         with self._file.io("write an index anew"):
-            indexed.restore(self._file.files, self._file.path)
+            restore_indexes(entries, self._file.files, self._file.path)
 
     def _offset_entries(self) -> IndexEntries:
         return self._offsets.entries(self._file.path)
@@ -255,8 +269,8 @@ class SealedBatches:
             self._compare(entries, slot + 1, places[-1])
         self._walked = (start, end)
         before_last = places[-1] if is_last else places[-2]
-        interval_bytes = self._interval_bytes
-        if interval_bytes is not None and is_gap(before_last.position - start, interval_bytes):
+        skipped_bytes = before_last.position - start
+        if self._is_open and is_gap(skipped_bytes, self.index_interval_bytes):
             raise IndexMismatchError  # each look-up here would be slow
         return places
 

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.log.storage.file_system import ending_with
+from broker_sim.log.storage.file_batches import FileBatches
+from broker_sim.log.storage.file_system import NS_PER_MS, ending_with
 from broker_sim.log.storage.index_files import TXN_INDEX_SUFFIX
+from broker_sim.log.storage.interface import SegmentContent
 from broker_sim.log.storage.leader_epoch_file import LEADER_EPOCHS, read_leader_epochs
 from broker_sim.log.storage.sealed_batches import SealedBatches
 from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, parse_header
@@ -26,9 +28,8 @@ from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, parse_header
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from broker_sim.log.storage.batch_scan import SegmentContent
-    from broker_sim.log.storage.file_batches import FileBatches
     from broker_sim.log.storage.file_system import StoragePath
+    from broker_sim.log.storage.segment_file import SegmentFile
     from broker_sim.log.storage.snapshot_files import SnapshotFiles
 
 __all__ = ["needs_no_batches", "open_unread"]
@@ -57,23 +58,24 @@ def needs_no_batches(
 
 
 def open_unread(
-    path: StoragePath,
-    batches: FileBatches,
-    content: SegmentContent,
-    upper_bound_offset: int,
-) -> bool:
-    """Note what is known of the `.log` file's batches in `content`; return False if they must be looked at.
+    file: SegmentFile, base_offset: int, upper_bound_offset: int, index_interval_bytes: int
+) -> SegmentContent | None:
+    """Return the segment of a `.log` file; None if its batches must be looked at.
 
     They end at or before the upper bound, at which the next segment begins. Raises OSError.
     """
-    size_bytes = path.stat().st_size
-    first = batches.files.read(path, BATCH_OVERHEAD_BYTES, 0)
+    status = file.path.stat()
+    first = file.files.read(file.path, BATCH_OVERHEAD_BYTES, 0)
     if len(first) < BATCH_OVERHEAD_BYTES:
-        return False
-    found = SealedBatches.opened(batches, content.base_offset, upper_bound_offset, size_bytes)
-    if found is None:
-        return False
-    content.sealed = found
-    content.positions[0] += size_bytes
-    content.first_timestamp = parse_header(first).max_timestamp
-    return True
+        return None
+    sealed = SealedBatches.opened(
+        file, base_offset, upper_bound_offset, status.st_size, index_interval_bytes
+    )
+    if sealed is None:
+        return None
+    return SegmentContent(
+        base_offset,
+        FileBatches.of_sealed(file, sealed),
+        parse_header(first).max_timestamp,
+        status.st_mtime_ns // NS_PER_MS,
+    )

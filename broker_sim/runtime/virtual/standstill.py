@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Standstill"]
 
-MAX_TIMERS_WITHOUT_DELAY: Final = 100
+MAX_TIMERS_WITHOUT_DELAY: Final = 10
 """So many timers without a delay are run at one time; each further one takes a microsecond."""
 
 

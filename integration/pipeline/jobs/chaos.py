@@ -32,6 +32,7 @@ from integration.pipeline.errors import PipelineError
 from integration.pipeline.spark import driver, tables
 from integration.pipeline.spark.archive import ship_code, ship_modules
 from integration.pipeline.spark.rows import map_rows
+from integration.pipeline.spark.waves import append_missing, of_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -186,25 +187,29 @@ def run(spark: SparkSession, plan: ChaosPlan, output: str, tasks: int | None = N
         raise PipelineError(str(error)) from error
     code = f"{ship_code(spark)} {ship_modules(spark)} {test!r}"
     tasks = tasks or TASKS_PER_CORE * driver.cores(spark)
-    new = 0
+    known, new = of_code(spark, output, "chaos", code), 0
     for first, end in plan.waves(tasks * RUNS_PER_TASK):
-        known = _own(spark, output, "chaos", code)
-        seeds = spark.range(first, end).withColumnRenamed("id", "seed")
-        seeds = tables.without(seeds, known)
-        missing = seeds.count() if known is not None else end - first
-        if missing:
-            found = run_all(seeds, test, min(tasks, missing))
-            tables.append(found.withColumn("code", sf.lit(code)), output, "chaos")
-            new += missing
-    outcomes = _own(spark, output, "chaos", code)
+        new += append_missing(
+            spark.range(first, end).withColumnRenamed("id", "seed"),
+            known,
+            lambda seeds, count: run_all(seeds, test, min(tasks, count)),
+            output,
+            "chaos",
+            code,
+        )
+    outcomes = of_code(spark, output, "chaos", code)
     assert outcomes is not None, "a plan has at least one seed"
-    wanted = tables.without(
-        to_examine(outcomes, plan.examined), _own(spark, output, "chaos_shrunk", code)
+    append_missing(
+        to_examine(outcomes, plan.examined),
+        of_code(spark, output, "chaos_shrunk", code),
+        lambda seeds, count: map_rows(seeds, partial(_shrink_row, test), SHRUNK, min(tasks, count)),
+        output,
+        "chaos_shrunk",
+        code,
     )
-    examined = map_rows(wanted, partial(_shrink_row, test), SHRUNK, tasks)
-    tables.append(examined.withColumn("code", sf.lit(code)), output, "chaos_shrunk")
-    shrunk = _own(spark, output, "chaos_shrunk", code)
-    assert shrunk is not None, "it was just written"
+    shrunk = of_code(spark, output, "chaos_shrunk", code)
+    if shrunk is None:  # no seed has ever failed
+        shrunk = spark.createDataFrame([], SHRUNK)
     failures = tables.overwrite(distinct_failures(outcomes, shrunk), output, "chaos_failures")
     row = tables.overwrite(summary(outcomes, test), output, "chaos_summary").first()
     assert row is not None
@@ -213,9 +218,3 @@ def run(spark: SparkSession, plan: ChaosPlan, output: str, tasks: int | None = N
         f"{row['seeds']} seeds{known_already}, {row['failed']} failed in {failures.count()} ways; "
         f"{row['seeds_per_s_and_core']:.1f} seeds a second and core"
     )
-
-
-def _own(spark: SparkSession, output: str, table: str, code: str) -> DataFrame | None:
-    """Return what a table has of this test and this code, None without the table."""
-    found = tables.read_or_none(spark, output, table)
-    return None if found is None else found.where(sf.col("code") == code).drop("code")

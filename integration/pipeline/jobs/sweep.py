@@ -36,6 +36,7 @@ from integration.pipeline.jobs.sweep_run import DELAYS, SweepOutcome, SweepSetti
 from integration.pipeline.spark import driver, tables
 from integration.pipeline.spark.archive import ship_code
 from integration.pipeline.spark.rows import map_rows
+from integration.pipeline.spark.waves import append_missing, of_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -213,24 +214,20 @@ def run(spark: SparkSession, plan: SweepPlan, output: str, tasks: int | None = N
     code = ship_code(spark)
     settings = sample(spark, plan) if plan.sample_size else grid(spark, plan)
     at_once = tasks or TASKS_PER_CORE * driver.cores(spark)
-    known = _results(spark, output, code)
+    known = of_code(spark, output, "sweep", code)
     simulated = 0
     for first, last in waves(plan, at_once):
-        wave = tables.without(settings.where(sf.col("seed").between(first, last)), known)
-        runs = wave.count() if known is not None else plan.settings * (last - first + 1)
-        if runs:
-            found = simulate_all(wave, max(at_once, runs // RUNS_PER_TASK))
-            tables.append(found.withColumn("code", sf.lit(code)), output, "sweep")
-            simulated += runs
-    results = _results(spark, output, code)
+        simulated += append_missing(
+            settings.where(sf.col("seed").between(first, last)),
+            known,
+            lambda wave, runs: simulate_all(wave, max(at_once, runs // RUNS_PER_TASK)),
+            output,
+            "sweep",
+            code,
+        )
+    results = of_code(spark, output, "sweep", code)
     assert results is not None, "a plan has at least one run"
     summary = tables.overwrite(sweep_summary(results), output, "sweep_summary")
     total = results.count()
     known_already = f", {total - simulated} runs known already" if total > simulated else ""
     return f"{total} runs of {summary.count()} settings{known_already}"
-
-
-def _results(spark: SparkSession, output: str, code: str) -> DataFrame | None:
-    """Return the results of this code, if there are any."""
-    table = tables.read_or_none(spark, output, "sweep")
-    return None if table is None else table.where(sf.col("code") == code)

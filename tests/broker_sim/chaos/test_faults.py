@@ -7,6 +7,9 @@ from itertools import pairwise
 import pytest
 
 from broker_sim.chaos import Schedule, ScheduleError, run_chaos
+from broker_sim.errors import ErrorCode
+
+from .applications import commit_last
 
 
 def play(test, *actions, duration_ms=6_000):
@@ -42,6 +45,15 @@ def test_crashed_worker_starts_again_when_the_fault_is_over():
     assert seconds_of(lambda _: None, "1500 crash worker-1 for=2000") == [1, 4.5, 5.5]
 
 
+def test_slow_start_takes_its_time_as_long_as_the_fault_lasts():
+    once = seconds_of(lambda _: None, "1500 slow_start worker-1 for=3000 value=2")
+    assert once == [1, 4.5, 5.5]
+    fault = "100 slow_start worker-1 for=5000 value=1"
+    outage = "2500 fail worker-1 for=1000"
+    # It starts at 1.1 s, exits at 3.1 s, and starts at 5.1 s, a second later than otherwise.
+    assert seconds_of(lambda me: me.depend(), fault, outage) == [2.1]
+
+
 def test_frozen_worker_makes_up_for_its_timer():
     assert seconds_of(lambda _: None, "1500 freeze worker-1 for=2000") == [1, 3.5, 4.5, 5.5]
 
@@ -61,15 +73,23 @@ def test_wall_clock_of_a_worker_is_off():
 
 
 @pytest.mark.parametrize(
-    ("cut", "answered"),
+    ("fault", "answered"),
     [
-        ("worker-1 brokers", [1, 3.5, 5]),
-        ("worker-1 broker-2", [1, 2, 3, 4, 5]),
-        ("worker-1 broker-1", [1, 3.5, 5]),
+        *[
+            (f"{fault} value={way}", answered)
+            for way in ("both", "to", "from")
+            for fault, answered in (
+                ("cut worker-1 brokers", [1, 3.5, 3.5, 4, 5]),
+                ("cut worker-1 broker-2", [1, 2, 3, 4, 5]),
+                ("cut worker-1 broker-1", [1, 3.5, 3.5, 4, 5]),
+            )
+        ],
+        ("unreachable broker-1", [1, 3.5, 3.5, 4, 5]),
+        ("unreachable broker-2", [1, 2, 3, 4, 5]),
+        ("slow_disk broker-1 value=1000", [1, 2.5, 3.5, 4, 5]),
     ],
 )
-@pytest.mark.parametrize("way", ["both", "to", "from"])
-def test_worker_is_cut_off_from_brokers(cut, answered, way):
+def test_nothing_passes_between_worker_and_broker(fault, answered):
     seen = []
 
     async def worker(me, chaos):
@@ -82,7 +102,7 @@ def test_worker_is_cut_off_from_brokers(cut, answered, way):
                 bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, second, 255, 255])
             )  # ApiVersions
             await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
-            seen.append(round(loop.time() - began, 3))
+            seen.append(round(loop.time() - began, 2))  # a message takes half a ms
         writer.close()
 
     async def test(chaos):
@@ -92,13 +112,12 @@ def test_worker_is_cut_off_from_brokers(cut, answered, way):
         await chaos.faults_over()
 
     began = 0
-    play(test, f"1500 cut {cut} for=2000 value={way}")
-    assert seen[:2] == answered[:2]
-    assert len(seen) == 5
+    play(test, f"1500 {fault} for=2000")
+    assert seen == answered
 
 
-def states(*actions, look):
-    """Return what `look(chaos)` gives at each half second."""
+def states(*actions, look, every_s=0.5):
+    """Return what `look(chaos)` gives at each half second, or as often as that."""
     seen = []
 
     async def test(chaos):
@@ -107,7 +126,7 @@ def states(*actions, look):
 
         async def watch():
             while True:
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(every_s)
                 seen.append(look(chaos))
 
         watching = asyncio.create_task(watch())
@@ -129,6 +148,55 @@ def test_broker_is_away_for_as_long_as_the_action_lasts(kind, state):
     assert seen[1] == "running"
     assert seen[4] == state
     assert seen[-1] == "running"
+
+
+def test_roll_restarts_one_broker_after_the_other():
+    seen = states(
+        "500 roll brokers",
+        look=lambda chaos: (
+            chaos.kafka.nodes.is_in_sync,
+            [node.process for node in chaos.kafka.nodes.nodes.values()],
+        ),
+        every_s=0.01,
+    )
+    ends = []
+    for broker in range(3):
+        processes = [found[broker] for _, found in seen]
+        left = next(place for place, found in enumerate(processes) if found is not processes[0])
+        back = next(place for place, found in enumerate(processes) if place >= left and found)
+        assert all(found is processes[back] for found in processes[back:])
+        ends.append((left, back))
+    for (_, back), (left, _) in pairwise(ends):
+        assert any(is_in_sync for is_in_sync, _ in seen[back:left])
+
+
+def test_broker_whose_disk_is_full_refuses_records_and_halts_until_there_is_room():
+    def look(chaos):
+        faults = [str(each.fault.error) for each in chaos.kafka.nodes.faults.injected]
+        return faults, chaos.kafka.nodes.node(2).state.value
+
+    seen = states("1010 full_disk broker-2 for=2000", look=look, every_s=0.05)
+    assert seen[20] == ([str(ErrorCode.KAFKA_STORAGE_ERROR)], "running")
+    assert seen[30][1] == "dead"
+    assert seen[-1] == ([], "running")
+
+
+def test_wall_clock_of_a_broker_is_off():
+    def look(chaos):
+        clock = chaos.kafka.nodes.node(1).clock
+        return clock.wall_clock_ms() - chaos.kafka.nodes.node(2).clock.wall_clock_ms()
+
+    seen = states("1200 shift_clock broker-1 for=2000 value=-2000", look=look)
+    assert (seen[1], seen[4], seen[-1]) == (0, -2_000, 0)
+
+
+def test_member_that_is_removed_from_its_group_joins_again():
+    schedule = Schedule.parse("seed=1 duration_ms=9000\n5000 rebalance brokers value=1")
+    outcome = run_chaos(commit_last, schedule, observe=True)
+    assert outcome.error is None
+    told = [moment.what for moment in outcome.moments if moment.at_s > 5]
+    assert any(text.startswith("OffsetCommit to broker") for text in told)
+    assert any(text.startswith("Setting newly assigned") for text in told)
 
 
 def test_isolated_broker_leaves_the_isr():
@@ -181,6 +249,8 @@ def test_what_does_not_fit_is_not_done():
         "400 move_groups broker-2",
         "500 transfer broker-2 value=0",
         "600 isolate broker-9 for=100",
+        "700 rebalance brokers value=0",
+        "800 roll brokers",
     )
     not_done = [moment.what for moment in outcome.moments if "not done" in moment.what]
     assert [text.partition(":")[0] for text in not_done] == [
@@ -189,4 +259,6 @@ def test_what_does_not_fit_is_not_done():
         "move_groups broker-2",
         "transfer 0 broker-2",
         "isolate broker-9 for 0.1 s",
+        "rebalance 0 brokers",
+        "roll brokers",
     ]

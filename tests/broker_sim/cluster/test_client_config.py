@@ -7,6 +7,7 @@ from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.errors import ConfigError
 from broker_sim.runtime.virtual import VirtualEventLoop
 from broker_sim.security.jaas import parse_jaas
+from broker_sim.security.oauthbearer import UnsecuredTokens
 from broker_sim.security.plain import PlainUsers
 from broker_sim.security.sasl_listener import SaslListener
 
@@ -53,7 +54,7 @@ def test_without_a_login_the_addresses_are_enough(client):
 
 
 def choose(users, user=None, mechanism=None, mechanisms=("SCRAM-SHA-256", "PLAIN"), own=None):
-    listener = SaslListener(mechanisms, PlainUsers(own or {}), 1, 1)
+    listener = SaslListener(mechanisms, PlainUsers(own or {}), UnsecuredTokens(), {}, 1, 1)
     return choose_login(listener, users, user, mechanism)
 
 

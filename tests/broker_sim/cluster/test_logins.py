@@ -85,6 +85,40 @@ def test_login_comes_too_late_once_the_client_is_known(cluster):
     assert metadata(cluster, client) is not None
 
 
+@pytest.fixture
+def short_sessions():
+    configs = {"connections.max.reauth.ms": 5_000}
+    with VirtualCluster(1, security="sasl_plaintext", users=USERS, configs=configs) as running:
+        yield running
+
+
+def test_client_that_logs_in_again_in_time_stays(short_sessions):
+    client = short_sessions.client()
+    for _ in range(3):
+        assert log_in(short_sessions, client, PLAIN).session_lifetime_ms == 5_000
+        assert metadata(short_sessions, client) is not None
+        short_sessions.advance(5_000)
+
+
+def test_client_that_does_not_is_cut_off_at_its_next_request(short_sessions):
+    client = short_sessions.client()
+    log_in(short_sessions, client, PLAIN)
+    short_sessions.advance(5_000)
+    assert metadata(short_sessions, client) is not None
+    short_sessions.advance(1)
+    assert metadata(short_sessions, client) is None
+
+
+def test_client_may_log_in_again_once_a_second(short_sessions):
+    client = short_sessions.client()
+    log_in(short_sessions, client, PLAIN)
+    assert log_in(short_sessions, client, PLAIN).error_code == ErrorCode.NONE
+    short_sessions.advance(999)
+    assert log_in(short_sessions, client, PLAIN).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    short_sessions.advance(1)
+    assert log_in(short_sessions, client, PLAIN).error_code == ErrorCode.NONE
+
+
 @pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS.values(), ids=lambda each: each.name)
 def test_stored_credentials_count_for_the_next_login(cluster, mechanism):
     def challenge(user):

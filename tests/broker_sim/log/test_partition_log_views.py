@@ -5,14 +5,14 @@ import os
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log.storage import file_batches
+from broker_sim.log.storage import segment_file
 
 SEGMENT_BYTES = 400
 
 
 @pytest.fixture(autouse=True)
 def views_of_all_sizes(monkeypatch):
-    monkeypatch.setattr(file_batches, "VIEW_BYTES", 1)
+    monkeypatch.setattr(segment_file, "VIEW_BYTES", 1)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_view_of_a_closed_segment_reads_one_interval(new_log, batch, has_views, 
 
 def test_little_is_read(filled, monkeypatch):
     size = filled.read(0, 1_000).size_bytes
-    monkeypatch.setattr(file_batches, "VIEW_BYTES", size + 1)
+    monkeypatch.setattr(segment_file, "VIEW_BYTES", size + 1)
     assert filled.read(0, 1_000, as_view=True).view is None
 
 

@@ -89,7 +89,7 @@ def do(log, rng):
 
 
 def indexes(segments):
-    return [segment.indexed_batches().entries(()) for segment in segments]
+    return [segment.entries().indexes(()) for segment in segments]
 
 
 def contents(log):

@@ -11,6 +11,7 @@ from broker_sim.handlers.faults.error_answers import error_answer
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+from broker_sim.security.oauthbearer import UnsecuredTokens
 from broker_sim.security.plain import PlainUsers
 from broker_sim.security.sasl_listener import SaslListener
 
@@ -29,9 +30,21 @@ def _credential_of(user, code):
 class Login:
     """A client's side; `said` has what the server answered, as messages or bare tokens."""
 
-    def __init__(self):
-        listener = SaslListener(tuple(MECHANISMS), PlainUsers(PASSWORDS), 1 << 19, 100)
-        self.server = listener.make_authenticator(_credential_of, random.Random(1), error_answer)
+    def __init__(
+        self, session_ms=0, mechanisms=("PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-256"), **tokens
+    ):
+        self.now_ms = 1_000_000
+        listener = SaslListener(
+            mechanisms,
+            PlainUsers(PASSWORDS),
+            UnsecuredTokens(**tokens),
+            dict.fromkeys(mechanisms, session_ms),
+            max_receive_bytes=1 << 19,
+            failure_delay_ms=100,
+        )
+        self.server = listener.make_authenticator(
+            _credential_of, random.Random(1), error_answer, lambda: self.now_ms
+        )
 
     @property
     def user(self):

@@ -1,8 +1,11 @@
 """The states of a login. The answers, and whether they are delayed, are those of Kafka 4.3.1 to the same frames."""
 
 import struct
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
@@ -137,3 +140,39 @@ def test_what_is_no_token_closes_at_once(login, frame):
     login.handshake("PLAIN")
     with pytest.raises(ProtocolError):
         login.receive(frame)
+
+
+TOKENS = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from(
+        [PLAIN, WRONG, b"n,,n=billing,r=a", b"c=biws,r=a,p=", b"n,,\x01auth=Bearer a.b.\x01\x01"]
+    ),
+)
+STEPS = st.one_of(
+    st.binary(max_size=60),
+    st.sampled_from(["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER", "X"]),
+    TOKENS.map(lambda token: (token, 2)),
+    st.builds(raw, st.sampled_from([3, 17, 18, 36]), st.integers(0, 4), TOKENS),
+)
+
+
+@given(st.lists(STEPS, max_size=6))
+def test_whatever_a_stranger_sends_only_ends_its_own_login(new_login, steps):
+    login = new_login(mechanisms=("PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"))
+    with suppress(LoginFailedError, ProtocolError):
+        for step in steps:
+            if login.user is not None:
+                break
+            if isinstance(step, str):
+                login.handshake(step)
+            elif isinstance(step, tuple):
+                login.tell(*step)
+            else:
+                login.receive(step)
+    assert login.user in {None, "User:billing"}
+    assert login.user is None or any(PLAIN in as_bytes(step) for step in steps)
+
+
+def as_bytes(step):
+    token = step[0] if isinstance(step, tuple) else step
+    return token.encode() if isinstance(token, str) else token

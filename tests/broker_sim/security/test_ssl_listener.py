@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
 from broker_sim.config import BrokerConfig
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ConfigError, WrongStateError
 from broker_sim.security import Certificates, load_key_pair, ssl_listener
 
 HOST = "kafka.example"
@@ -24,7 +24,7 @@ def made():
 
 @pytest.fixture(scope="module")
 def pair(made):
-    return made.for_hosts([HOST])[0]
+    return made.for_hosts([HOST])
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +33,7 @@ def listener(made):
 
     def read(configs, has_logins=False):
         config = BrokerConfig.from_mapping(configs)
-        return ssl_listener(
-            config, "OUTSIDE", lambda: made.for_hosts([HOST]), has_logins=has_logins
-        )
+        return ssl_listener(config, "OUTSIDE", made, [HOST], has_logins=has_logins)
 
     return read
 
@@ -186,6 +184,35 @@ def test_trust_store_says_whose_certificates_count(listener, client, pair, tmp_p
     context = client()
     load_key_pair(context, others.for_client("audit"), None, "client")
     assert str(principal(found, context)) == "User:CN=audit"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"expired": True}, "certificate has expired"), ({"wrong_host": True}, "Hostname mismatch")],
+)
+def test_certificates_that_clients_refuse(listener, client, options, message):
+    found = listener({})
+    found.renew(**options)
+    with pytest.raises(ssl.SSLError, match=message):
+        handshake(found.context, client())
+    found.renew()
+    handshake(found.context, client())
+
+
+def test_key_store_is_read_again(listener, client, made, pair, tmp_path):
+    path = tmp_path / "store"
+    found = listener(as_pem_file(pair, path))
+
+    def serial():
+        return handshake(found.context, client())[1].getpeercert()["serialNumber"]
+
+    before = serial()
+    as_pem_file(made.for_hosts([HOST]), path)
+    assert serial() == before
+    found.renew()
+    assert serial() != before
+    with pytest.raises(WrongStateError, match="a key store of its own"):
+        found.renew(expired=True)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ RULES = (
         ("RULE:CN=(.*)/$12/", "CN=a", "a2"),
         (r"RULE:CN=(\w+)/\$1\/x/", "CN=a", "$1/x"),
         ("RULE:CN=other/x/", "CN=a", None),
+        (r"RULE:CN=(\w+)/$1/", "CN=a,OU=b", None),
         ("", "CN=a", None),
     ],
 )

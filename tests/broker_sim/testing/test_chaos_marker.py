@@ -37,7 +37,7 @@ def run_tests(pytester, monkeypatch):
 
 
 def test_failure_is_shrunk_and_told_once_with_the_marker_that_repeats_it(run_tests):
-    marker = '@pytest.mark.chaos(seeds=10, faults={"crash": 1, "pause": 3})'
+    marker = '@pytest.mark.chaos(seeds=10, faults={"crash": 1, "pause": 3}, repair_aiokafka=True)'
     result = run_tests(f"{WORKER}\n    {marker}{FORGETS}")
     result.assert_outcomes(failed=1)
     text = result.stdout.str()
@@ -47,15 +47,16 @@ def test_failure_is_shrunk_and_told_once_with_the_marker_that_repeats_it(run_tes
             "seed *: nothing is forgotten",
             "* faults -> 1; * passed before, * runs to shrink it",
             "* s of virtual time, trace *, repeats",
+            "aiokafka is repaired for this run: *",
             "* FAULT*crash worker-*",
             "to run this alone, mark the test with",
-            '@pytest.mark.chaos(schedule="""',
+            '@pytest.mark.chaos(repair_aiokafka=True, schedule="""',
             "    seed=* brokers=3 workers=2 latency_ms=0 duration_ms=*",
             "    *000 crash worker-* for=100",
         ]
     )
     lines = text.splitlines()
-    begin = lines.index('@pytest.mark.chaos(schedule="""')
+    begin = lines.index('@pytest.mark.chaos(repair_aiokafka=True, schedule="""')
     printed = "\n".join(f"    {line}" for line in lines[begin : begin + 4])
     again = run_tests(f"{WORKER}\n{printed}{FORGETS}")
     again.assert_outcomes(failed=1)

@@ -33,3 +33,11 @@ def encrypted(request):
         configs["ssl.client.auth"] = "required"
     with Cluster(1, security=security, users=users, configs=configs, topics=["t:1:1"]) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def with_tokens():
+    """A cluster whose clients bring tokens that nobody has signed."""
+    configs = {"sasl.enabled.mechanisms": "OAUTHBEARER", "offsets.topic.num.partitions": 1}
+    with Cluster(1, security="sasl_plaintext", configs=configs, topics=["t:1:1"]) as running:
+        yield running

@@ -28,3 +28,12 @@ def test_aiokafka_over_tls(encrypted):
             return await asyncio.wait_for(consumer.getone(), TIMEOUT_S)
 
     assert asyncio.run(produce_and_consume()).value
+
+
+def test_aiokafka_with_a_token(with_tokens):
+    async def produce():
+        config = with_tokens.client_config("aiokafka", user="billing")
+        async with AIOKafkaProducer(**config) as producer:
+            return await producer.send_and_wait("t", b"aiokafka")
+
+    assert asyncio.run(produce()).topic == "t"

@@ -34,3 +34,9 @@ def test_confluent_kafka_over_tls(encrypted):
     producer = Producer(encrypted.client_config("confluent"))
     producer.produce("t", b"confluent")
     assert producer.flush(TIMEOUT_S) == 0
+
+
+def test_confluent_kafka_with_a_token(with_tokens):
+    producer = Producer(with_tokens.client_config("confluent", user="billing"))
+    producer.produce("t", b"confluent")
+    assert producer.flush(TIMEOUT_S) == 0

@@ -42,3 +42,9 @@ def test_kafka_python_over_tls(encrypted):
     producer = KafkaProducer(**encrypted.client_config("kafka-python"))
     producer.send("t", b"kafka-python").get(TIMEOUT_S)
     producer.close()
+
+
+def test_kafka_python_with_a_token(with_tokens):
+    producer = KafkaProducer(**with_tokens.client_config("kafka-python", user="billing"))
+    producer.send("t", b"kafka-python").get(TIMEOUT_S)
+    producer.close()

@@ -20,6 +20,7 @@ from broker_sim.group.shard import GroupShard
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_manager import ProducerStateManager
 from broker_sim.protocol import messages
+from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH
 from broker_sim.replica.delayed_fetch import DelayedFetch
 from broker_sim.replica.delayed_produce import DelayedProduce
 from broker_sim.replica.leader_replicas import LeaderReplicas
@@ -27,7 +28,7 @@ from broker_sim.replica.partition import Partition
 from broker_sim.runtime.delayed_request import DelayedRequest
 from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.end_transaction import EndOfTransaction
-from broker_sim.transaction.metadata import NO_PRODUCER_EPOCH, TransactionMetadata
+from broker_sim.transaction.metadata import TransactionMetadata
 from broker_sim.transaction.state import TransactionVersion
 from purgatory import DelayedOperationPurgatory
 from purgatory._delay_queue import DelayQueue

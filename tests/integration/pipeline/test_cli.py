@@ -35,9 +35,10 @@ EXECUTOR = ["--conf", "spark.executor.memory=500m"]
 def pipeline():
     """Return a function that runs the command in a process of its own."""
 
-    def run(*arguments, program=("-m", "integration.pipeline"), **environment):
+    def run(*arguments, program=("-m", "integration.pipeline"), cwd=None, **environment):
         return subprocess.run(
             [sys.executable, *program, *map(str, arguments)],
+            cwd=cwd,
             env={**os.environ, **environment},
             capture_output=True,
             text=True,
@@ -305,6 +306,35 @@ def test_the_same_code_makes_the_same_archive(tmp_path):
     first, _ = write_archive(tmp_path / "a")
     second, _ = write_archive(tmp_path / "b")
     assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.soak(part="spark")
+@pytest.mark.spark
+@pytest.mark.clients
+def test_chaos_on_a_standalone_cluster_has_the_modules_of_the_test(standalone, pipeline, tmp_path):
+    import pyarrow.parquet as pq
+
+    from broker_sim.chaos.search import ChaosTest, run_seed
+
+    tests = Path(__file__).parents[2] / "broker_sim" / "chaos"
+    (tmp_path / "applications_of_a_user.py").write_bytes((tests / "applications.py").read_bytes())
+    (tmp_path / "of_a_user.py").write_text("from applications_of_a_user import forget\n")
+    out = tmp_path / "out"
+    done = pipeline(
+        *("chaos", "--test", "of_a_user:forget", "--seeds", 6, "--faults", "crash"),
+        *("--examined", 1, "--output", out, "--master", standalone, *EXECUTOR, *SMALL),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("chaos: 6 seeds, "), done.stdout
+    test = ChaosTest("applications:forget", (("crash", 3),))
+    sys.path.insert(0, str(tests))
+    try:
+        here = {(seed, run_seed(test, seed).invariant) for seed in range(6)}
+    finally:
+        sys.path.remove(str(tests))
+    table = pq.read_table(out / "chaos", columns=["seed", "invariant"]).to_pylist()
+    assert {(row["seed"], row["invariant"]) for row in table} == here
 
 
 @pytest.mark.soak(part="spark")

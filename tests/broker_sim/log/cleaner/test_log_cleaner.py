@@ -204,7 +204,7 @@ def test_log_that_cannot_be_cleaned_is_left_alone_and_the_others_are_cleaned(
     cluster.create_topic("other", assignments={0: [1]}, configs=SMALL)
     append(cluster, 10)
     append(cluster, 10, topic="other")
-    batches = log_of(cluster).segments[0]._batches
+    batches = log_of(cluster).segments[0]._batches._batches
     batches[0] = damage(batches[0])
     cluster.advance(3 * BACKOFF_MS)  # an error that reaches the loop ends the test here
     assert cluster.nodes.nodes[1].logs.cleaner.uncleanable_partitions == {KEY}

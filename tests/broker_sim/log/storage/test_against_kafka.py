@@ -252,7 +252,7 @@ def test_our_indexes_are_those_of_the_real_broker(opened):
         aborted = log.producer_state.transactions_aborted_in(
             segment.base_offset, segment.end_offset
         )
-        indexes = segment.indexed_batches().entries(aborted)
+        indexes = segment.entries().indexes(aborted)
         log.storage.seal(segment.base_offset, indexes, segment.end_offset)
         for suffix in (".index", ".timeindex", ".txnindex"):
             name = f"{segment.base_offset:020d}{suffix}"

@@ -7,6 +7,7 @@ import pytest
 from broker_sim.config import BrokerConfig, TopicConfig
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import LogDirectory, LogManager
+from broker_sim.log.storage import MemoryBatches
 from broker_sim.log.storage.deletions import delete_dir
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
@@ -93,7 +94,7 @@ def test_read_under_way_goes_on_until_the_files_are_gone(machine, how):
     elif how == "truncated":
         machine.log.truncate_to(0)
     elif how == "cleaned":
-        machine.log.storage.replace_segments([1], [], segment._positions[:1], 1_000)
+        machine.log.storage.replace_segments([1], MemoryBatches(1, 4_096), 1_000)
     else:
         machine.logs.delete(KEY)
     assert segment.read(1, 1_000, 2, False).records == batch

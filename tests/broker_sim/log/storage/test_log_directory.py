@@ -1,4 +1,3 @@
-from array import array
 from pathlib import Path
 
 import pytest
@@ -8,9 +7,9 @@ from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from broker_sim.log import LogDirectory, LogDirectoryError, LogManager
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.storage.checkpoint_file import read_lines, read_offsets, write_offsets
-from broker_sim.log.storage.file_batches import FileBatches
 from broker_sim.log.storage.guard import StorageGuard
 from broker_sim.log.storage.open_files import OpenFiles
+from broker_sim.log.storage.segment_file import SegmentFile
 from broker_sim.log.storage.snapshot_files import decode_snapshot, encode_snapshot
 from broker_sim.metadata.topic_partition import TopicPartition
 from purgatory import VirtualClock
@@ -139,13 +138,17 @@ def test_full_disk_is_a_storage_error_from_then_on(caplog):
     files, failures = OpenFiles(), []
     guard = StorageGuard(Path("/dev"))
     guard.on_failed = lambda: failures.append("failed")
-    batches = FileBatches(Path("/dev/full"), 0, array("q", (0, 5)), files, guard)
+    file = SegmentFile(Path("/dev/full"), files, guard)
     with pytest.raises(ApiError, match="append to full in /dev: No space left on device") as caught:
-        batches.append(b"batch")
+        file.append(b"batch", 5)
     assert caught.value.error_code is ErrorCode.KAFKA_STORAGE_ERROR
-    for use in (batches.append, batches.__getitem__, batches.__delitem__):
+    for use in (
+        lambda: file.append(b"batch", 5),
+        lambda: file.read(0, 5),
+        lambda: file.truncate(0),
+    ):
         with pytest.raises(ApiError, match="The log /dev is offline"):
-            use(b"batch" if use == batches.append else slice(0, 9))
+            use()
     files.close_all()
     assert failures == ["failed"]
     assert caplog.text.count("log_offline") == 1
@@ -153,10 +156,10 @@ def test_full_disk_is_a_storage_error_from_then_on(caplog):
 
 def test_file_that_was_cut_is_a_storage_error(tmp_path):
     files = OpenFiles()
-    batches = FileBatches(tmp_path / "log", 0, array("q", (0, 5)), files, StorageGuard(tmp_path))
+    file = SegmentFile(tmp_path / "log", files, StorageGuard(tmp_path))
     (tmp_path / "log").write_bytes(b"bat")
     with pytest.raises(ApiError, match="it ends at 3, within its batches"):
-        batches[0:1]
+        file.read(0, 5)
     files.close_all()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError
 from broker_sim.log import LogDirectory, PartitionLog, ProducerStateManagerConfig, SimulatedDisk
-from broker_sim.log.storage import index_restore
+from broker_sim.log.storage import MemoryBatches, index_restore
 from broker_sim.log.storage.checked_ranges import MOST_RANGES, CheckedRanges
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
@@ -284,7 +284,9 @@ def test_map_is_closed_with_its_file(directory, how):
         log.truncate_to(4)
         log.flush()
     elif how == "cleaned":
-        log.storage.replace_segments([0], [model.data[0][0]], log.segments[0]._positions, 0)
+        cleaned = MemoryBatches(0, 4_096)
+        cleaned.append(*model.data[0])
+        log.storage.replace_segments([0], cleaned, 0)
     elif how == "closed":
         log.storage.close()
     else:

@@ -78,7 +78,9 @@ def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
     from integration.pipeline.jobs.chaos import (
         OUTCOME,
         SHRUNK,
+        ChaosTest,
         distinct_failures,
+        summary,
         to_examine,
     )
 
@@ -88,6 +90,8 @@ def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
         OUTCOME,
     )  # fmt: skip
     assert sorted(row.seed for row in to_examine(outcomes, 2).collect()) == [2, 4, 5]
+    row = summary(outcomes, ChaosTest("shop:test_orders")).first()
+    assert (row.seeds, row.failed, row.seeds_per_s_and_core) == (5, 4, 1.0)
     shrunk = spark.createDataFrame(
         [(2, "lost", "crash", 2, "long", 1, "d", True, "t"),
          (5, "lost", "crash", 1, "short", 1, "d", True, "t"),

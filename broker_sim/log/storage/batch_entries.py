@@ -1,0 +1,160 @@
+"""Finds the batches of a segment by sorted arrays with one entry for each batch.
+
+    end_offsets      offset after the batch          -> which batch holds an offset
+    positions        bytes of the segment before the batch; one more for the end
+    max_timestamps   largest timestamp so far        -> first batch at or after a time
+
+A look-up is a bisection of an array. All batches in memory are found like this, and those of a file that is
+written to or was looked at whole; `SealedBatches` finds the others.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+from broker_sim.log.offset_index import OffsetIndex
+from broker_sim.log.storage.batch_walk import BatchPlace
+from broker_sim.log.storage.index_files import SegmentIndexes
+from broker_sim.protocol.record_batch import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from broker_sim.log.transaction_index import AbortedTxn
+
+__all__ = ["BatchEntries"]
+
+
+class BatchEntries:
+    """The entries of a segment's batches from one batch on: a `BatchLookup`."""
+
+    __slots__ = (
+        "_max_timestamp_before",
+        "end_offset",
+        "end_offsets",
+        "index",
+        "max_timestamp",
+        "max_timestamps",
+        "positions",
+        "size_bytes",
+        "start_offset",
+    )
+
+    def __init__(
+        self,
+        start_offset: int,
+        index_interval_bytes: int,
+        start_position: int = 0,
+        max_timestamp: int = NO_TIMESTAMP,
+    ) -> None:
+        """Begin without entries behind batches that end at these and are not newer."""
+        self.start_offset = start_offset
+        """Where the first batch begins, or would begin."""
+        self.end_offset = start_offset
+        """The offset after the last batch."""
+        self.size_bytes = start_position
+        """The bytes of the segment up to the end of the last batch."""
+        self.max_timestamp = max_timestamp
+        """The largest timestamp so far, -1 if there is none."""
+        self._max_timestamp_before = max_timestamp
+        self.end_offsets = array("q")
+        self.positions = array("q", (start_position,))
+        self.max_timestamps = array("q")
+        self.index = OffsetIndex(index_interval_bytes)
+        """Which of the batches have an entry in the sparse index."""
+
+    def __len__(self) -> int:
+        return len(self.end_offsets)
+
+    def add(self, end_offset: int, size_bytes: int, max_timestamp: int) -> None:
+        """Add an entry; `max_timestamp` is the batch's own."""
+        if max_timestamp > self.max_timestamp:  # noqa: PLR1730 - max() takes longer
+            self.max_timestamp = max_timestamp
+        self.end_offset = end_offset
+        self.size_bytes += size_bytes
+        self.end_offsets.append(end_offset)
+        self.positions.append(self.size_bytes)
+        self.max_timestamps.append(self.max_timestamp)
+
+    def number_of(self, offset: int) -> int:
+        """Return which batch holds `offset` or follows it; how many there are if none does."""
+        return bisect_right(self.end_offsets, offset)
+
+    def position(self, offset: int) -> int:
+        """Return the bytes before that batch."""
+        return self.positions[bisect_right(self.end_offsets, offset)]
+
+    def first_since(self, timestamp: int, offset: int) -> int:
+        """Return the offset from which batches may be at or after `timestamp`, `offset` at least."""
+        older = bisect_left(self.max_timestamps, timestamp)
+        return max(offset, self.end_offsets[older - 1]) if older else offset
+
+    def extend(self, behind: BatchEntries) -> None:
+        """Add the entries of the batches that follow these."""
+        self.end_offsets.extend(behind.end_offsets)
+        self.positions.extend(behind.positions[1:])
+        self.max_timestamps.extend(behind.max_timestamps)
+        self._note_end()
+
+    def truncate_to(self, keep: int) -> None:
+        """Drop all entries but the first so many."""
+        del self.end_offsets[keep:], self.max_timestamps[keep:], self.positions[keep + 1 :]
+        self.index.truncate_to(keep)
+        self._note_end()
+
+    def _note_end(self) -> None:
+        self.size_bytes = self.positions[-1]
+        is_empty = not self.end_offsets
+        self.end_offset = self.start_offset if is_empty else self.end_offsets[-1]
+        self.max_timestamp = self._max_timestamp_before if is_empty else self.max_timestamps[-1]
+
+    # -- a BatchLookup --------------------------------------------------------------------------
+
+    def translate_offset(self, offset: int) -> BatchPlace | None:
+        """Return the place of the batch that holds `offset` or follows it."""
+        return next(self.places_from(offset), None)
+
+    def places_from(self, offset: int) -> Iterator[BatchPlace]:
+        """Yield the batches from the one that holds `offset` or follows it, those added meanwhile too."""
+        end_offsets, positions, timestamps = self.end_offsets, self.positions, self.max_timestamps
+        while (number := bisect_right(end_offsets, offset)) < len(end_offsets):
+            offset, start = end_offsets[number], positions[number]
+            yield BatchPlace(start, positions[number + 1], offset - 1, timestamps[number])
+
+    def places_since(self, timestamp: int, offset: int) -> Iterator[BatchPlace]:
+        """Yield the batches at or after `offset` behind the last older ones."""
+        return self.places_from(self.first_since(timestamp, offset))
+
+    def upper_bound_offset(self, position: int) -> int | None:
+        """Return the last offset of the first batch with an index entry at or after the position."""
+        batch = self.index.first_at_or_after(position, self.positions)
+        return None if batch is None else self.end_offsets[batch] - 1
+
+    def check(self, position: int, end: int) -> None:
+        """Do nothing: every batch with an entry was looked at."""
+
+    # -- the index files ------------------------------------------------------------------------
+
+    def indexed(self) -> Sequence[int]:
+        """Return the numbers of the batches with an entry in the offset index."""
+        return self.index.batches(self.positions)
+
+    def indexes(self, aborted: Sequence[AbortedTxn]) -> SegmentIndexes:
+        """Return the entries of the index files; `aborted` are the segment's transactions.
+
+        The largest timestamp has an entry too, as in a segment that Kafka has rolled.
+        """
+        end_offsets, max_timestamps = self.end_offsets, self.max_timestamps
+        offsets, times = [], []
+        newest = NO_TIMESTAMP
+        for batch in self.indexed():
+            offsets.append((end_offsets[batch] - 1, self.positions[batch]))
+            if max_timestamps[batch] > newest:
+                newest = max_timestamps[batch]
+                times.append((newest, end_offsets[bisect_left(max_timestamps, newest)] - 1))
+        if max_timestamps and max_timestamps[-1] > newest:
+            newest = max_timestamps[-1]
+            times.append((newest, end_offsets[bisect_left(max_timestamps, newest)] - 1))
+        return SegmentIndexes(offsets, times, aborted)

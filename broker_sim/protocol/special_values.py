@@ -1,0 +1,39 @@
+"""Numbers in requests that stand for something; mirrors the constants of Kafka's request classes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "ACKS_ALL",
+    "CONSUMER_REPLICA_ID",
+    "EARLIEST_LOCAL_TIMESTAMP",
+    "EARLIEST_TIMESTAMP",
+    "ISOLATION_LEVELS",
+    "LATEST_TIERED_TIMESTAMP",
+    "LATEST_TIMESTAMP",
+    "MAX_TIMESTAMP",
+    "NO_NODE",
+    "READ_COMMITTED",
+    "READ_UNCOMMITTED",
+]
+
+ACKS_ALL: Final = -1
+"""The acks of a produce that waits for the in-sync replicas."""
+
+CONSUMER_REPLICA_ID: Final = -1
+"""The replica id of a client."""
+
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+ISOLATION_LEVELS: Final = (READ_UNCOMMITTED, READ_COMMITTED)
+
+LATEST_TIMESTAMP: Final = -1
+EARLIEST_TIMESTAMP: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL_TIMESTAMP: Final = -4
+LATEST_TIERED_TIMESTAMP: Final = -5
+"""What a client asks ListOffsets for in the place of a time."""
+
+NO_NODE: Final = -1
+"""The node id, and port, of a coordinator that is not known."""

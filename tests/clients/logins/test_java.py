@@ -1,0 +1,62 @@
+"""The Java client logs in with what `client_config` gives, by every mechanism and over TLS."""
+
+import shutil
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from broker_sim import Cluster
+
+pytestmark = pytest.mark.soak(part="clients")
+
+SOURCE = Path(__file__).parent / "LogIn.java"
+TIMEOUT_S = 240
+USERS = {"billing": 'se"cr,e\\t'}
+TOKENS = {"sasl.enabled.mechanisms": "OAUTHBEARER"}
+REAUTHENTICATED = {"connections.max.reauth.ms": 2_000}
+CASES = {
+    "PLAIN": {"security": "sasl_plaintext", "users": USERS, "configs": REAUTHENTICATED},
+    "SCRAM-SHA-256": {"security": "sasl_ssl", "users": USERS},
+    "SCRAM-SHA-512": {"security": "sasl_plaintext", "users": USERS},
+    "OAUTHBEARER": {"security": "sasl_plaintext", "configs": TOKENS},
+    None: {"security": "ssl", "configs": {"ssl.client.auth": "required"}},
+}
+
+
+def as_properties(config):
+    escaped = {name: str(value).replace("\\", "\\\\") for name, value in config.items()}
+    return "".join(f"{name}={value}\n" for name, value in escaped.items())
+
+
+def test_java_logs_in(tmp_path, require_or_skip):
+    from integration.reference.errors import ReferenceUnavailableError
+    from integration.reference.jars import kafka_jars
+
+    if shutil.which("javac") is None:
+        require_or_skip(
+            "a JDK is missing: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
+        )
+    try:
+        jars = kafka_jars()
+    except ReferenceUnavailableError as unavailable:
+        require_or_skip(str(unavailable))
+    files = []
+    with ExitStack() as stack:
+        for number, (mechanism, options) in enumerate(CASES.items()):
+            cluster = stack.enter_context(Cluster(1, topics=["t:1:1"], **options))
+            config = cluster.client_config("java", mechanism=mechanism)
+            lines = {name: value.replace("\n", " ") for name, value in config.items()}
+            files.append(tmp_path / f"{number}.properties")
+            files[-1].write_text(as_properties(lines))
+        done = subprocess.run(
+            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(SOURCE)]
+            + [str(path) for path in files],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["t"] * len(CASES)
