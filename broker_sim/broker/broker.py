@@ -23,6 +23,7 @@ from broker_sim.broker.marker_link import MarkerLink
 from broker_sim.broker.partition_store import LocalPartitionStore
 from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.replica_server import ReplicaServer
+from broker_sim.broker.throttling import Throttling
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
 from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
 from broker_sim.config import RACK_AWARE_SELECTOR
@@ -36,6 +37,7 @@ from broker_sim.metadata.cache import MetadataCache
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import ACKS_ALL
+from broker_sim.quota import ConnectionQuotas, QuotaManagers
 from broker_sim.replica import (
     AlterPartitionManager,
     FetcherManager,
@@ -91,6 +93,9 @@ class Broker:
             ),
             config,
         )
+        self.quotas = QuotaManagers(config, process.clock)
+        self.connection_quotas = ConnectionQuotas(config, process.clock)
+        self.controller_quotas = environment.controller_quotas
         self.logs = logs
         self._late_metadata = LateMetadata(process, environment.metadata_delay, self._hear)
         self._links = environment.links
@@ -145,7 +150,8 @@ class Broker:
         if self.authorizer is not None:
             apis = guarded_apis(apis)
         self._dispatcher = RequestDispatcher(
-            self, apis, environment.faults, environment.requests, process.actions, process.call_later
+            self, apis, environment.faults, environment.requests, process.actions,
+            Throttling(self.quotas, self.purgatories.make("ThrottledChannel"), process.clock), process.call_later
         )  # fmt: skip
         self.background_work = BackgroundWork(
             broker_id,
@@ -311,6 +317,9 @@ class Broker:
         changes = changes_between(before, image)
         if changes.broker_configs_changed:
             self.background_work.reconfigure(self.metadata.broker_config())
+        if before.client_quotas is not image.client_quotas:
+            self.quotas.update(image.client_quotas)
+            self.connection_quotas.update(image.client_quotas)
         if before.version < 0:
             self.logs.delete_strays(self.metadata.is_hosted)
         self._serve(self._follow, changes, image)

@@ -1,7 +1,7 @@
 """From a frame to its handler and back to bytes; mirrors `KafkaApis.handle`.
 
-The way of a request: header, API table, decode, gate, handler, delayed actions; and from `respond`
-the encoder and the connection.
+The way of a request: header, API table, decode, injected faults, quotas, handler, delayed actions; and
+from `respond` the quotas, the encoder and the connection.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from broker_sim.protocol.headers import RequestHeader, decode_request_header, en
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker_sim.broker.throttling import ThrottledRequest, Throttling
     from broker_sim.handlers import ApiSpec, ApiTable, BrokerServices, ClientConnection
     from broker_sim.handlers.context import Respond
     from broker_sim.handlers.faults import FaultInjector
@@ -42,6 +43,7 @@ class RequestDispatcher:
         faults: FaultInjector,
         requests: RequestLog,
         actions: ActionQueue,
+        throttling: Throttling,
         call_later: Callable[..., object],
     ) -> None:
         self._broker = broker
@@ -49,6 +51,8 @@ class RequestDispatcher:
         self._faults = faults
         self._requests = requests
         self._actions = actions
+        self._quotas = throttling.quotas
+        self._throttling = throttling
         self._call_later = call_later
 
     def dispatch(
@@ -79,7 +83,19 @@ class RequestDispatcher:
         answer: Respond = respond
         if self._requests.limit:
             answer = self._requests.begin(request, context, respond)
-        self._actions.serve(self._handle, api, request, context, answer)
+        if self._quotas.is_enabled:
+            throttled = self._throttling.begin(context, answer, len(frame))
+            self._actions.serve(self._handle_measured, api, request, context, throttled)
+        else:
+            self._actions.serve(self._handle, api, request, context, answer)
+
+    def _handle_measured(
+        self, api: ApiSpec, request: Any, context: RequestContext, throttled: ThrottledRequest
+    ) -> None:
+        try:
+            self._handle(api, request, context, throttled.respond)
+        finally:
+            throttled.leave_handler()
 
     def _handle(
         self, api: ApiSpec, request: Any, context: RequestContext, respond: Respond
@@ -112,4 +128,6 @@ class RequestDispatcher:
         if faults is None:
             return respond
         context.faults = faults
+        if faults.throttle_ms:
+            respond = self._throttling.hold_up(context, respond, faults.throttle_ms)
         return faults.admit(request, context, respond, self._call_later)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.denial_log import DenialLog
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.handlers.request_log import RequestLog
+    from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.runtime.links import Links
     from broker_sim.runtime.purgatories import PurgatoryFactory
 
@@ -38,6 +39,7 @@ class BrokerEnvironment:
     faults: FaultInjector
     metadata_delay: MetadataDelay
     requests: RequestLog
+    controller_quotas: ControllerMutationQuotaManager
     denials: DenialLog
     on_change: Callable[[], object]
     """Called when a broker has taken in new metadata, and when it begins to accept connections."""

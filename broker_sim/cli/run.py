@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -171,7 +172,13 @@ class _Options(NamedTuple):
     "--control-token",
     envvar=TOKEN_VARIABLE,
     metavar="TOKEN",
-    help=f"What requests to the control port must bring; or set {TOKEN_VARIABLE}.",
+    help=f"What requests to the control port must bring; or set {TOKEN_VARIABLE}. Without one it is for"
+    " loopback only.",
+)
+@click.option(
+    "--control-token-file",
+    metavar="FILE",
+    help="Read it from there, so that no list of processes shows it.",
 )
 @click.option(
     "--as-version",
@@ -213,7 +220,9 @@ class _Options(NamedTuple):
     show_default=True,
     help="How the lines on stderr look.",
 )
-def command(*, log_level: str, log_format: str, **options: Any) -> None:
+def command(
+    *, log_level: str, log_format: str, control_token_file: str | None, **options: Any
+) -> None:
     """Start a cluster and serve until SIGINT or SIGTERM.
 
     Prints {"bootstrap_servers", "control", "build", "pid", "memory_limit_bytes"} as one line of JSON
@@ -221,6 +230,8 @@ def command(*, log_level: str, log_format: str, **options: Any) -> None:
     """
     if options["port"] + options["brokers"] > LAST_PORT + 1:
         raise click.UsageError(f"--port {options['port']} leaves no ports for all brokers")
+    if control_token_file is not None:
+        options["control_token"] = _read_token(control_token_file)
     if sys.stdout is None:
         raise click.ClickException(
             "stdout is closed, and the ready line goes there; redirect it: broker-sim run >ready.json"
@@ -244,6 +255,17 @@ def command(*, log_level: str, log_format: str, **options: Any) -> None:
         if error.errno in OPEN_FILES_ERRORS and LIMIT_ADVICE not in reason:
             reason = f"{reason}; {LIMIT_ADVICE}, or take fewer brokers"
         raise click.ClickException(reason) from error
+
+
+def _read_token(path: str) -> str:
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise click.UsageError(f"--control-token-file {path}: {reason}") from error
+    if not token:
+        raise click.UsageError(f"--control-token-file {path}: there is no token in it")
+    return token
 
 
 async def _run(options: _Options) -> None:

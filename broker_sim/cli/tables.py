@@ -186,6 +186,8 @@ def _fault_effect(fault: dict[str, Any]) -> str:
         effects.append(f"lose {fault['lose']}")
     if fault["delay_ms"]:
         effects.append(f"delay {fault['delay_ms']} ms")
+    if fault["throttle_ms"]:
+        effects.append(f"throttle {fault['throttle_ms']} ms")
     return ", ".join(effects)
 
 

@@ -119,7 +119,14 @@ class Listeners:
             )
             for name in {**found.sasl, **found.ssl}
         }
-        await server.start(broker.process, broker, broker.config, broker.logs.memory, security)
+        await server.start(
+            broker.process,
+            broker,
+            broker.config,
+            broker.logs.memory,
+            security,
+            broker.connection_quotas,
+        )
         self._on_accepting()
 
     def is_accepting(self, broker_id: int) -> bool:

@@ -26,6 +26,7 @@ from broker_sim.handlers.faults import FaultInjector
 from broker_sim.handlers.request_log import RequestLog
 from broker_sim.log import MemoryAccount
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.quota import QuotaManagers
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.links import CONTROLLER_ID, HEALTHY, LinkFault, Links
 from broker_sim.runtime.memory import default_memory_limit, return_freed_memory
@@ -124,6 +125,8 @@ class Nodes:
         )
         if data is not None:
             self._begin_metadata(data)
+        self._controller_quotas = QuotaManagers(self._first_config, scheduler.clock)
+        self._controller_quotas.update(self.controller.image.client_quotas)
         self._environment = BrokerEnvironment(
             cluster_id=cluster_id,
             links=self.links,
@@ -134,6 +137,7 @@ class Nodes:
             faults=self.faults,
             metadata_delay=self.metadata_delay,
             requests=self.requests,
+            controller_quotas=self._controller_quotas.controller_mutation,
             denials=self.denials,
             api_table=ApiTable(as_version),
             on_change=on_change,
@@ -150,6 +154,7 @@ class Nodes:
     def _publish(self, image: MetadataImage) -> None:
         if self._data is not None:
             self._data.metadata.write_image(image)
+        self._controller_quotas.update(image.client_quotas)
         for broker_id, broker in self.brokers.items():
             self.links.send(CONTROLLER_ID, broker_id, broker.apply_image, image)
 

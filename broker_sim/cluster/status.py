@@ -163,6 +163,7 @@ class FaultStatus:
     """How many requests it has hit."""
     hook: str | None = None
     """The function that decides, None for a fault that is told by the fields above."""
+    throttle_ms: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""

@@ -23,6 +23,7 @@ from broker_sim.config.definition import (
 from broker_sim.config.log_configs import CleanerConfigs, ServerLogConfigs
 from broker_sim.config.other_configs import other_configs
 from broker_sim.config.per_listener import listener_values, without_listener
+from broker_sim.config.quota_configs import QuotaConfigs
 from broker_sim.config.security_configs import SecurityConfigs
 from broker_sim.config.server_configs import (
     REPLICA_SELECTORS,
@@ -47,6 +48,7 @@ class BrokerConfig(
     CleanerConfigs,
     GroupCoordinatorConfigs,
     TransactionConfigs,
+    QuotaConfigs,
     AuthorizerConfigs,
     SecurityConfigs,
 ):

@@ -75,6 +75,13 @@ class SocketServerConfigs:
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
+    max_connection_creation_rate: int = declare(
+        INT,
+        MAX_INT,
+        "Most connections that the broker accepts in a second.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+    )
     queued_max_requests: int = declare(
         INT,
         500,

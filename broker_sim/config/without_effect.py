@@ -55,6 +55,7 @@ CHANGE_WITHOUT_EFFECT: Final = frozenset(
     {
         "listener.security.protocol.map",
         "listeners",
+        "max.connection.creation.rate",
         "max.connections",
         "max.connections.per.ip",
         "sasl.enabled.mechanisms",

@@ -134,7 +134,7 @@ def _guarded_by(guard: Guard) -> Middleware:
         guard.admit(
             request.method,
             request.headers,
-            local_address=local[0] if local else None,
+            local_address=local[0] if local else "",
             has_body=request.can_read_body,
         )
         return await handler(request)

@@ -7,7 +7,8 @@ A browser sends requests to loopback for any page. What gives a page away:
     body     forms and simple requests cannot send application/json without asking first
 
 So the host must be known, a write must come from no page or from the port's own, and its body must
-be JSON. A token shuts everybody else out too. Kafka has no counterpart.
+be JSON. A token shuts everybody else out too, and whoever does not come by loopback needs one: who can
+reach the port can kill brokers. Kafka has no counterpart.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Guard:
     """Decides by the headers of a request whether it is carried out.
 
     `host` is where the port is bound, `names` are other hosts by which clients may call it. With a
-    `token` every request must bring it, as `Authorization: Bearer TOKEN`.
+    `token` every request must bring it, as `Authorization: Bearer TOKEN`; without one only requests that
+    come by loopback are carried out.
     """
 
     def __init__(self, host: str, names: Iterable[str] = (), token: str | None = None) -> None:
@@ -74,11 +76,18 @@ class Guard:
     ) -> None:
         """Raise RefusedRequestError unless the request may be carried out.
 
-        `headers` are found in any case. `local_address` is where the connection was accepted.
+        `headers` are found in any case. `local_address` is where the connection was accepted, "" where
+        nobody knows any more; None stands for loopback.
         """
         self._check_host(headers.get("Host", ""), local_address)
         if self._token is not None:
             self._check_token(headers.get("Authorization", ""))
+        elif local_address is not None and not _is_loopback(local_address):
+            raise RefusedRequestError(
+                UNAUTHORIZED,
+                "the control port has no token, so it is for loopback only: start the cluster with "
+                "--control-token-file FILE, or with BROKER_SIM_CONTROL_TOKEN set",
+            )
         if method not in READING_METHODS:
             _check_origin(headers.get("Origin"), headers.get("Host", ""))
             _check_content_type(headers.get("Content-Type"), has_body=has_body)
@@ -145,6 +154,14 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_loopback(host: str) -> bool:
+    if not _is_address(host):
+        return False
+    address = ip_address(host)
+    mapped = getattr(address, "ipv4_mapped", None)  # how a socket of both versions shows version 4
+    return bool((mapped or address).is_loopback)
 
 
 def _is_any_address(host: str) -> bool:

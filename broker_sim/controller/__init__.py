@@ -14,6 +14,7 @@ from broker_sim.controller.producer_id_control_manager import ProducerIdControlM
 from broker_sim.controller.requests import (
     AlterOp,
     AlterPartitionResult,
+    ClientQuotaAlteration,
     ConfigAlteration,
     ConfigResource,
     ConfigResourceType,
@@ -51,6 +52,7 @@ __all__ = [
     "SUPPORTED_FEATURES",
     "AlterOp",
     "AlterPartitionResult",
+    "ClientQuotaAlteration",
     "ConfigAlteration",
     "ConfigResource",
     "ConfigResourceType",

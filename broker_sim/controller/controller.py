@@ -12,6 +12,7 @@ from typing import Final
 from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller.acl_control_manager import create_acls, delete_acls
 from broker_sim.controller.change_events import log_changes
+from broker_sim.controller.client_quota_control_manager import alter_client_quotas
 from broker_sim.controller.cluster_control_manager import (
     BrokerControlState,
     ClusterControlManager,
@@ -31,6 +32,8 @@ from broker_sim.controller.reassignment_control_manager import (
 from broker_sim.controller.replication_control_manager import ReplicationControlManager
 from broker_sim.controller.requests import (
     AlterPartitionResult,
+    Charge,
+    ClientQuotaAlteration,
     ConfigAlteration,
     ConfigResource,
     CreatableTopic,
@@ -50,6 +53,7 @@ from broker_sim.controller.requests import (
     ScramDeletion,
     ScramResults,
     ScramUpsertion,
+    free_of_charge,
 )
 from broker_sim.controller.scram_control_manager import alter_scram_credentials
 from broker_sim.controller.status import (
@@ -61,6 +65,7 @@ from broker_sim.controller.status import (
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
 from broker_sim.metadata.acl import Acl, AclFilter
+from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 from purgatory import Clock
 
@@ -197,35 +202,43 @@ class Controller:
         return self._tasks.next_run_ms()
 
     def create_topics(
-        self, topics: Sequence[CreatableTopic], validate_only: bool = False
+        self,
+        topics: Sequence[CreatableTopic],
+        validate_only: bool = False,
+        charge: Charge = free_of_charge,
     ) -> list[CreateTopicResult]:
         """Create topics, or only validate them; returns one result per topic in order.
 
         Raises ApiError with POLICY_VIOLATION when there are too many partitions in all.
         """
         delta = MetadataDelta(self.image)
-        results = self._topics.create_topics(delta, topics)
+        results = self._topics.create_topics(delta, topics, charge)
         if not validate_only:
             self._commit(delta)
         return results
 
     def create_partitions(
-        self, topics: Sequence[NewPartitions], validate_only: bool = False
+        self,
+        topics: Sequence[NewPartitions],
+        validate_only: bool = False,
+        charge: Charge = free_of_charge,
     ) -> list[tuple[str, Outcome]]:
         """Add partitions to topics; returns one outcome per topic in order."""
         delta = MetadataDelta(self.image)
-        results = self._topics.create_partitions(delta, topics)
+        results = self._topics.create_partitions(delta, topics, charge)
         if not validate_only:
             self._commit(delta)
         return results
 
-    def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeleteTopicResult]:
+    def delete_topics(
+        self, topics: Sequence[str | bytes], charge: Charge = free_of_charge
+    ) -> list[DeleteTopicResult]:
         """Delete topics by name (str) or id (bytes); returns one result per distinct key in order.
 
         Raises ApiError with TOPIC_DELETION_DISABLED when `delete.topic.enable` is false.
         """
         delta = MetadataDelta(self.image)
-        results = self._topics.delete_topics(delta, topics)
+        results = self._topics.delete_topics(delta, topics, charge)
         self._commit(delta)
         return results
 
@@ -274,7 +287,7 @@ class Controller:
         self._commit(delta)
 
     def reset(self, topics: Iterable[CreatableTopic] = (), keep: Container[str] = ()) -> None:
-        """Delete all topics but `keep`, dynamic configurations, SCRAM users and ACLs; create `topics`.
+        """Delete all topics but `keep`, dynamic configurations, users, ACLs, quotas; create `topics`.
 
         Not in Kafka. Sessions begin anew. Raises ApiError, and does nothing, if a topic is refused.
         """
@@ -284,6 +297,8 @@ class Controller:
                 delta.remove_topic(topic.name)
         for user in self.image.scram:
             delta.set_scram_credentials(user, {})
+        for entity in self.image.client_quotas:
+            delta.set_client_quotas(entity, {})
         if self.image.acls:
             delta.change_acls((), self.image.acls)
         self._configs.reset(delta)
@@ -353,6 +368,16 @@ class Controller:
         results = alter_scram_credentials(delta, deletions, upsertions)
         self._commit(delta)
         return results
+
+    def alter_client_quotas(
+        self, alterations: Sequence[ClientQuotaAlteration], validate_only: bool = False
+    ) -> dict[QuotaEntity, Outcome]:
+        """Set and remove quotas, all of an entity or none; returns the outcome of each entity."""
+        delta = MetadataDelta(self.image)
+        outcomes = alter_client_quotas(delta, alterations)
+        if not validate_only:
+            self._commit(delta)
+        return outcomes
 
     def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
         """Add rules of access control, each for itself; one that there is already is no error."""

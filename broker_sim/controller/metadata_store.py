@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from broker_sim.metadata.quota_entity import QuotaEntity
+
 __all__ = ["MetadataStore", "StoredMetadata"]
 
 SMALLEST_REWRITE_BYTES: Final = 4 * 1024 * 1024
@@ -282,6 +284,10 @@ def _difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
             for user, credentials in after.scram.items()
             for mechanism, credential in credentials.items()
         ]
+    if before.client_quotas is not after.client_quotas:
+        change["client_quotas"] = [
+            [entity, quotas] for entity, quotas in after.client_quotas.items()
+        ]
     if before.acls is not after.acls:
         change["acls"] = [acl for acl in after.acls if acl not in before.acls]
         change["removed_acls"] = [acl for acl in before.acls if acl not in after.acls]
@@ -360,6 +366,13 @@ def _credentials(rows: list[list[Any]]) -> dict[str, dict[int, ScramCredential]]
     return users
 
 
+def _client_quotas(change: dict[str, Any]) -> dict[QuotaEntity, dict[str, float]]:
+    return {
+        tuple((kind, name) for kind, name in entity): quotas
+        for entity, quotas in change["client_quotas"]
+    }
+
+
 def _acl(row: list[Any]) -> Acl:
     resource_type, resource_name, pattern_type, principal, host, operation, permission = row
     return Acl(
@@ -401,6 +414,7 @@ def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
         resources,
         scram,
         _changed_acls(image.acls, change),
+        _client_quotas(change) if "client_quotas" in change else image.client_quotas,
     )
 
 

@@ -3,10 +3,10 @@
 Plain values instead of wire messages, so that the controller knows no protocol; the handlers
 translate. Names follow the fields of CreateTopics, CreatePartitions, DeleteTopics,
 AlterPartition, ElectLeaders, IncrementalAlterConfigs, AlterPartitionReassignments, UpdateFeatures,
-AlterUserScramCredentials, DeleteAcls and BrokerHeartbeat.
+AlterUserScramCredentials, AlterClientQuotas, DeleteAcls and BrokerHeartbeat.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -14,6 +14,14 @@ from typing import NamedTuple
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import NO_TOPIC_ID, PartitionState
 from broker_sim.metadata.acl import Acl
+from broker_sim.metadata.quota_entity import QuotaEntity
+
+Charge = Callable[[int], None]
+"""Called with the partitions that a client is about to create or delete; raises ApiError if it must wait."""
+
+
+def free_of_charge(partitions: int, /) -> None:
+    """Let everything be created and deleted."""
 
 
 class ElectionType(IntEnum):
@@ -224,6 +232,13 @@ class ScramResults(NamedTuple):
     deleted: tuple[str, ...]
     upserted: tuple[str, ...]
     refused: Mapping[str, Outcome]
+
+
+class ClientQuotaAlteration(NamedTuple):
+    """What to set for an entity, and with None to remove, by Kafka's names of quotas."""
+
+    entity: QuotaEntity
+    operations: Sequence[tuple[str, float | None]]
 
 
 class DeletedAcls(NamedTuple):

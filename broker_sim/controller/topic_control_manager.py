@@ -1,7 +1,7 @@
 """Creates and deletes topics, and adds partitions to them.
 
 Mirrors the part of `ReplicationControlManager` of Kafka 4.3 that makes topics, and
-`ControllerApis.deleteTopics`. Deliberate differences: no policies, no quotas; answers to
+`ControllerApis.deleteTopics`. Deliberate differences: no policies; answers to
 DeleteTopics come in the order of the request instead of shuffled.
 
 Error messages are Kafka's, because clients see them.
@@ -18,11 +18,13 @@ from broker_sim.controller.cluster_control_manager import ClusterControlManager,
 from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
 from broker_sim.controller.replica_placer import StripedReplicaPlacer
 from broker_sim.controller.requests import (
+    Charge,
     CreatableTopic,
     CreateTopicResult,
     DeleteTopicResult,
     NewPartitions,
     Outcome,
+    free_of_charge,
 )
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import NO_TOPIC_ID, MetadataDelta, PartitionState, TopicState
@@ -54,7 +56,10 @@ class TopicControlManager:
         self._rng = rng
 
     def create_topics(
-        self, delta: MetadataDelta, topics: Sequence[CreatableTopic]
+        self,
+        delta: MetadataDelta,
+        topics: Sequence[CreatableTopic],
+        charge: Charge = free_of_charge,
     ) -> list[CreateTopicResult]:
         """Create each topic that can be created; returns one result per name.
 
@@ -67,9 +72,9 @@ class TopicControlManager:
         for topic in {topic.name: topic for topic in topics}.values():
             try:
                 _check_named_once(topic.name, names)
-                state = self._create(delta, topic, taken)
+                state = self._create(delta, topic, taken, charge)
             except ApiError as error:
-                outcome = Outcome(error.error_code, str(error))
+                outcome = Outcome(error.error_code, error.error_message)
                 results.append(CreateTopicResult(topic.name, outcome))
                 continue
             results.append(
@@ -88,11 +93,11 @@ class TopicControlManager:
         taken = _taken_names(delta)
         for topic in topics:
             self._check_partition_count([topic])
-            self._create(delta, topic, taken)
+            self._create(delta, topic, taken, free_of_charge)
             taken[unify_collision_chars(topic.name)] = topic.name
 
     def create_partitions(
-        self, delta: MetadataDelta, topics: Sequence[NewPartitions]
+        self, delta: MetadataDelta, topics: Sequence[NewPartitions], charge: Charge = free_of_charge
     ) -> list[tuple[str, Outcome]]:
         """Add partitions to each topic that can have more; returns one outcome per name."""
         names = Counter(topic.name for topic in topics)
@@ -105,14 +110,14 @@ class TopicControlManager:
                 if topic is None:
                     outcome = Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 else:
-                    self._add_partitions(delta, topic, wanted)
+                    self._add_partitions(delta, topic, wanted, charge)
             except ApiError as error:
-                outcome = Outcome(error.error_code, str(error))
+                outcome = Outcome(error.error_code, error.error_message)
             results.append((wanted.name, outcome))
         return results
 
     def delete_topics(
-        self, delta: MetadataDelta, topics: Sequence[str | bytes]
+        self, delta: MetadataDelta, topics: Sequence[str | bytes], charge: Charge = free_of_charge
     ) -> list[DeleteTopicResult]:
         """Delete topics by name (str) or id (bytes).
 
@@ -123,10 +128,16 @@ class TopicControlManager:
         asked = Counter(topics)
         named = [delta.topic(key) for key in asked if isinstance(key, str)]
         named_twice = {topic.topic_id for topic in named if topic and topic.topic_id in asked}
-        return [self._delete_topic(delta, key, asked) for key in asked if key not in named_twice]
+        return [
+            self._delete_topic(delta, key, asked, charge) for key in asked if key not in named_twice
+        ]
 
     def _delete_topic(
-        self, delta: MetadataDelta, key: str | bytes, asked: Counter[str | bytes]
+        self,
+        delta: MetadataDelta,
+        key: str | bytes,
+        asked: Counter[str | bytes],
+        charge: Charge,
     ) -> DeleteTopicResult:
         by_name = isinstance(key, str)
         topic = delta.topic(key) if isinstance(key, str) else delta.topic_by_id(key)
@@ -151,8 +162,13 @@ class TopicControlManager:
                 ErrorCode.INVALID_REQUEST,
                 "The provided topic name maps to an ID that was already supplied.",
             )
-        delta.remove_topic(topic.name)
-        return DeleteTopicResult(topic.name, topic.topic_id, Outcome())
+        outcome = Outcome()
+        try:
+            charge(len(topic.partitions))
+            delta.remove_topic(topic.name)
+        except ApiError as error:
+            outcome = Outcome(error.error_code, error.error_message)
+        return DeleteTopicResult(topic.name, topic.topic_id, outcome)
 
     def _check_partition_count(self, topics: Sequence[CreatableTopic]) -> None:
         if sum(map(self._asked_partitions, topics)) > MAX_PARTITIONS_PER_REQUEST:
@@ -168,11 +184,16 @@ class TopicControlManager:
         return max(topic.num_partitions, 0)
 
     def _create(
-        self, delta: MetadataDelta, topic: CreatableTopic, taken: dict[str, str]
+        self,
+        delta: MetadataDelta,
+        topic: CreatableTopic,
+        taken: dict[str, str],
+        charge: Charge,
     ) -> TopicState:
         """Write the new topic into `delta`. Raises ApiError."""
         _check_name(topic.name, taken)
         state = self._new_topic(delta, topic)
+        charge(len(state.partitions))
         delta.set_topic(state)
         return state
 
@@ -222,7 +243,7 @@ class TopicControlManager:
         return StripedReplicaPlacer(brokers, self._rng).place(count, factor)
 
     def _add_partitions(
-        self, delta: MetadataDelta, topic: TopicState, wanted: NewPartitions
+        self, delta: MetadataDelta, topic: TopicState, wanted: NewPartitions, charge: Charge
     ) -> None:
         present = len(topic.partitions)
         if wanted.count == present:
@@ -240,17 +261,18 @@ class TopicControlManager:
             raise ApiError(
                 ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
             )
+        if wanted.assignments is not None and len(wanted.assignments) != additional:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Attempted to add {additional} additional partition(s), but only"
+                f" {len(wanted.assignments)} assignment(s) were specified.",
+            )
+        charge(additional)
         factor = len(topic.partitions[0].replicas)
         if wanted.assignments is None:
             placed = self._place(delta, additional, factor)
             states = [_placed_partition(delta, replicas) for replicas in placed]
         else:
-            if len(wanted.assignments) != additional:
-                raise ApiError(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"Attempted to add {additional} additional partition(s), but only"
-                    f" {len(wanted.assignments)} assignment(s) were specified.",
-                )
             states = [
                 _assigned_partition(delta, present + i, replicas, factor)
                 for i, replicas in enumerate(wanted.assignments)

@@ -28,21 +28,25 @@ class CachedPartition:
         self.high_watermark = -1
         self.log_start_offset = -1
 
-    def update_response_data(self, data: FetchPartitionData) -> bool:
-        """Take what is known now; return whether the fetcher must be told.
+    def has_news(self, data: FetchPartitionData) -> bool:
+        """Whether the fetcher must be told of what is known now.
 
         It must be told of records, of a high watermark or log start that has moved, of another
         replica to read from, of an error and of a diverging epoch. After an error it is told again,
         even if nothing has moved.
         """
-        must_respond = data.size_bytes > 0
-        if self.high_watermark != data.high_watermark:
-            must_respond = True
-            self.high_watermark = data.high_watermark
-        if self.log_start_offset != data.log_start_offset:
-            must_respond = True
-            self.log_start_offset = data.log_start_offset
-        if data.error_code:
-            self.high_watermark = -1
-            return True
-        return must_respond or data.preferred_read_replica >= 0 or data.diverging_epoch is not None
+        return (
+            data.size_bytes > 0
+            or self.high_watermark != data.high_watermark
+            or self.log_start_offset != data.log_start_offset
+            or data.error_code != 0
+            or data.preferred_read_replica >= 0
+            or data.diverging_epoch is not None
+        )
+
+    def update_response_data(self, data: FetchPartitionData) -> bool:
+        """Take what is known now; return whether the fetcher must be told."""
+        has_news = self.has_news(data)
+        self.high_watermark = -1 if data.error_code else data.high_watermark
+        self.log_start_offset = data.log_start_offset
+        return has_news

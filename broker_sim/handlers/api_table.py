@@ -42,6 +42,8 @@ from broker_sim.handlers.groups.offset_delete import handle_offset_delete
 from broker_sim.handlers.groups.offset_fetch import handle_offset_fetch
 from broker_sim.handlers.groups.sync_group import handle_sync_group
 from broker_sim.handlers.groups.txn_offset_commit import handle_txn_offset_commit
+from broker_sim.handlers.quotas.alter_client_quotas import handle_alter_client_quotas
+from broker_sim.handlers.quotas.describe_client_quotas import handle_describe_client_quotas
 from broker_sim.handlers.security.acls import (
     handle_create_acls,
     handle_delete_acls,
@@ -187,6 +189,20 @@ _SPECS = (
     ApiSpec(ApiKey.DESCRIBE_ACLS, 1, 3, handle_describe_acls, cluster_operations=_DESCRIBE),
     ApiSpec(ApiKey.CREATE_ACLS, 1, 3, handle_create_acls, cluster_operations=_ALTER),
     ApiSpec(ApiKey.DELETE_ACLS, 1, 3, handle_delete_acls, cluster_operations=_ALTER),
+    ApiSpec(
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        0,
+        1,
+        handle_describe_client_quotas,
+        cluster_operations=(AclOperation.DESCRIBE_CONFIGS,),
+    ),
+    ApiSpec(
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        0,
+        1,
+        handle_alter_client_quotas,
+        cluster_operations=(AclOperation.ALTER_CONFIGS,),
+    ),
     ApiSpec(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, handle_describe_transactions),
     ApiSpec(ApiKey.LIST_TRANSACTIONS, 0, 2, handle_list_transactions),
     ApiSpec(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, handle_consumer_group_heartbeat),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata.acl import AclOperation, ResourceType
     from broker_sim.protocol import messages
     from broker_sim.protocol.api_keys import ApiKey
+    from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.replica import ReplicaManager, TransactionalAppends
     from broker_sim.security import KafkaPrincipal
     from broker_sim.transaction.coordinator import TransactionCoordinator
@@ -37,13 +38,22 @@ __all__ = [
     "Permissions",
     "ProducerIdSource",
     "RequestContext",
+    "RequestThrottle",
 ]
 
 
 class RequestContext:
     """What is known of one request, apart from its body; mirrors Kafka's `RequestContext`."""
 
-    __slots__ = ("api_key", "api_version", "broker", "client_id", "connection", "faults")
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "broker",
+        "client_id",
+        "connection",
+        "faults",
+        "throttle",
+    )
 
     def __init__(
         self,
@@ -60,6 +70,8 @@ class RequestContext:
         self.client_id = client_id
         self.faults: InjectedErrors | None = None
         """The injected faults that hit this request; asked where the answer is made."""
+        self.throttle: RequestThrottle | None = None
+        """What measures the request while quotas are set; None while there are none."""
 
     @property
     def listener(self) -> str:
@@ -91,8 +103,34 @@ class ClientConnection(Protocol):
     def sends_files(self) -> bool:
         """Whether a response may have parts of files."""
 
+    @property
+    def peer(self) -> str:
+        """The client's address and port."""
+
+    def start_throttling(self) -> None:
+        """Take no request until `end_throttling` was called as often."""
+
+    def end_throttling(self) -> None:
+        """Take requests again."""
+
     def close(self, reason: str = "") -> None:
         """Close the connection; `reason` is logged if there is one."""
+
+
+class RequestThrottle(Protocol):
+    """The quotas of one request's client."""
+
+    def hold_up(self, throttle_time_ms: int) -> None:
+        """Hold the client up for that time at least."""
+
+    def max_fetch_bytes(self) -> float | None:
+        """Return what a fetch may read at most without being answered empty, None without a limit."""
+
+    def refuses_fetch(self, response_bytes: int) -> bool:
+        """Whether a fetch with an answer of that size is answered empty."""
+
+    def exempt(self) -> None:
+        """Do not measure this request."""
 
 
 class InjectedErrors(Protocol):
@@ -169,6 +207,10 @@ class BrokerServices(Protocol):
     @property
     def fetch_manager(self) -> FetchManager:
         """The fetch sessions of this broker."""
+
+    @property
+    def controller_quotas(self) -> ControllerMutationQuotaManager:
+        """What clients may create and delete, as the controller measures it."""
 
     @property
     def controller(self) -> ControllerChannel:

@@ -19,6 +19,7 @@ from broker_sim.metadata.image import (
     ScramCredential,
     TopicState,
 )
+from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 
 
@@ -33,6 +34,7 @@ class MetadataDelta:
         "_acls",
         "_broker_configs",
         "_brokers",
+        "_client_quotas",
         "_features",
         "_partitions",
         "_resource_configs",
@@ -52,6 +54,7 @@ class MetadataDelta:
         self._resource_configs: dict[tuple[int, str], Mapping[str, str]] | None = None
         self._features: Mapping[str, int] | None = None
         self._scram: dict[str, Mapping[int, ScramCredential]] | None = None
+        self._client_quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
         self._acls: Acls | None = None
 
     @property
@@ -74,6 +77,11 @@ class MetadataDelta:
     def scram(self) -> Mapping[str, Mapping[int, ScramCredential]]:
         """The SCRAM credentials with the changes so far."""
         return self.base.scram if self._scram is None else self._scram
+
+    @property
+    def client_quotas(self) -> Mapping[QuotaEntity, Mapping[str, float]]:
+        """The client quotas with the changes so far."""
+        return self.base.client_quotas if self._client_quotas is None else self._client_quotas
 
     @property
     def acls(self) -> Acls:
@@ -182,6 +190,15 @@ class MetadataDelta:
         else:
             self._scram.pop(user, None)
 
+    def set_client_quotas(self, entity: QuotaEntity, quotas: Mapping[str, float]) -> None:
+        """Replace the quotas of an entity; without any the entity is gone."""
+        if self._client_quotas is None:
+            self._client_quotas = dict(self.base.client_quotas)
+        if quotas:
+            self._client_quotas[entity] = dict(quotas)
+        else:
+            self._client_quotas.pop(entity, None)
+
     def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
         """Remove and add rules of access control."""
         self._acls = self.acls.with_changes(added, removed)
@@ -196,6 +213,7 @@ class MetadataDelta:
             and self._resource_configs is None
             and self._features is None
             and self._scram is None
+            and self._client_quotas is None
             and self._acls is None
         )
 
@@ -221,6 +239,7 @@ class MetadataDelta:
             resource_configs=self.resource_configs,
             features=base.features if self._features is None else self._features,
             scram=self.scram,
+            client_quotas=self.client_quotas,
             acls=self.acls,
         )
 

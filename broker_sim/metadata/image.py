@@ -1,11 +1,12 @@
 """The cluster's metadata at one moment, as every broker sees it.
 
 Mirrors `org.apache.kafka.image.MetadataImage` with the parts that a broker reads:
-`ClusterImage`, `TopicsImage`, `ConfigurationsImage`, `ScramImage`, `AclsImage` and `PartitionRegistration`.
+`ClusterImage`, `TopicsImage`, `ConfigurationsImage`, `ScramImage`, `AclsImage`,
+`ClientQuotasImage` and `PartitionRegistration`.
 
 Deliberate differences: a topic has its own configurations, so that a request looks them up with one
-dictionary access; SCRAM credentials stand by user and then by mechanism; directories and quotas
-are left out.
+dictionary access; SCRAM credentials stand by user and then by mechanism; directories are
+left out.
 
 An image never changes. A `MetadataDelta` makes the next one and copies only the dictionaries that it
 writes to; unchanged topics and partitions are the same objects in both images, so an identity test
@@ -19,6 +20,7 @@ from typing import Final
 
 from broker_sim.config import Endpoint
 from broker_sim.metadata.acl import NO_ACLS, Acls
+from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
@@ -135,6 +137,7 @@ class MetadataImage:
     cluster, under a broker's id as text those of one broker. `resource_configs` are those of all else
     that has some (groups, subscriptions to client metrics), by Kafka's code of its type and its name.
     `scram` has the SCRAM credentials of each user, by Kafka's code of the mechanism.
+    `client_quotas` has the quotas of each entity by Kafka's names, in the order of their making.
     """
 
     version: int
@@ -147,6 +150,7 @@ class MetadataImage:
     resource_configs: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
     scram: Mapping[str, Mapping[int, ScramCredential]] = field(default_factory=dict)
     acls: Acls = NO_ACLS
+    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
         """Return the topic of that id, or None."""

@@ -93,6 +93,8 @@ class Connection(asyncio.BufferedProtocol):
         self._link = ClientLink()
         self._is_muted = False
         """Whether a request is in flight."""
+        self._throttles = 0
+        """How often `start_throttling` was called without its end."""
         self._is_serving = False
         """Whether `_serve_requests` is running."""
         self._is_closed = False
@@ -221,7 +223,9 @@ class Connection(asyncio.BufferedProtocol):
         framer = self._framer
         link = self._link
         try:
-            while framer.buffered_bytes and not (self._is_muted or self._is_closed or link.is_full):
+            while framer.buffered_bytes and not (
+                self._is_muted or self._throttles or self._is_closed or link.is_full
+            ):
                 frame = framer.next_frame()
                 if frame is None:
                     break
@@ -240,7 +244,9 @@ class Connection(asyncio.BufferedProtocol):
         if framer.held_bytes + self._served_bytes >= COUNTED_BYTES or self._memory.is_counting:
             self._count_memory()
         # Read on only while it helps: behind a request in flight a little, then no more.
-        wanted = framer.buffered_bytes < READ_AHEAD_BYTES or not (self._is_muted or link.is_full)
+        wanted = framer.buffered_bytes < READ_AHEAD_BYTES or not (
+            self._is_muted or self._throttles or link.is_full
+        )
         if wanted != link.is_reading:
             link.set_reading(wanted=wanted)
 
@@ -262,6 +268,16 @@ class Connection(asyncio.BufferedProtocol):
             self._link.write(chunks)
         if not self._is_serving and self._framer.buffered_bytes:
             # Not here: the answer may come from the middle of another connection's request.
+            self._process.call_soon(self._serve_requests)
+
+    def start_throttling(self) -> None:
+        """Take no request until `end_throttling` was called as often; a response may still be sent."""
+        self._throttles += 1
+
+    def end_throttling(self) -> None:
+        """Take the requests that have come meanwhile."""
+        self._throttles -= 1
+        if not self._throttles and self._framer.buffered_bytes:
             self._process.call_soon(self._serve_requests)
 
     def logged_in(

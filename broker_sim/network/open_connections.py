@@ -1,4 +1,4 @@
-"""The connections of one broker: how many there may be, and for how long they may be idle.
+"""The connections of one broker: how many there may be, how fast they may come, how long they may be idle.
 
 Mirrors `ConnectionQuotas` and the channels and the `IdleExpiryManager` of
 `org.apache.kafka.common.network.Selector`. As in Kafka, a connection that waits for its answer counts
@@ -6,6 +6,7 @@ as idle too, and a negative time means no limit.
 
     above `max.connections`          the connection waits, unserved, until another one ends
     above `max.connections.per.ip`   the connection is closed at once
+    above a rate of `ConnectionQuotas`   it waits with all behind it, or is closed after a while unserved
 
 Deliberate difference: Kafka looks for idle connections in every poll. Here a sweep looks for them ten
 times in `connections.max.idle.ms`, so that no clock is read when bytes come or go; a connection may
@@ -23,6 +24,7 @@ from broker_sim.runtime.process import PeriodicTask, ProcessState
 
 if TYPE_CHECKING:
     from broker_sim.network.connection import Connection
+    from broker_sim.quota import ConnectionQuotas
     from broker_sim.runtime.process import Process
 
 __all__ = ["OpenConnections"]
@@ -43,6 +45,7 @@ class OpenConnections:
         *,
         max_connections: int = MAX_INT,
         max_connections_per_ip: int = MAX_INT,
+        quotas: ConnectionQuotas | None = None,
     ) -> None:
         self._process = process
         self._log = log.bind(process.clock, node=process.name)
@@ -53,6 +56,11 @@ class OpenConnections:
         self._connections_by_ip: Counter[str] = Counter()
         self._waiting: deque[Connection] = deque()
         """Connections above `max.connections` or made while the broker is paused: nothing passes."""
+        self._quotas = quotas
+        self._next: Connection | None = None
+        """The connection for which the listener stands still, and all others behind it."""
+        self._refused: set[Connection] = set()
+        """Connections above the rate of their address, until they are closed."""
         self._held = False
         self._sweep_task: PeriodicTask | None = None
         if max_idle_ms >= 0:
@@ -64,10 +72,38 @@ class OpenConnections:
     def add(self, connection: Connection) -> None:
         """Look after a new connection, if there may be one more; a paused broker decides later."""
         is_paused = self._process.state is ProcessState.PAUSED
-        if is_paused or len(self._idle_since_ms) >= self._max_connections:
+        if is_paused or self._is_standing:
             connection.hold()
             self._waiting.append(connection)
             self._process.deliver(self._serve_waiting)
+            return
+        delay_ms = 0 if self._quotas is None else self._quotas.accept()
+        if not delay_ms:
+            self._take(connection)
+            return
+        connection.hold()
+        self._next = connection
+        self._process.call_later(delay_ms, self._take_next)
+
+    @property
+    def _is_standing(self) -> bool:
+        """Whether the listener accepts nobody now."""
+        return self._next is not None or len(self._idle_since_ms) >= self._max_connections
+
+    def _take_next(self) -> None:
+        connection, self._next = self._next, None
+        if connection is not None:
+            self._take(connection)
+            self._let_pass(connection)
+        self._serve_waiting()
+
+    def _take(self, connection: Connection) -> None:
+        """Look after a new connection, or end it."""
+        delay_ms = 0 if self._quotas is None else self._quotas.accept_from(connection.ip)
+        if delay_ms:
+            connection.hold()
+            self._refused.add(connection)
+            self._process.call_later(delay_ms, self._close_refused, connection)
         elif self._connections_by_ip[connection.ip] >= self._max_connections_per_ip:
             limit = (
                 f"{connection.ip} has {self._max_connections_per_ip} connections, the most allowed"
@@ -82,7 +118,11 @@ class OpenConnections:
 
     def discard(self, connection: Connection) -> None:
         """Forget a connection that has ended, and serve one that waits in its place."""
-        if connection in self._waiting:
+        self._refused.discard(connection)
+        if connection is self._next:
+            self._next = None
+            self._process.deliver(self._serve_waiting)
+        elif connection in self._waiting:
             self._waiting.remove(connection)
         elif self._idle_since_ms.pop(connection, None) is not None:
             self._connections_by_ip[connection.ip] -= 1
@@ -91,11 +131,19 @@ class OpenConnections:
             self._process.deliver(self._serve_waiting)
 
     def _serve_waiting(self) -> None:
-        while self._waiting and len(self._idle_since_ms) < self._max_connections:
+        while self._waiting and not self._is_standing:
             connection = self._waiting.popleft()
             self.add(connection)
-            if not self._held:
-                connection.release()
+            self._let_pass(connection)
+
+    def _let_pass(self, connection: Connection) -> None:
+        if connection in self._idle_since_ms and not self._held:
+            connection.release()
+
+    def _close_refused(self, connection: Connection) -> None:
+        if connection in self._refused:
+            self._refused.remove(connection)
+            connection.abort()
 
     def hold(self) -> None:
         """Let nothing pass on any connection, also on those made from now on, until `release`."""
@@ -126,5 +174,7 @@ class OpenConnections:
         if self._sweep_task is not None:
             self._sweep_task.cancel()
         waiting, self._waiting = self._waiting, deque()
-        for connection in (*waiting, *self._idle_since_ms):
+        refused, self._refused = self._refused, set()
+        following = () if self._next is None else (self._next,)
+        for connection in (*following, *waiting, *refused, *self._idle_since_ms):
             connection.abort()

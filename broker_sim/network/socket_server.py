@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.log import MemoryAccount
+    from broker_sim.quota import ConnectionQuotas
     from broker_sim.runtime.acceptor import Accepting
     from broker_sim.runtime.process import Process
 
@@ -63,10 +64,12 @@ class SocketServer:
         config: BrokerConfig,
         memory: MemoryAccount | None = None,
         security: Mapping[str, ListenerSecurity] = NO_SECURITY,
+        quotas: ConnectionQuotas | None = None,
     ) -> None:
         """Accept clients and hand their requests to `sink` in the broker's process.
 
-        `security` says by listener how clients show who they are. What large requests take is counted in `memory`, if it is given.
+        `security` says by listener how clients show who they are. What large requests take is counted
+        in `memory`, and how fast connections come is held against `quotas`, if these are given.
         As many as `socket.listen.backlog.size` may wait to be accepted, and, on Linux, one more.
         """
         connections = OpenConnections(
@@ -74,6 +77,7 @@ class SocketServer:
             config.connections_max_idle_ms,
             max_connections=config.max_connections,
             max_connections_per_ip=config.max_connections_per_ip,
+            quotas=quotas,
         )
         if self._holds_clients:
             connections.hold()

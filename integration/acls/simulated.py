@@ -33,12 +33,17 @@ CONFIGS = {
 class _Connection:
     """A connection of somebody who has logged in."""
 
-    ip = "127.0.0.1"
+    ip = peer = "127.0.0.1"
     listener = "PLAINTEXT"
     sends_files = False
 
     def __init__(self, principal: str) -> None:
         self.principal = KafkaPrincipal.parse(principal)
+
+    def start_throttling(self) -> None:
+        raise AssertionError("nobody has a quota")
+
+    end_throttling = start_throttling
 
     def close(self, reason: str = "") -> None:
         raise AssertionError(f"closed: {reason}")

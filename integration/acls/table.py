@@ -441,7 +441,8 @@ def _cluster() -> list[Asked]:
     elect, moves = messages.ElectLeadersRequest, messages.AlterPartitionReassignmentsRequest
     listed, quorum = messages.ListPartitionReassignmentsRequest, messages.DescribeQuorumRequest
     scram, acls = messages.AlterUserScramCredentialsRequest, messages.CreateAclsRequest
-    deleted = messages.DeleteAclsRequest
+    deleted, quotas = messages.DeleteAclsRequest, messages.AlterClientQuotasRequest
+    quota = quotas.EntryData([quotas.EntityData("user", "nobody")])
     move = moves.ReassignableTopic(TOPIC, [moves.ReassignablePartition(0, None)])
     return [
         _fixed("ApiVersions", messages.ApiVersionsRequest("table", "1"), 3, _CLUSTER),
@@ -487,6 +488,8 @@ def _cluster() -> list[Asked]:
             0,
             _CLUSTER,
         ),
+        _fixed("DescribeClientQuotas", messages.DescribeClientQuotasRequest(), 1, _CLUSTER),
+        _fixed("AlterClientQuotas", quotas([quota], validate_only=True), 1, _CLUSTER),
         _fixed(
             "CreateAcls",
             acls([acls.AclCreation(2, "", 3, "User:nobody", "*", 3, 3)]),

@@ -38,6 +38,7 @@ from integration.scenarios.families.produce import (
     produce_acks,
     produce_timeouts,
 )
+from integration.scenarios.families.quotas import quota_administration, quotas
 from integration.scenarios.families.replication import (
     controlled_shutdown,
     elections,
@@ -129,6 +130,8 @@ FAMILIES: Final = (
     recovery,
     lost_files,
     scram_credentials,
+    quota_administration,
+    quotas,
 )
 
 CATALOGUE: Final[tuple[Scenario, ...]] = tuple(

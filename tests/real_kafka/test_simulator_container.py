@@ -16,6 +16,7 @@ from integration.reference.errors import ReferenceUnavailableError
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+TOKEN = "open sesame"
 CLIENT = """
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
@@ -57,6 +58,7 @@ def simulator(docker, base_image, compose_project):
         "PYTHON_IMAGE": base_image,
         "SIMULATOR_PORTS": "",
         "SIMULATOR_CONTROL_PORT": "",
+        "BROKER_SIM_CONTROL_TOKEN": TOKEN,
     }
     with compose_project(environment, "simulator") as compose:
         container = docker.containers.get(compose("ps", "-q", "simulator").strip())
@@ -104,7 +106,9 @@ def test_a_client_in_the_network_of_the_service_produces_and_consumes(docker, si
         return container.attrs["State"]["Health"]["Status"] == "healthy"
 
     wait_until(is_healthy, "the simulator's container is healthy", timeout_ms=60_000)
-    with urllib.request.urlopen(f"http://{control}/metrics") as answer:
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    request = urllib.request.Request(f"http://{control}/metrics", headers=bearer)
+    with urllib.request.urlopen(request) as answer:
         assert b"kafka_server_delayedoperationpurgatory" in answer.read()
     code, output = container.exec_run(
         ["broker-sim", "ctl", "create-topic", "orders", "--replication-factor", "3"]

@@ -2,6 +2,8 @@
 
 Behaviour:
 * answers at once with an error or with enough data, else when data comes or at the timeout
+* with a quota, a consumer that has read more than it may is answered empty, and one fetch reads no more
+  than the whole window of the quota allows
 * a partition that does not exist is answered, but does not end the wait for the others
 * `fetch.max.bytes` limits what the request asks for
 * an incremental fetch (KIP-227) reads all partitions of its session and answers those with news; those
@@ -32,11 +34,13 @@ from broker_sim.handlers.data.fetch_response import (
     add_refused,
     add_results,
     failed,
+    throttled,
 )
 from broker_sim.handlers.support.authorization import is_authorized_on_cluster, unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from broker_sim.protocol.codec import encode, encoded_size
 from broker_sim.protocol.special_values import ISOLATION_LEVELS, READ_COMMITTED
 from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition, FetchPartitionData
 
@@ -54,6 +58,8 @@ __all__ = ["handle_fetch"]
 FULL_FETCHES: Final = (FINAL_EPOCH, INITIAL_EPOCH)
 """The session epochs of requests that name all that they want."""
 RACK_VERSION = 11
+SIZE_BYTES = 4
+"""What Kafka counts for the size before a frame."""
 REPLICA_STATE_VERSION = 15
 # Python 3.11 takes 0.1 us to look an enum's member up, and every fetch needs one of these.
 _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
@@ -99,13 +105,45 @@ def handle_fetch(
         respond(failed(request, context.api_version, error.error_code))
         return
     if params is None:
-        respond(_build_response(request, context, wanted, ()))
+        respond(_answer(request, context, wanted, ()))
         return
     context.broker.replica_manager.fetch_messages(
         params,
         wanted.infos,
-        lambda results: respond(_build_response(request, context, wanted, results)),
+        lambda results: respond(_answer(request, context, wanted, results)),
     )
+
+
+def _answer(
+    request: messages.FetchRequest,
+    context: RequestContext,
+    wanted: _Wanted,
+    results: Results,
+) -> messages.FetchResponse:
+    """Answer, but a consumer that has read too much with nothing; then its session does not move on."""
+    throttle = context.throttle
+    if throttle is not None:
+        if _replica_id(request, context.api_version) >= 0:
+            throttle.exempt()
+        elif throttle.refuses_fetch(_response_bytes(request, context, wanted, results)):
+            return throttled(request, wanted.session)
+    return _build_response(request, context, wanted, results)
+
+
+def _response_bytes(
+    request: messages.FetchRequest, context: RequestContext, wanted: _Wanted, results: Results
+) -> int:
+    """Return what the answer would have, without anything but its size being told."""
+    response = messages.FetchResponse()
+    session, infos = wanted.session, wanted.infos
+    if session is None or session.epoch == next_epoch(request.session_epoch):
+        if session is not None:
+            asked = zip(wanted.cached, infos, results, strict=True)
+            news = [(info, result) for cached, info, result in asked if cached.has_news(result[1])]
+            infos, results = [info for info, _ in news], [result for _, result in news]
+        add_results(response, context, infos, results, in_session=session is not None)
+        add_refused(response.responses, wanted.refused)
+    return SIZE_BYTES + encoded_size(encode(response, context.api_version))
 
 
 def _sort_out(request: messages.FetchRequest, context: RequestContext) -> _Wanted:
@@ -277,6 +315,9 @@ def _fetch_params(
     else:
         replica_id, replica_epoch = request.replica_id, -1
     max_bytes = min(request.max_bytes, context.broker.config.fetch_max_bytes)
+    if context.throttle is not None and replica_id < 0:
+        limit = context.throttle.max_fetch_bytes()
+        max_bytes = max_bytes if limit is None else min(max_bytes, int(limit))
     knows_racks = version >= RACK_VERSION
     if replica_id >= 0:
         isolation = _LOG_END

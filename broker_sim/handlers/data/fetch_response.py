@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
+from broker_sim.fetch_session import next_epoch
 from broker_sim.handlers.support.leader_hint import LeaderHints
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchPartition, FetchPartitionData
@@ -12,7 +13,7 @@ from broker_sim.replica import FetchPartition, FetchPartitionData
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from broker_sim.fetch_session import PartitionKey
+    from broker_sim.fetch_session import FetchSession, PartitionKey
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata.topic_partition import TopicPartition
 
@@ -26,6 +27,7 @@ __all__ = [
     "add_refused",
     "add_results",
     "failed",
+    "throttled",
 ]
 
 SESSION_VERSION: Final = 7
@@ -68,6 +70,18 @@ def failed(
         response.responses.append(
             messages.FetchResponse.FetchableTopicResponse(topic.topic, partitions=partitions)
         )
+    return response
+
+
+def throttled(
+    request: messages.FetchRequest, session: FetchSession | None
+) -> messages.FetchResponse:
+    """Answer with nothing; no session is made, and an error of its own stays an error."""
+    if session is None:
+        return messages.FetchResponse()
+    response = messages.FetchResponse(session_id=session.session_id)
+    if session.epoch != next_epoch(request.session_epoch):
+        response.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
     return response
 
 

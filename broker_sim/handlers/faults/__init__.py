@@ -4,6 +4,7 @@ from broker_sim.handlers.faults.error_answers import error_answer
 from broker_sim.handlers.faults.fault import Fault, Loss, served_api
 from broker_sim.handlers.faults.fault_injector import FaultInjector, InjectedFault
 from broker_sim.handlers.faults.hook import Hook, HookedRequest
+from broker_sim.handlers.faults.request_faults import RequestFaults
 
 __all__ = [
     "Fault",
@@ -12,6 +13,7 @@ __all__ = [
     "HookedRequest",
     "InjectedFault",
     "Loss",
+    "RequestFaults",
     "error_answer",
     "served_api",
 ]

@@ -190,6 +190,23 @@ def _alter_user_scram_credentials(
     )
 
 
+def _alter_client_quotas(
+    request: messages.AlterClientQuotasRequest, _: int, error_code: ErrorCode
+) -> messages.AlterClientQuotasResponse:
+    response = messages.AlterClientQuotasResponse
+    return response(
+        entries=[
+            response.EntryData(
+                error_code,
+                entity=[
+                    response.EntityData(part.entity_type, part.entity_name) for part in entry.entity
+                ],
+            )
+            for entry in request.entries
+        ]
+    )
+
+
 _RESOURCE = ("resource_type", "resource_name")
 _ROWS: Mapping[ApiKey, _Rows] = {
     ApiKey.DESCRIBE_GROUPS: _Rows("groups", "groups", "DescribedGroup", ["group_id"]),
@@ -219,5 +236,6 @@ _ANSWERS: Mapping[ApiKey, Answer] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_partition_reassignments,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
+    ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
 }
 """Those whose rows are nested, or differ between versions."""

@@ -35,7 +35,9 @@ class Fault:
     of an error code in any case, which is answered in place of the work: nothing is appended, nothing is read.
     Where an API answers by topic or by partition, the others that the request names are served.
     `lose` breaks the connection, before the broker does anything ("request") or when it answers
-    ("response"). `delay_ms` holds back the response, also one with the error. `count` is how many
+    ("response"). `delay_ms` holds back the response, also one with the error. `throttle_ms` throttles the
+    client as a quota does: the answer tells it to wait so long, a consumer's fetch is answered empty, and
+    the broker takes no request from the connection meanwhile. `count` is how many
     requests the fault hits before it ends, None for no limit.
 
     Raises ValueError, with one line that says what is possible.
@@ -48,6 +50,7 @@ class Fault:
     error: ErrorCode | None
     lose: Loss | None
     delay_ms: int
+    throttle_ms: int
     count: int | None
 
     @names_checked
@@ -61,6 +64,7 @@ class Fault:
         error: str | ErrorCode | None = None,
         lose: Literal["request", "response"] | Loss | None = None,
         delay_ms: int = 0,
+        throttle_ms: int = 0,
         count: int | None = None,
     ) -> None:
         values = {
@@ -71,6 +75,7 @@ class Fault:
             "error": _error_code(error),
             "lose": _loss(lose),
             "delay_ms": _number("delay_ms", delay_ms, at_least=0) or 0,
+            "throttle_ms": _number("throttle_ms", throttle_ms, at_least=0) or 0,
             "count": _number("count", count, at_least=1),
         }
         for name, value in values.items():
@@ -83,10 +88,10 @@ class Fault:
         return self.topic in (None, topic) and self.partition in (None, partition)
 
     def _check_effect(self) -> None:
-        if not (self.error or self.lose or self.delay_ms):
-            raise ValueError("a fault needs an error, a loss or a delay_ms")
-        if self.lose and (self.error or self.delay_ms):
-            raise ValueError("what is lost can have neither an error nor a delay_ms")
+        if not (self.error or self.lose or self.delay_ms or self.throttle_ms):
+            raise ValueError("a fault needs an error, a loss, a delay_ms or a throttle_ms")
+        if self.lose and (self.error or self.delay_ms or self.throttle_ms):
+            raise ValueError("what is lost can have no error, no delay_ms and no throttle_ms")
 
     def _check_scope(self) -> None:
         api = self.api

@@ -62,6 +62,7 @@ class InjectedFault:
             "error": None if fault.error is None else fault.error.name,
             "lose": None if fault.lose is None else fault.lose.value,
             "delay_ms": fault.delay_ms,
+            "throttle_ms": fault.throttle_ms,
             "count": self.remaining,
             "hits": self.hits,
             "hook": fault.name if isinstance(fault, Hook) else None,

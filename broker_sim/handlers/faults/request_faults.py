@@ -32,6 +32,11 @@ class RequestFaults:
         self._faults = faults
         self._answer = answer
 
+    @property
+    def throttle_ms(self) -> int:
+        """For how long the client is held up after the answer."""
+        return max((fault.throttle_ms for fault in self._faults), default=0)
+
     def error_for(self, topic: str, partition: int = -1) -> ErrorCode:
         """Return the error that answers this partition, or this topic; NONE without one."""
         for fault in self._faults:

@@ -5,8 +5,6 @@ Behaviour:
 * with `validate_only` nothing is created, and the answer is the same
 
 Version notes: 2 is flexible, 3 may be throttled (KIP-599).
-
-Left out: quotas.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.handlers.support.forwarding import forward
 from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.handlers.support.mutation_quota import mutation_quota
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_create_partitions"]
 
+STRICT_QUOTA_VERSION = 3
 TopicResult = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
@@ -55,17 +55,23 @@ def handle_create_partitions(
         respond(messages.CreatePartitionsResponse(results=refused))
         return
 
+    quota = mutation_quota(context, STRICT_QUOTA_VERSION)
+
     def answer(outcomes: Iterable[tuple[str, Outcome]]) -> None:
         results = [
             TopicResult(name, outcome.error_code, outcome.error_message)
             for name, outcome in outcomes
         ]
-        respond(messages.CreatePartitionsResponse(results=results + refused))
+        respond(
+            messages.CreatePartitionsResponse(quota.throttle_time_ms, results=results + refused)
+        )
 
     forward(
         context.broker,
         request.timeout_ms,
-        lambda controller: controller.create_partitions(wanted, request.validate_only),
+        lambda controller: controller.create_partitions(
+            wanted, request.validate_only, quota.record
+        ),
         answer,
         lambda outcome: answer((topic.name, outcome) for topic in wanted),
     )

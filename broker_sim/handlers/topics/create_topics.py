@@ -8,8 +8,6 @@ Version notes: 4 may leave the numbers to the broker's defaults (KIP-464), 5 is 
 the numbers and configurations of the new topic (KIP-525), 6 may be throttled (KIP-599), 7 returns
 topic ids (KIP-516).
 
-Left out: quotas.
-
 Deliberate difference: a returned configuration that comes from a broker configuration in another
 unit (`log.retention.hours`) counts as a default, as it does in DescribeConfigs.
 """
@@ -24,6 +22,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import is_authorized, unauthorized_names
 from broker_sim.handlers.support.forwarding import forward
 from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.handlers.support.mutation_quota import mutation_quota
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["handle_create_topics"]
 
 CONFIGS_VERSION = 5
+STRICT_QUOTA_VERSION = 6
 TopicResult = messages.CreateTopicsResponse.CreatableTopicResult
 
 
@@ -68,6 +68,7 @@ def handle_create_topics(
         respond(messages.CreateTopicsResponse(topics=refused))
         return
     configs = {topic.name: topic.configs for topic in wanted}
+    quota = mutation_quota(context, STRICT_QUOTA_VERSION)
 
     def answer(results: list[CreateTopicResult]) -> None:
         described = [_topic_result(result) for result in results]
@@ -75,7 +76,7 @@ def handle_create_topics(
             for topic, result in zip(described, results, strict=True):
                 if result.outcome.ok:
                     _describe_configs(topic, context, configs[topic.name])
-        respond(messages.CreateTopicsResponse(topics=described + refused))
+        respond(messages.CreateTopicsResponse(quota.throttle_time_ms, topics=described + refused))
 
     def refuse(outcome: Outcome) -> None:
         failed = [
@@ -91,7 +92,7 @@ def handle_create_topics(
     forward(
         context.broker,
         request.timeout_ms,
-        lambda controller: controller.create_topics(wanted, request.validate_only),
+        lambda controller: controller.create_topics(wanted, request.validate_only, quota.record),
         answer,
         refuse,
     )

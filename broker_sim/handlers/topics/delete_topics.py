@@ -4,7 +4,7 @@ Behaviour:
 * each topic succeeds or fails alone
 * `delete.topic.enable=false` refuses the whole request
 
-Version notes: 3 has TOPIC_DELETION_DISABLED, 4 is flexible, 5 adds error messages, 6 names topics by
+Version notes: 3 has TOPIC_DELETION_DISABLED, 4 is flexible, 5 adds error messages and may be throttled, 6 names topics by
 id too (KIP-516).
 """
 
@@ -19,6 +19,7 @@ from broker_sim.handlers.support.authorization import (
 )
 from broker_sim.handlers.support.forwarding import forward
 from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.handlers.support.mutation_quota import mutation_quota
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["handle_delete_topics"]
 
 DELETION_DISABLED_VERSION = 3
+STRICT_QUOTA_VERSION = 5
 Topic = messages.DeleteTopicsRequest.DeleteTopicState
 TopicResult = messages.DeleteTopicsResponse.DeletableTopicResult
 
@@ -52,9 +54,11 @@ def handle_delete_topics(
         else:
             refused.append(refusal)
 
+    quota = mutation_quota(context, STRICT_QUOTA_VERSION)
+
     def answer(results: list[DeleteTopicResult]) -> None:
         deleted = [_topic_result(result) for result in results]
-        respond(messages.DeleteTopicsResponse(responses=refused + deleted))
+        respond(messages.DeleteTopicsResponse(quota.throttle_time_ms, responses=refused + deleted))
 
     def refuse(outcome: Outcome) -> None:
         error_code = outcome.error_code
@@ -67,7 +71,7 @@ def handle_delete_topics(
     forward(
         context.broker,
         request.timeout_ms,
-        lambda controller: controller.delete_topics(wanted),
+        lambda controller: controller.delete_topics(wanted, quota.record),
         answer,
         refuse,
     )

@@ -24,6 +24,7 @@ from broker_sim.handlers.support.authorization import (
 )
 from broker_sim.handlers.support.auto_topic_creation import creatable_topic
 from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.handlers.support.mutation_quota import mutation_quota
 from broker_sim.handlers.support.offline_replicas import offline_replicas
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from collections.abc import Set as AbstractSet
 
-    from broker_sim.handlers.context import BrokerServices, RequestContext
+    from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata import MetadataImage, PartitionState, TopicState
 
 __all__ = ["handle_metadata"]
@@ -137,7 +138,7 @@ def _named_topics(request: messages.MetadataRequest, context: RequestContext) ->
                 missing.append(name)
         topics.append(Topic(error_code, name, NO_TOPIC_ID, is_internal_topic(name)))
     if missing and creates:
-        _auto_create(broker, missing)
+        _auto_create(context, missing)
     return topics
 
 
@@ -169,10 +170,13 @@ def _by_id(
     return _describe(context, image, state)
 
 
-def _auto_create(broker: BrokerServices, names: list[str]) -> None:
+def _auto_create(context: RequestContext, names: list[str]) -> None:
+    """Create the topics as the client's own CreateTopics would; above its quota nothing is created."""
+    broker = context.broker
     wanted = [creatable_topic(name, broker.config) for name in names]
+    quota = mutation_quota(context, strict_since_version=0)
     broker.controller.call(
-        lambda controller: controller.create_topics(wanted, validate_only=False),
+        lambda controller: controller.create_topics(wanted, charge=quota.record),
         lambda _: None,
         lambda _: None,
     )

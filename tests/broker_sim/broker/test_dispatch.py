@@ -3,6 +3,7 @@
 import pytest
 
 from broker_sim.broker.dispatch import RequestDispatcher
+from broker_sim.broker.throttling import Throttling
 from broker_sim.cluster.requests import produce_request
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
@@ -30,7 +31,15 @@ class Setup:
 
     def dispatcher_with(self, api_table):
         return RequestDispatcher(
-            self.broker, api_table, self.faults, RequestLog(), self.actions, self.call_later
+            self.broker,
+            api_table,
+            self.faults,
+            RequestLog(),
+            self.actions,
+            Throttling(
+                self.broker.quotas, self.broker.purgatories.make("Throttled"), self.broker.clock
+            ),
+            self.call_later,
         )
 
     def call_later(self, delay_ms, callback, *args):

@@ -328,6 +328,24 @@ def test_control_port_with_a_token_answers_only_who_has_it(running, broker_sim, 
     assert broker_sim(*status, **os.environ, BROKER_SIM_CONTROL_TOKEN="secret")[0] == 0
 
 
+def test_token_is_read_from_a_file_and_told_nowhere(running, broker_sim, tmp_path):
+    file = tmp_path / "token"
+    for content, reason in (("", "there is no token in it"), (None, "No such file or directory")):
+        if content is not None:
+            file.write_text(content)
+        code, _, stderr = broker_sim("run", "--control-token-file", str(file))
+        file.unlink(missing_ok=True)
+        assert (code, reason in stderr) == (2, True)
+    file.write_text("sesame\n")
+    _, ready = running("--brokers", "1", "--control-token-file", str(file), "--log-level", "debug")
+    assert broker_sim("ctl", "--control", ready["control"], "status")[0] == 1
+    code, stdout, stderr = broker_sim(
+        "ctl", "--control", ready["control"], "--token", "sesame", "--json", "status"
+    )
+    assert code == 0
+    assert "sesame" not in f"{ready}{stdout}{stderr}"
+
+
 class TestOpenFiles:
     LIMIT = 64
 

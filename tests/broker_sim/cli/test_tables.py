@@ -43,7 +43,7 @@ def test_status_fits_and_keeps_every_id(lines):
     }  # fmt: skip
     fault = {
         "id": 1234, "api": "OFFSET_FOR_LEADER_EPOCH", "broker": 1001, "topic": TOPIC, "partition": 11,
-        "error": ERROR, "lose": None, "delay_ms": 30000, "count": 100, "hits": 7, "hook": None,
+        "error": ERROR, "lose": None, "delay_ms": 30000, "throttle_ms": 0, "count": 100, "hits": 7, "hook": None,
     }  # fmt: skip
     broker = {
         "id": 1001, "address": HOST, "listeners": {"PLAINTEXT": HOST}, "state": "running",

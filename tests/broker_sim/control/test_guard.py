@@ -56,8 +56,33 @@ def test_port_bound_to_all_addresses_takes_addresses_but_no_foreign_names():
 
 def test_address_that_the_connection_came_to_is_known():
     headers = {"Host": "10.1.2.3:8090"}
-    assert refusal(Guard("sim.test"), "GET", headers, local_address="10.1.2.3") is None
-    assert refusal(Guard("sim.test"), "GET", headers, local_address="10.1.2.4") == 403
+    headers["Authorization"] = "Bearer secret"
+    guard = Guard("sim.test", token="secret")
+    assert refusal(guard, "GET", headers, local_address="10.1.2.3") is None
+    assert refusal(guard, "GET", headers, local_address="10.1.2.4") == 403
+
+
+@pytest.mark.parametrize(
+    ("local_address", "status"),
+    [
+        ("127.0.0.1", None),
+        ("127.0.0.2", None),
+        ("::1", None),
+        ("::ffff:127.0.0.1", None),
+        ("192.168.1.9", 401),
+        ("::ffff:192.168.1.9", 401),
+        ("2001:db8::1", 401),
+        ("", 401),
+    ],
+)
+def test_without_a_token_only_loopback_is_served(local_address, status):
+    headers = {**JSON, "Host": "127.0.0.1:8090"}
+    for method in ("GET", "POST"):
+        assert refusal(Guard("0.0.0.0"), method, headers, local_address=local_address) == status
+        right = {**headers, "Authorization": "Bearer secret"}
+        guard = Guard("0.0.0.0", token="secret")
+        assert refusal(guard, method, right, local_address=local_address) is None
+        assert refusal(guard, method, headers, local_address=local_address) == 401
 
 
 @pytest.mark.parametrize(

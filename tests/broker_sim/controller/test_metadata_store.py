@@ -7,6 +7,7 @@ import pytest
 from broker_sim.config import BrokerConfig, Endpoint
 from broker_sim.controller import (
     AlterOp,
+    ClientQuotaAlteration,
     ConfigAlteration,
     ConfigResource,
     ConfigResourceType,
@@ -109,6 +110,13 @@ class Machine:
         controller.alter_user_scram_credentials(
             [ScramDeletion("gone", 1)], [ScramUpsertion("kept", 2, 8192, b"", b"salted")]
         )
+        for quota in (1.0, None):
+            controller.alter_client_quotas(
+                [
+                    ClientQuotaAlteration((("user", "gone"),), [("producer_byte_rate", quota)]),
+                    ClientQuotaAlteration((("client-id", None),), [("request_percentage", 0.5)]),
+                ]
+            )
         controller.create_acls([acl("kept"), acl("gone")])
         controller.delete_acls([AclFilter(resource_name="gone")])
         controller.end_session(1)
@@ -131,6 +139,7 @@ def test_restarted_controller_has_the_same_image(machine):
         1: b"salt",
         2: b"",
     }
+    assert image.client_quotas == {(("client-id", None),): {"request_percentage": 0.5}}
     assert list(image.acls) == [acl("kept")]
     machine.restart()
     assert machine.controller.image == image

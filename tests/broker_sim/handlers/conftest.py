@@ -24,6 +24,7 @@ from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.codec import decode, encode
+from broker_sim.quota import QuotaManagers
 from broker_sim.replica import Purgatories, ReplicaManager, TransactionalAppends
 from broker_sim.runtime.action_queue import ActionQueue
 from broker_sim.security import ANONYMOUS
@@ -94,6 +95,7 @@ class BrokerOne:
         self.write_txn_markers = markers.write
         slots = self.config.max_incremental_fetch_session_cache_slots
         self.fetch_manager = FetchManager(self.clock, slots, lambda: Random(3))
+        self.controller_quotas = QuotaManagers(self.config, self.clock).controller_mutation
         self.image = MetadataImage(-1, "cluster")
         self.metadata_is_held = False
         self._held = []

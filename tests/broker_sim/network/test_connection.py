@@ -315,3 +315,47 @@ def test_bytes_that_a_loop_reads_from_a_held_connection_wait_for_the_network_too
     assert wire.transport.reading
     wire.connection.data_received(framed(b"two")[3:])
     assert wire.transport.written == [b"one", b"two"]
+
+
+# -- throttling -------------------------------------------------------------------------------------
+
+
+def test_throttled_connection_answers_and_takes_nothing_until_the_last_throttling_ends(connect):
+    wire = connect(parks_requests_named_park)
+    wire.send(b"park", b"two")
+    wire.connection.start_throttling()
+    wire.connection.start_throttling()
+    wire.answer()
+    assert wire.transport.written == [b"park"]
+    wire.send(b"three")
+    wire.connection.end_throttling()
+    assert wire.requests == [b"park"]
+    wire.connection.end_throttling()
+    while wire.scheduler.step():
+        pass
+    assert wire.requests == [b"park", b"two", b"three"]
+
+
+def test_request_that_is_parked_while_the_throttling_ends_is_still_waited_for(connect):
+    wire = connect(parks_requests_named_park)
+    wire.send(b"park", b"two")
+    wire.connection.start_throttling()
+    wire.connection.end_throttling()
+    while wire.scheduler.step():
+        pass
+    assert wire.requests == [b"park"]
+    wire.answer()
+    assert wire.requests == [b"park", b"two"]
+
+
+def test_throttled_client_that_sends_on_is_no_longer_read(connect):
+    wire = connect()
+    wire.connection.start_throttling()
+    for _ in range(300):
+        wire.send(b"x" * 996)
+    assert not wire.transport.reading
+    wire.connection.end_throttling()
+    while wire.scheduler.step():
+        pass
+    assert wire.transport.reading
+    assert len(wire.requests) == 300

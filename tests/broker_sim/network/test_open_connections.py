@@ -109,3 +109,74 @@ def test_killed_while_paused_a_broker_breaks_off_the_connections_it_has_not_take
     wire.process.kill()
     connections.abort()
     assert wire.transport.closing
+
+
+class Rates:
+    """Answers what the test has said, in order; 0 when nothing is left."""
+
+    def __init__(self, broker=(), address=()):
+        self.broker = list(broker)
+        self.address = list(address)
+
+    def accept(self):
+        return self.broker.pop(0) if self.broker else 0
+
+    def accept_from(self, ip):
+        assert ip
+        return self.address.pop(0) if self.address else 0
+
+
+def connections_with(rates, *wires):
+    """Add the connections of all wires, which have one process, to one broker with these rates."""
+    process = wires[0].process
+    connections = OpenConnections(process, -1, quotas=rates)
+    for wire in wires:
+        connections.add(wire.connection)
+    return connections
+
+
+def test_listener_stands_still_for_a_connection_and_those_behind_it(connect):
+    wires = [connect() for _ in range(3)]
+    connections = connections_with(Rates(broker=[0, 500, 0]), *wires)
+    assert [wire.transport.reading for wire in wires] == [True, False, False]
+    wires[0].scheduler.advance_to(499)
+    assert len(connections) == 1
+    wires[0].scheduler.advance_to(500)
+    assert len(connections) == 3
+    assert all(wire.transport.reading for wire in wires)
+
+
+def test_those_behind_are_counted_one_after_the_other(connect):
+    wires = [connect() for _ in range(3)]
+    connections = connections_with(Rates(broker=[500, 300, 0]), *wires)
+    wires[0].scheduler.advance_to(500)
+    assert len(connections) == 1
+    wires[0].scheduler.advance_to(800)
+    assert len(connections) == 3
+
+
+def test_client_that_gives_up_lets_the_next_one_in(connect):
+    wires = [connect() for _ in range(2)]
+    connections = connections_with(Rates(broker=[500, 0]), *wires)
+    connections.discard(wires[0].connection)
+    assert len(connections) == 1
+    wires[0].scheduler.advance_to(500)
+    assert (len(connections), wires[0].transport.reading) == (1, False)
+
+
+def test_address_above_its_rate_is_closed_after_its_time_and_never_served(connect):
+    first, second = connect(), connect()
+    connections = connections_with(Rates(address=[700, 0]), first, second)
+    assert (len(connections), first.transport.reading) == (1, False)
+    assert second.transport.reading
+    first.scheduler.advance_to(699)
+    assert not first.transport.closing
+    first.scheduler.advance_to(700)
+    assert first.transport.closing
+    assert not second.transport.closing
+
+
+def test_refused_and_standing_connections_end_with_the_broker(connect):
+    wires = [connect() for _ in range(3)]
+    connections_with(Rates(broker=[0, 500], address=[700]), *wires).abort()
+    assert all(wire.transport.closing for wire in wires)

@@ -27,6 +27,9 @@ REQUESTS = {
     ApiKey.DESCRIBE_GROUPS: messages.DescribeGroupsRequest(["g"]),
     ApiKey.CONSUMER_GROUP_DESCRIBE: messages.ConsumerGroupDescribeRequest(["g"]),
     ApiKey.DELETE_GROUPS: messages.DeleteGroupsRequest(["g"]),
+    ApiKey.ALTER_CLIENT_QUOTAS: messages.AlterClientQuotasRequest(
+        [messages.AlterClientQuotasRequest.EntryData()]
+    ),
     ApiKey.ADD_PARTITIONS_TO_TXN: messages.AddPartitionsToTxnRequest(
         v3_and_below_topics=[txn()],
         transactions=[

@@ -138,6 +138,7 @@ def test_handle_shows_the_fault_as_json(hit, faults):
         "error": "NOT_LEADER_OR_FOLLOWER",
         "lose": None,
         "delay_ms": 5,
+        "throttle_ms": 0,
         "count": 2,
         "hits": 1,
         "hook": None,

@@ -1,0 +1,174 @@
+"""Holds up clients that do more than their quotas allow; mirrors `RequestHandlerHelper`.
+
+The answer leaves at once and tells the client for how long to stay away. The broker does not rely on
+it: for that time it takes no request from the connection (KIP-219).
+
+    Produce        the bytes of the request, and the time that it took; for acks=0 the bytes only
+    Fetch          the bytes of the answer, and the time; what is above a quota is answered empty, and
+                   these bytes do not count. Fetches of followers are free
+    WriteTxnMarkers   free
+    changes of topics   what the controller says, and the time
+    all others     the time
+
+Of two times the longer one holds. Deliberate differences: the time that a request took is that of its
+handler, in whole milliseconds of the broker's clock, so in virtual time it takes none; what the network
+and the controller did for it is not measured.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.quota import Client, ThrottledChannel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext, Respond
+    from broker_sim.quota import QuotaManagers
+    from purgatory import Clock, DelayedOperationPurgatory
+
+__all__ = ["ThrottledRequest", "Throttling"]
+
+_PERCENT_PER_MS: Final = 100 / 1_000
+"""What a millisecond in one second is in per cent."""
+_PRODUCE: Final = ApiKey.PRODUCE
+_MARKERS: Final = ApiKey.WRITE_TXN_MARKERS
+
+
+class Throttling:
+    """The quotas of one broker, as its requests meet them."""
+
+    def __init__(
+        self,
+        quotas: QuotaManagers,
+        purgatory: DelayedOperationPurgatory[ThrottledChannel],
+        clock: Clock,
+    ) -> None:
+        self.quotas = quotas
+        self._purgatory = purgatory
+        self._clock = clock
+
+    def begin(
+        self, context: RequestContext, respond: Respond, request_bytes: int = 0
+    ) -> ThrottledRequest:
+        """Measure a request from now on."""
+        throttled = ThrottledRequest(
+            self.quotas, context, request_bytes, self._clock, self._throttle, respond
+        )
+        context.throttle = throttled
+        return throttled
+
+    def hold_up(self, context: RequestContext, respond: Respond, throttle_time_ms: int) -> Respond:
+        """Hold the client up for that time at least; returns what answers then."""
+        throttle = context.throttle
+        if throttle is None:
+            throttled = self.begin(context, respond)
+            throttle, respond = throttled, throttled.respond
+        throttle.hold_up(throttle_time_ms)
+        return respond
+
+    def _throttle(self, context: RequestContext, throttle_time_ms: int) -> None:
+        """Take no request from the connection for that time."""
+        connection = context.connection
+        connection.start_throttling()
+        channel = ThrottledChannel(throttle_time_ms, connection.end_throttling, context.client_id)
+        self._purgatory.try_complete_else_watch(channel, [connection.peer])
+
+
+class ThrottledRequest:
+    """One request; the `RequestThrottle` of its handler, which responds with `respond`."""
+
+    __slots__ = (
+        "_begun_ms",
+        "_client",
+        "_clock",
+        "_context",
+        "_is_measured",
+        "_quotas",
+        "_request_bytes",
+        "_respond",
+        "_throttle",
+        "_throttle_time_ms",
+        "_took_ms",
+    )
+
+    def __init__(
+        self,
+        quotas: QuotaManagers,
+        context: RequestContext,
+        request_bytes: int,
+        clock: Clock,
+        throttle: Callable[[RequestContext, int], None],
+        respond: Respond,
+    ) -> None:
+        self._quotas = quotas
+        self._context = context
+        self._client = Client(context.principal.name, context.client_id or "")
+        self._request_bytes = request_bytes
+        self._clock = clock
+        self._begun_ms = clock.now_ms()
+        self._throttle = throttle
+        self._respond = respond
+        self._throttle_time_ms = 0
+        self._is_measured = False
+        self._took_ms: int | None = None
+
+    def leave_handler(self) -> None:
+        """Stop the time; what is answered later costs no more."""
+        if self._took_ms is None:
+            self._took_ms = self._clock.now_ms() - self._begun_ms
+
+    def hold_up(self, throttle_time_ms: int) -> None:
+        """Hold the client up for that time at least."""
+        self._throttle_time_ms = throttle_time_ms
+
+    def max_fetch_bytes(self) -> float | None:
+        """Return what a fetch may read at most without being answered empty, None without a limit."""
+        return self._quotas.fetch.max_value_in_quota_window(self._client)
+
+    def refuses_fetch(self, response_bytes: int) -> bool:
+        """Whether a fetch with an answer of that size is answered empty."""
+        fetch = self._quotas.fetch
+        time_ms = self._record_time()
+        bandwidth_ms = fetch.record_and_get_throttle_time_ms(self._client, response_bytes)
+        self._throttle_time_ms = max(self._throttle_time_ms, time_ms, bandwidth_ms)
+        self._is_measured = True
+        if self._throttle_time_ms:
+            fetch.unrecord(self._client, response_bytes)
+        return self._throttle_time_ms > 0
+
+    def exempt(self) -> None:
+        """Do not measure this request."""
+        self._is_measured = True
+
+    def respond(self, message: Any) -> None:
+        """Answer, and hold the connection up if the client did too much."""
+        if not self._is_measured:
+            self._throttle_time_ms = max(self._throttle_time_ms, self._measure(message))
+        said_ms = getattr(message, "throttle_time_ms", 0)
+        throttle_time_ms = max(self._throttle_time_ms, said_ms)
+        if throttle_time_ms:
+            if hasattr(message, "throttle_time_ms"):
+                message.throttle_time_ms = throttle_time_ms
+            self._throttle(self._context, throttle_time_ms)
+        self._respond(message)
+
+    def _measure(self, message: Any) -> int:
+        api_key = self._context.api_key
+        if api_key is _MARKERS:
+            return 0
+        if api_key is not _PRODUCE:
+            return self._record_time()
+        produce = self._quotas.produce
+        bandwidth_ms = produce.record_and_get_throttle_time_ms(self._client, self._request_bytes)
+        return bandwidth_ms if message is None else max(bandwidth_ms, self._record_time())
+
+    def _record_time(self) -> int:
+        request = self._quotas.request
+        if not request.is_enabled:
+            return 0
+        self.leave_handler()
+        time = (self._took_ms or 0) * _PERCENT_PER_MS
+        return request.record_and_get_throttle_time_ms(self._client, time)

@@ -1,0 +1,145 @@
+"""The quotas of clients (KIP-546); mirrors `ClientQuotaControlManager` and the definitions of `QuotaConfig`.
+
+Deliberate difference: an ip entity is an address or `localhost`; Kafka takes any name that its DNS
+resolves. Error messages are like Kafka's, because clients see them.
+"""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.controller.requests import Outcome
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata.quota_entity import CLIENT_ID, IP, USER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from broker_sim.controller.requests import ClientQuotaAlteration
+    from broker_sim.metadata import MetadataDelta
+    from broker_sim.metadata.quota_entity import QuotaEntity
+
+__all__ = ["alter_client_quotas"]
+
+_LONG: Final = ("LONG", 2**63 - 1)
+_INT: Final = ("INT", 2**31 - 1)
+_DOUBLE: Final = ("DOUBLE", None)
+_USER_AND_CLIENT_QUOTAS: Final = {
+    "request_percentage": _DOUBLE,
+    "producer_byte_rate": _LONG,
+    "consumer_byte_rate": _LONG,
+    "controller_mutation_rate": _DOUBLE,
+}
+"""In the order of Kafka's table of changes, in which they come into the image."""
+_IP_QUOTAS: Final = {"connection_creation_rate": _INT}
+_TOLERANCE: Final = 1e-6
+_EMPTY: Final = "Invalid empty client quota entity"
+
+
+def alter_client_quotas(
+    delta: MetadataDelta, alterations: Sequence[ClientQuotaAlteration]
+) -> dict[QuotaEntity, Outcome]:
+    """Set and remove quotas; all of an entity or none. Returns the outcome of each entity.
+
+    An entity that is named twice is told so, but what was set the first time stays set.
+    """
+    outcomes: dict[QuotaEntity, Outcome] = {}
+    for entity, operations in alterations:
+        names = [name for name, _ in operations]
+        if entity in outcomes or len(set(names)) < len(names):
+            message = f"Ignoring duplicate entity {_as_text(entity)}"
+            outcomes[entity] = Outcome(ErrorCode.INVALID_REQUEST, message)
+            continue
+        refusal = _reason_against(dict(entity), operations)
+        if refusal is None:
+            before = delta.base.client_quotas.get(entity, {})
+            quotas = _changed(before, dict(operations))
+            if quotas != before:
+                delta.set_client_quotas(entity, quotas)
+            outcomes[entity] = Outcome()
+        else:
+            outcomes[entity] = Outcome(ErrorCode.INVALID_REQUEST, refusal)
+    return outcomes
+
+
+def _changed(before: Mapping[str, float], changes: Mapping[str, float | None]) -> dict[str, float]:
+    """Return what is set afterwards, what was set before first."""
+    names = [*before, *_USER_AND_CLIENT_QUOTAS, *_IP_QUOTAS]
+    values = {name: changes.get(name, before.get(name)) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _as_text(entity: QuotaEntity) -> str:
+    names = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity)
+    return f"ClientQuotaEntity(entries={{{names}}})"
+
+
+def _reason_against(
+    names: Mapping[str, str | None], operations: Sequence[tuple[str, float | None]]
+) -> str | None:
+    reason = _reason_against_entity(names)
+    if reason is not None:
+        return reason
+    known = _IP_QUOTAS if IP in names else _USER_AND_CLIENT_QUOTAS
+    for name, value in operations:
+        if value is not None and (reason := _reason_against_value(known, name, value)):
+            return reason
+    return None
+
+
+def _reason_against_entity(names: Mapping[str, str | None]) -> str | None:
+    """Mirror `validateEntity` and `configKeysForEntityType`."""
+    if not names:
+        return _EMPTY
+    for kind, name in names.items():
+        if kind not in {USER, CLIENT_ID, IP}:
+            return f"Unhandled client quota entity type: {kind}"
+        if name == "":
+            return f"Empty {kind} not supported"
+    ip = names.get(IP)
+    if IP in names and len(names) > 1:
+        return (
+            "Invalid quota entity combination, IP entity should"
+            "not be combined with User or ClientId"
+        )
+    if ip is not None and not _is_address(ip):
+        return f"{ip} is not a valid IP or resolvable host."
+    return None
+
+
+def _is_address(text: str) -> bool:
+    if text == "localhost":
+        return True
+    try:
+        socket.inet_aton(text)  # as Java, it takes 127.1 too
+    except OSError:
+        pass
+    else:
+        return True
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _reason_against_value(
+    known: Mapping[str, tuple[str, int | None]], name: str, value: float
+) -> str | None:
+    """Mirror `validateQuotaKeyValue`."""
+    if name not in known:
+        return f"Invalid configuration key {name}"
+    if value <= 0:
+        return f"Quota {name} must be greater than 0"
+    type_name, largest = known[name]
+    if largest is None:
+        return None
+    if value > largest:
+        return (
+            f"Proposed value for {name} is too large for a{'n' * (type_name == 'INT')} {type_name}."
+        )
+    if value % 1 > _TOLERANCE:
+        return f"{name} cannot be a fractional value."
+    return None

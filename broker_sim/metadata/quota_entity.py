@@ -1,0 +1,18 @@
+"""Whom client quotas are set for; mirrors `org.apache.kafka.common.quota.ClientQuotaEntity`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["CLIENT_ID", "IP", "USER", "QuotaEntity", "quota_entity"]
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Types with their names, sorted by type; the name None stands for the default of its type."""
+
+
+def quota_entity(names: Mapping[str, str | None]) -> QuotaEntity:
+    """Return the entity of these names by type."""
+    return tuple(sorted(names.items()))

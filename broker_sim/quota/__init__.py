@@ -1,0 +1,22 @@
+"""How much clients may do, and how long they are held up when they do more."""
+
+from broker_sim.quota.client_quota_manager import Client, ClientQuotaManager
+from broker_sim.quota.connection_quotas import ConnectionQuotas
+from broker_sim.quota.controller_mutation import (
+    UNBOUNDED,
+    ControllerMutationQuota,
+    ControllerMutationQuotaManager,
+)
+from broker_sim.quota.quota_managers import QuotaManagers
+from broker_sim.quota.throttled_channel import ThrottledChannel
+
+__all__ = [
+    "UNBOUNDED",
+    "Client",
+    "ClientQuotaManager",
+    "ConnectionQuotas",
+    "ControllerMutationQuota",
+    "ControllerMutationQuotaManager",
+    "QuotaManagers",
+    "ThrottledChannel",
+]

@@ -1,0 +1,134 @@
+"""The rates of all clients for one kind of quota; mirrors `ClientQuotaManager`.
+
+As in Kafka what a client did is recorded and then held against the bound, and the client is to stay
+away for as long as its rate needs to come down. A client that was not heard of for an hour is
+forgotten. Nothing is recorded while no quota of the kind is set.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+
+from broker_sim.quota.quota_limits import QuotaLimits
+from broker_sim.quota.rate import Rate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker_sim.metadata.quota_entity import QuotaEntity
+    from broker_sim.quota.quota_limits import Tags
+    from broker_sim.quota.rate import Window
+    from purgatory import Clock
+
+__all__ = ["Client", "ClientQuotaManager", "Sensors"]
+
+INACTIVE_MS: Final = 3_600_000
+UNLIMITED: Final = float(2**63 - 1)
+
+Stat = TypeVar("Stat")
+
+
+class Client(NamedTuple):
+    """Who is measured: the name of its principal, and its client id, empty where it has none."""
+
+    user: str
+    client_id: str
+
+
+class _Sensor(Generic[Stat]):
+    __slots__ = ("bound", "last_used_ms", "stat")
+
+    def __init__(self, stat: Stat, bound: float) -> None:
+        self.stat = stat
+        self.bound = bound
+        self.last_used_ms = 0
+
+
+class Sensors(Generic[Stat]):
+    """What is measured of those clients that were heard of, each with its bound."""
+
+    def __init__(self, make: Callable[[], Stat], clock: Clock) -> None:
+        self._make = make
+        self._clock = clock
+        self._sensors: dict[Tags, _Sensor[Stat]] = {}
+        self.limits = QuotaLimits(())
+
+    def __len__(self) -> int:
+        return len(self._sensors)
+
+    def update(self, quotas: Iterable[tuple[QuotaEntity, float]]) -> None:
+        """Let these quotas hold from now on; what was measured stays."""
+        self.limits = QuotaLimits(quotas)
+        for tags, sensor in self._sensors.items():
+            sensor.bound = self._bound(tags)
+
+    def _bound(self, tags: Tags) -> float:
+        limit = self.limits.limit(tags)
+        return UNLIMITED if limit is None else limit
+
+    def find(self, client: Client) -> _Sensor[Stat]:
+        """Return what is measured of the client."""
+        tags = self.limits.tags(*client)
+        now_ms = self._clock.now_ms()
+        sensor = self._sensors.get(tags)
+        if sensor is None:
+            self._forget_inactive(now_ms)
+            sensor = self._sensors[tags] = _Sensor(self._make(), self._bound(tags))
+        sensor.last_used_ms = now_ms
+        return sensor
+
+    def _forget_inactive(self, now_ms: int) -> None:
+        used = self._sensors.items()
+        old = [tags for tags, each in used if now_ms - each.last_used_ms >= INACTIVE_MS]
+        for tags in old:
+            del self._sensors[tags]
+
+
+class ClientQuotaManager:
+    """Bytes of produce or fetch requests, or the time that requests take, of each client."""
+
+    def __init__(
+        self, window: Window, clock: Clock, *, max_throttle_time_ms: int | None = None
+    ) -> None:
+        self._window = window
+        self._clock = clock
+        self._max_throttle_time_ms = max_throttle_time_ms
+        self._sensors = Sensors(lambda: Rate(window), clock)
+        self.is_enabled = False
+        """Whether any quota of this kind is set."""
+
+    @property
+    def measured_clients(self) -> int:
+        """How many of those who share a quota were heard of in the last hour or two."""
+        return len(self._sensors)
+
+    def update(self, quotas: Iterable[tuple[QuotaEntity, float]]) -> None:
+        """Let these quotas hold from now on."""
+        self._sensors.update(quotas)
+        self.is_enabled = bool(self._sensors.limits)
+
+    def record_and_get_throttle_time_ms(self, client: Client, value: float) -> int:
+        """Record what the client did; return for how long it has to wait, 0 if it need not."""
+        if not self.is_enabled:
+            return 0
+        now_ms = self._clock.now_ms()
+        sensor = self._sensors.find(client)
+        sensor.stat.record(value, now_ms)
+        time_ms = sensor.stat.throttle_time_ms(sensor.bound, now_ms)
+        limit_ms = self._max_throttle_time_ms
+        return time_ms if limit_ms is None else min(time_ms, limit_ms)
+
+    def unrecord(self, client: Client, value: float) -> None:
+        """Take back what was recorded of an answer that is not given."""
+        if self.is_enabled:
+            self._sensors.find(client).stat.record(-value, self._clock.now_ms())
+
+    def max_value_in_quota_window(self, client: Client) -> float | None:
+        """Return what may be recorded at most without a wait, None without a limit.
+
+        That much is never in vain, even if nothing was recorded before; more always is.
+        """
+        if not self.is_enabled:
+            return None
+        limit = self._sensors.limits.limit(self._sensors.limits.tags(*client))
+        return None if limit is None else limit * self._window.whole_samples_s

@@ -1,0 +1,93 @@
+"""How many partitions a client may create and delete; mirrors `ControllerMutationQuotaManager` (KIP-599).
+
+A strict quota refuses what comes while the bucket is empty, with THROTTLING_QUOTA_EXCEEDED. A
+permissive one, for clients that do not know this error, takes everything. Both tell the client how
+long to wait. The controller keeps the buckets, so that they hold for the whole cluster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.quota.client_quota_manager import Sensors
+from broker_sim.quota.token_bucket import TokenBucket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker_sim.metadata.quota_entity import QuotaEntity
+    from broker_sim.quota.client_quota_manager import Client
+    from broker_sim.quota.rate import Window
+    from purgatory import Clock
+
+__all__ = ["UNBOUNDED", "ControllerMutationQuota", "ControllerMutationQuotaManager"]
+
+
+class _Bucket(Protocol):
+    stat: TokenBucket
+    bound: float
+
+
+class ControllerMutationQuota:
+    """The quota of one request; it has no limit without a bucket."""
+
+    __slots__ = ("_bucket", "_clock", "_is_strict", "_recorded_ms", "_throttle_time_ms")
+
+    def __init__(
+        self, bucket: _Bucket | None = None, clock: Clock | None = None, *, is_strict: bool = False
+    ) -> None:
+        self._bucket = bucket
+        self._clock = clock
+        self._is_strict = is_strict
+        self._throttle_time_ms = 0
+        self._recorded_ms = 0
+
+    def record(self, partitions: int) -> None:
+        """Count what is about to be changed. Raises ApiError if it may not be."""
+        bucket, clock = self._bucket, self._clock
+        if bucket is None or clock is None:
+            return
+        now_ms = clock.now_ms()
+        if not self._is_strict:
+            bucket.stat.record(partitions, bucket.bound, now_ms)
+        throttle_time_ms = bucket.stat.throttle_time_ms(bucket.bound, now_ms)
+        if throttle_time_ms:
+            self._throttle_time_ms, self._recorded_ms = throttle_time_ms, now_ms
+            if self._is_strict:
+                raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        elif self._is_strict:
+            bucket.stat.record(partitions, bucket.bound, now_ms)
+
+    @property
+    def throttle_time_ms(self) -> int:
+        """How long the client has to wait from now on."""
+        if self._clock is None:
+            return 0
+        passed_ms = self._clock.now_ms() - self._recorded_ms
+        return max(0, self._throttle_time_ms - passed_ms)
+
+
+UNBOUNDED = ControllerMutationQuota()
+"""The quota of clients that have none."""
+
+
+class ControllerMutationQuotaManager:
+    """The buckets of all clients."""
+
+    def __init__(self, window: Window, clock: Clock) -> None:
+        self._clock = clock
+        self._sensors = Sensors(lambda: TokenBucket(window), clock)
+        self.is_enabled = False
+        """Whether any quota of this kind is set."""
+
+    def update(self, quotas: Iterable[tuple[QuotaEntity, float]]) -> None:
+        """Let these quotas hold from now on."""
+        self._sensors.update(quotas)
+        self.is_enabled = bool(self._sensors.limits)
+
+    def quota_for(self, client: Client, *, is_strict: bool) -> ControllerMutationQuota:
+        """Return the quota for one request of the client."""
+        if not self.is_enabled:
+            return UNBOUNDED
+        return ControllerMutationQuota(self._sensors.find(client), self._clock, is_strict=is_strict)

@@ -1,0 +1,58 @@
+"""All quotas of clients, as one node has them; mirrors `QuotaFactory.QuotaManagers`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.quota.client_quota_manager import ClientQuotaManager
+from broker_sim.quota.controller_mutation import ControllerMutationQuotaManager
+from broker_sim.quota.rate import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.metadata.quota_entity import QuotaEntity
+    from purgatory import Clock
+
+__all__ = ["QuotaManagers"]
+
+_MS_PER_SECOND: Final = 1_000
+
+
+class QuotaManagers:
+    """One manager for each kind of quota that a client can have."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        sample_ms = config.quota_window_size_seconds * _MS_PER_SECOND
+        window = Window(config.quota_window_num, sample_ms)
+        self.produce = ClientQuotaManager(window, clock)
+        self.fetch = ClientQuotaManager(window, clock)
+        self.request = ClientQuotaManager(window, clock, max_throttle_time_ms=sample_ms)
+        self.controller_mutation = ControllerMutationQuotaManager(
+            Window(
+                config.controller_quota_window_num,
+                config.controller_quota_window_size_seconds * _MS_PER_SECOND,
+            ),
+            clock,
+        )
+        self.is_enabled = False
+        """Whether requests of clients are measured at all."""
+        self._quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
+
+    def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        """Let these quotas hold from now on; costs nothing if they are those that hold."""
+        if quotas is self._quotas:
+            return
+        self._quotas = quotas
+        for manager, name in (
+            (self.produce, "producer_byte_rate"),
+            (self.fetch, "consumer_byte_rate"),
+            (self.request, "request_percentage"),
+            (self.controller_mutation, "controller_mutation_rate"),
+        ):
+            manager.update(
+                (entity, values[name]) for entity, values in quotas.items() if name in values
+            )
+        measured = (self.produce, self.fetch, self.request, self.controller_mutation)
+        self.is_enabled = any(manager.is_enabled for manager in measured)

@@ -1,0 +1,112 @@
+"""How much came per second, over a window of samples; mirrors `Rate`, `SampledStat` and `QuotaUtils`.
+
+A sample takes what comes for the length of one, from when it began; the next one begins with the next
+record, however late. Samples are used again in turn; there is one more than configured, because the
+window begins in the middle of the oldest. With 3 samples of 1 s:
+
+    recorded            samples (begun at: value)   window    rate per second
+    10 at 0 ms          0: 10                       2000 ms   5    as if two whole samples lay before
+    20 at 900 ms        0: 30                       2900 ms   10.3 30 in 2.9 s
+    30 at 1000 ms       0: 30, 1000: 30             2000 ms   30   one sample lies before, one is missing
+    nothing at 3900 ms  1000: 30, and 3900: 0       2900 ms   10.3 the last of the first came 3 s ago
+
+A rate that is just above its bound comes down to it when the time has passed that the excess would
+have taken: `throttle_time_ms`.
+"""
+
+from __future__ import annotations
+
+from math import floor
+from typing import Final, NamedTuple
+
+__all__ = ["Rate", "Window"]
+
+_MS_PER_SECOND: Final = 1_000
+_HALF: Final = 0.5
+_MAX_INT: Final = 2**31 - 1
+
+
+class Window(NamedTuple):
+    """How many samples a rate has, and how long one is."""
+
+    samples: int
+    sample_ms: int
+
+    @property
+    def whole_samples_s(self) -> float:
+        """The seconds of all samples but the running one."""
+        return (self.samples - 1) * self.sample_ms / _MS_PER_SECOND
+
+
+class _Sample:
+    __slots__ = ("last_event_ms", "start_ms", "value")
+
+    def __init__(self, now_ms: int) -> None:
+        self.reset(now_ms)
+
+    def reset(self, now_ms: int) -> None:
+        self.start_ms = now_ms
+        self.last_event_ms = now_ms
+        self.value = 0.0
+
+
+class Rate:
+    """The rate of one client. Times are those of one clock, and never go back."""
+
+    __slots__ = ("_current", "_samples", "_window")
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._samples: list[_Sample] = []
+        self._current = 0
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Add what came now; a negative value takes back what was added."""
+        sample = self._current_sample(now_ms)
+        if now_ms - sample.start_ms >= self._window.sample_ms:
+            sample = self._advance(now_ms)
+        sample.value += value
+        sample.last_event_ms = now_ms
+
+    def measure(self, now_ms: int) -> float:
+        """Return what came per second."""
+        self._purge(now_ms)
+        total = sum(sample.value for sample in self._samples)
+        return total * _MS_PER_SECOND / self.window_size_ms(now_ms)
+
+    def window_size_ms(self, now_ms: int) -> int:
+        """Return the milliseconds that `measure` divides by."""
+        self._purge(now_ms)
+        sample_ms = self._window.sample_ms
+        self._current_sample(now_ms)
+        elapsed_ms = now_ms - min(sample.start_ms for sample in self._samples)
+        missing = self._window.samples - 1 - elapsed_ms // sample_ms
+        return max(elapsed_ms + max(missing, 0) * sample_ms, 1)
+
+    def throttle_time_ms(self, bound: float, now_ms: int) -> int:
+        """Return after how long the rate is down at the bound if nothing more comes; 0 if it is now."""
+        value = self.measure(now_ms)
+        if value <= bound:
+            return 0
+        time_ms = (value - bound) / bound * self.window_size_ms(now_ms)
+        return min(floor(time_ms + _HALF), _MAX_INT)
+
+    def _current_sample(self, now_ms: int) -> _Sample:
+        if not self._samples:
+            self._samples.append(_Sample(now_ms))
+        return self._samples[self._current]
+
+    def _advance(self, now_ms: int) -> _Sample:
+        self._current = (self._current + 1) % (self._window.samples + 1)
+        if self._current == len(self._samples):
+            self._samples.append(_Sample(now_ms))
+        else:
+            self._samples[self._current].reset(now_ms)
+        return self._samples[self._current]
+
+    def _purge(self, now_ms: int) -> None:
+        """Forget samples in which nothing came during the window."""
+        age_ms = self._window.samples * self._window.sample_ms
+        for sample in self._samples:
+            if now_ms - sample.last_event_ms >= age_ms:
+                sample.reset(now_ms)

@@ -1,0 +1,42 @@
+"""A connection that is held up; mirrors `ThrottledChannel`.
+
+Kafka keeps these in a `DelayQueue` for each kind of quota, which a thread reads (`ThrottledChannelReaper`).
+Deliberate difference: here they are delayed operations in one purgatory, `ThrottledChannel`, so that
+they are seen where everything that waits is seen. Nothing completes one before its time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.runtime.delayed_request import DelayedRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ThrottledChannel"]
+
+
+class ThrottledChannel(DelayedRequest):
+    """Takes no request from one connection for `delay_ms`."""
+
+    __slots__ = ("_end_throttling",)
+
+    api = "ThrottledChannel"
+
+    def __init__(
+        self, delay_ms: int, end_throttling: Callable[[], object], client_id: str | None = None
+    ) -> None:
+        super().__init__(delay_ms, client_id)
+        self._end_throttling = end_throttling
+
+    def try_complete(self) -> bool:
+        """Return False: it only expires."""
+        return False
+
+    def on_complete(self) -> None:
+        """Take requests again."""
+        self._end_throttling()
+
+    def on_expiration(self) -> None:
+        """Do nothing more: the end of the wait is what was to come."""

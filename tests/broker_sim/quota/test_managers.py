@@ -1,0 +1,175 @@
+"""Rates and buckets of clients, and what changes of quotas do to them."""
+
+import pytest
+
+from broker_sim.config import BrokerConfig
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.quota import Client, ConnectionQuotas, QuotaManagers
+from broker_sim.quota.rate import Window
+from broker_sim.quota.token_bucket import TokenBucket
+from purgatory import VirtualClock
+
+CLIENT, OTHER = Client("u", "c"), Client("u", "other")
+C, ANY_C = (("client-id", "c"),), (("client-id", None),)
+PRODUCE, FETCH, REQUEST = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
+MUTATION, CONNECTIONS = "controller_mutation_rate", "connection_creation_rate"
+IP = "10.0.0.1"
+
+
+@pytest.fixture
+def clock():
+    return VirtualClock()
+
+
+def managers_of(clock, quotas, configs=None):
+    managers = QuotaManagers(BrokerConfig.from_mapping(configs or {}), clock)
+    managers.update(quotas)
+    return managers
+
+
+def test_nothing_is_measured_without_quotas(clock):
+    managers = managers_of(clock, {})
+    assert not managers.is_enabled
+    assert managers.produce.record_and_get_throttle_time_ms(CLIENT, 1e12) == 0
+    assert managers.fetch.max_value_in_quota_window(CLIENT) is None
+    managers.update({C: {PRODUCE: 1.0}})
+    assert managers.is_enabled
+    assert managers.produce.record_and_get_throttle_time_ms(CLIENT, 10) == 0
+    managers.update({(("ip", None),): {CONNECTIONS: 1.0}})
+    assert not managers.is_enabled
+
+
+def test_kinds_and_clients_do_not_mix(clock):
+    managers = managers_of(clock, {ANY_C: {PRODUCE: 1.0}, C: {FETCH: 1.0}})
+    assert managers.produce.record_and_get_throttle_time_ms(CLIENT, 11) == 1_000
+    assert managers.produce.record_and_get_throttle_time_ms(OTHER, 1) == 0
+    assert managers.fetch.record_and_get_throttle_time_ms(OTHER, 1_000) == 0
+    assert managers.fetch.record_and_get_throttle_time_ms(CLIENT, 11) == 1_000
+    assert managers.request.record_and_get_throttle_time_ms(CLIENT, 1_000) == 0
+
+
+def test_changed_quota_holds_for_what_was_measured_before(clock):
+    managers = managers_of(clock, {C: {PRODUCE: 1.0}})
+    managers.produce.record_and_get_throttle_time_ms(CLIENT, 20)
+    managers.update({C: {PRODUCE: 2.0}})
+    assert managers.produce.record_and_get_throttle_time_ms(CLIENT, 2) == 1_000
+    managers.update({C: {FETCH: 2.0}})
+    managers.update({C: {PRODUCE: 1.0}})
+    assert managers.produce.record_and_get_throttle_time_ms(CLIENT, 0) == 12_000
+
+
+def test_what_is_taken_back_does_not_count(clock):
+    fetch = managers_of(clock, {C: {FETCH: 1.0}}).fetch
+    assert fetch.record_and_get_throttle_time_ms(CLIENT, 20) == 10_000
+    fetch.unrecord(CLIENT, 20)
+    assert fetch.record_and_get_throttle_time_ms(CLIENT, 10) == 0
+    assert fetch.max_value_in_quota_window(CLIENT) == 10
+    assert fetch.max_value_in_quota_window(OTHER) is None
+
+
+def test_time_of_requests_is_held_up_for_one_sample_at_most(clock):
+    configs = {"quota.window.size.seconds": "2", "quota.window.num": "3"}
+    managers = managers_of(clock, {C: {REQUEST: 1.0, PRODUCE: 1.0}}, configs)
+    assert managers.request.record_and_get_throttle_time_ms(CLIENT, 1_000) == 2_000
+    assert managers.produce.record_and_get_throttle_time_ms(CLIENT, 8) == 4_000
+
+
+def test_silent_clients_are_forgotten_after_an_hour(clock):
+    produce = managers_of(clock, {ANY_C: {PRODUCE: 1.0}}).produce
+    for number in range(10):
+        produce.record_and_get_throttle_time_ms(Client("u", str(number)), 1)
+    clock.advance_to(3_600_000)
+    produce.record_and_get_throttle_time_ms(CLIENT, 1)
+    assert produce.measured_clients == 1
+
+
+# -- changes of topics ------------------------------------------------------------------------------
+
+
+def test_bucket_holds_what_comes_in_the_whole_window():
+    bucket = TokenBucket(Window(3, 1_000))
+    assert bucket.measure(2, 50) == 6
+    bucket.record(7, 2, 50)
+    assert bucket.throttle_time_ms(2, 50) == 500
+    assert bucket.throttle_time_ms(2, 550) == 0
+    assert bucket.measure(2, 60_000) == 6
+
+
+def test_strict_quota_refuses_while_the_bucket_is_empty(clock):
+    """Kafka 4.3.1: 8 and 8 partitions at 1 a second are taken, the next waits for about 5 s."""
+    manager = managers_of(clock, {C: {MUTATION: 1.0}}).controller_mutation
+    for _ in range(2):
+        quota = manager.quota_for(CLIENT, is_strict=True)
+        quota.record(8)
+        assert quota.throttle_time_ms == 0
+    quota = manager.quota_for(CLIENT, is_strict=True)
+    with pytest.raises(ApiError) as refused:
+        quota.record(1)
+    assert refused.value.error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert refused.value.error_message is None
+    assert quota.throttle_time_ms == 5_000
+    clock.advance_to(2_000)
+    assert quota.throttle_time_ms == 3_000
+    clock.advance_to(5_000)
+    manager.quota_for(CLIENT, is_strict=True).record(1)
+
+
+def test_permissive_quota_takes_all_and_tells_the_wait(clock):
+    manager = managers_of(clock, {C: {MUTATION: 0.5}}).controller_mutation
+    quota = manager.quota_for(CLIENT, is_strict=False)
+    quota.record(7)
+    assert quota.throttle_time_ms == 3_000
+    quota.record(1)
+    assert quota.throttle_time_ms == 5_000
+    other = manager.quota_for(OTHER, is_strict=True)
+    other.record(1_000)
+    assert other.throttle_time_ms == 0
+
+
+def test_without_a_quota_changes_are_free(clock):
+    quota = managers_of(clock, {}).controller_mutation.quota_for(CLIENT, is_strict=True)
+    quota.record(1_000_000)
+    assert quota.throttle_time_ms == 0
+
+
+# -- connections --------------------------------------------------------------------------------------
+
+
+def connections_of(clock, quotas, configs=None):
+    connections = ConnectionQuotas(BrokerConfig.from_mapping(configs or {}), clock)
+    connections.update(quotas)
+    return connections
+
+
+def test_addresses_above_their_rate_are_refused_and_do_not_count(clock):
+    """Kafka 4.3.1 at 1 a second: ten are taken, the others closed after 1 s each."""
+    connections = connections_of(clock, {(("ip", None),): {CONNECTIONS: 1.0}})
+    assert [connections.accept_from(IP) for _ in range(13)] == [0] * 10 + [1_000] * 3
+    assert connections.accept_from("10.0.0.2") == 0
+    clock.advance_to(11_000)
+    assert [connections.accept_from(IP) for _ in range(11)] == [0] * 10 + [1_000]
+
+
+def test_address_of_its_own_comes_before_the_default(clock):
+    quotas = {(("ip", None),): {CONNECTIONS: 1.0}, (("ip", IP),): {CONNECTIONS: 2.0}}
+    connections = connections_of(clock, quotas)
+    assert sum(not connections.accept_from(IP) for _ in range(40)) == 20
+    clock.advance_to(900)  # 21 in 10.9 s, had the refused ones been counted 41
+    assert connections.accept_from(IP) == 0
+    connections.update({(("user", "u"),): {PRODUCE: 1.0}})
+    assert connections.accept_from(IP) == 0
+
+
+def test_broker_stands_still_above_its_rate(clock):
+    connections = connections_of(clock, {}, {"max.connection.creation.rate": "1"})
+    assert [connections.accept() for _ in range(12)] == [0] * 10 + [1_000] * 2
+    assert connections_of(clock, {}).accept() == 0
+
+
+def test_refused_address_does_not_count_for_the_broker(clock):
+    quotas = {(("ip", IP),): {CONNECTIONS: 1.0}}
+    connections = connections_of(clock, quotas, {"max.connection.creation.rate": "2"})
+    for _ in range(30):
+        assert connections.accept() == 0
+        connections.accept_from(IP)
+    assert [connections.accept() for _ in range(11)] == [0] * 10 + [500]
