@@ -40,7 +40,7 @@ class Sizes:
         return f"{self.on_disk} partitions on disk"
 
 
-FULL = Sizes(partitions=(1_000, 8_000, 25_000), on_disk=8_000, settle_s=35.0, idle_s=30.0)
+FULL = Sizes(partitions=(1_000, 8_000, 25_000), on_disk=4_000, settle_s=35.0, idle_s=30.0)
 TINY = Sizes(partitions=(3,), on_disk=3, settle_s=0.0, idle_s=0.2)
 
 
