@@ -5,12 +5,12 @@ virtual minute of a `VirtualCluster` with as many. All processes rest side by si
 has its own processor time.
 """
 
-import os
 import sys
 import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from options import Options
 from peers import Peer, build_of, simulator
@@ -108,7 +108,7 @@ def _rest(processes: dict[str, Process], idle_s: float, report: Report) -> None:
         report.add(SUITE, _idle(name), "% of a core", OURS, used * 100, lower=True)
         peer = process.peer
         report.add(SUITE, f"{name}, resident memory", "MB", OURS, peer.resident_mb(), lower=True)
-        files = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in peer.pids)
+        files = sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in peer.pids)
         report.add(SUITE, f"{name}, open files", "", OURS, files, lower=True)
 
 
