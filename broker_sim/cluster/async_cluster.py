@@ -31,6 +31,7 @@ from broker_sim.cluster.nodes import Nodes
 from broker_sim.cluster.security_arguments import check_users, credentials_of, read_security
 from broker_sim.cluster.topic_text import creatable_topics
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
+from broker_sim.cluster.verbs.base import wait_limit_s
 from broker_sim.control.verb import AsyncFace
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.protocol.release import find_release
@@ -281,8 +282,10 @@ class AsyncCluster(Verbs, AsyncFace):
         self.listeners.close(broker_id)
 
     async def _until(
-        self, condition: Callable[[], bool], what: str, limit_s: float = WAIT_LIMIT_S
+        self, condition: Callable[[], bool], what: str, limit_s: float | None = None
     ) -> None:
+        if limit_s is None:
+            limit_s = wait_limit_s(self.nodes.controller.image)
         await self._wait(condition, lambda: f"{what}; look at the cluster's status", limit_s)
 
     async def _until_changed(
