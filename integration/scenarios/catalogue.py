@@ -47,7 +47,7 @@ from integration.scenarios.families.replication import (
 )
 from integration.scenarios.families.restart import lost_files, recovery, restart
 from integration.scenarios.families.security import scram_credentials
-from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
+from integration.scenarios.families.timing import ages, changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
     config_admin,
     configs,
@@ -103,6 +103,7 @@ FAMILIES: Final = (
     wake_ups,
     changes,
     purgatories,
+    ages,
     groups,
     rebalance,
     static_members,
