@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         UnknownPartitionError,
         WrongStateError,
     )
+    from broker_sim.handlers.denial_log import DenialsStatus, DenialStatus
     from broker_sim.handlers.faults import Fault, HookedRequest, InjectedFault, Loss
     from broker_sim.handlers.request_log import RequestsStatus, RequestStatus
     from broker_sim.log import DiskOptions, SimulatedDisk
@@ -72,6 +73,8 @@ __all__ = [
     "ClusterTimeoutError",
     "ConfigError",
     "ControlServer",
+    "DenialStatus",
+    "DenialsStatus",
     "DiskOptions",
     "ErrorCode",
     "Fault",
@@ -160,6 +163,7 @@ _MODULES = {
         "UnknownPartitionError",
         "WrongStateError",
     ),
+    "broker_sim.handlers.denial_log": ("DenialStatus", "DenialsStatus"),
     "broker_sim.handlers.faults": ("Fault", "HookedRequest", "InjectedFault", "Loss"),
     "broker_sim.handlers.request_log": ("RequestStatus", "RequestsStatus"),
     "broker_sim.log": ("DiskOptions", "SimulatedDisk"),

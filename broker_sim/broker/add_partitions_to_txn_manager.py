@@ -76,9 +76,7 @@ class AddPartitionsToTxnManager:
         config: BrokerConfig,
         image: Callable[[], MetadataImage],
         states: TransactionStateManager,
-        after_handler: Callable[[Callable[[], object]], object],
     ) -> None:
-        """`after_handler(action)` runs an action when the running handler has returned."""
         self._broker_id = broker_id
         self._links = environment.links
         self._brokers = environment.brokers
@@ -87,7 +85,7 @@ class AddPartitionsToTxnManager:
         )
         self._image = image
         self._partition_for = states.partition_for
-        self._after_handler = after_handler
+        self._process = process
         self._waiting: dict[int, dict[str, _Question]] = {}
         """Questions by coordinator and transactional id."""
         self._in_flight: set[int] = set()
@@ -130,7 +128,7 @@ class AddPartitionsToTxnManager:
             del waiting[transactional_id]
             other.fail(ErrorCode.NETWORK_EXCEPTION if is_same else ErrorCode.INVALID_PRODUCER_EPOCH)
         waiting[transactional_id] = question
-        self._after_handler(partial(self._send, coordinator))
+        self._process.after_serving(partial(self._send, coordinator))
 
     def _coordinator(self, transactional_id: str) -> int | None:
         image = self._image()

@@ -28,8 +28,9 @@ from broker_sim.config import RACK_AWARE_SELECTOR
 from broker_sim.fetch_session import FetchManager
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.service import GroupCoordinatorService
+from broker_sim.handlers.support.authorization import make_authorizer
 from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions
-from broker_sim.metadata import MetadataImage, changes_between
+from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.replica import (
@@ -41,7 +42,6 @@ from broker_sim.replica import (
     ReplicaManager,
     TransactionalAppends,
 )
-from broker_sim.runtime.action_queue import ActionQueue
 from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.environment import TransactionEnvironment
 
@@ -81,6 +81,7 @@ class Broker:
         self.process = process
         self.clock = process.clock
         self.random = environment.random
+        self.authorizer = make_authorizer(config, environment.denials.add)
         self.metadata = MetadataCache(
             broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id)
         )
@@ -94,11 +95,10 @@ class Broker:
         self._late_metadata = LateMetadata(process, environment.metadata_delay, self._hear)
         self._links = environment.links
         self._on_change = environment.on_change
-        self._actions = ActionQueue(process.report_error)
-        self.run_beside = partial(process.run_beside, self._actions.try_complete_actions)
-        self._is_turn_due = False
+        self._serve = process.actions.serve
+        self.run_beside = process.run_beside
         self.replica_manager = ReplicaManager(
-            self.purgatories, self._actions, self.metadata.is_known, self._make_replica_selector()
+            self.purgatories, process.actions, self.metadata.is_known, self._make_replica_selector()
         )
         self.replica_manager.offline_partitions = logs.offline
         logs.on_offline = lambda key: process.call_soon(self._take_offline, key)
@@ -108,7 +108,7 @@ class Broker:
             # The ids of a broker's earlier life must not come again.
             lambda: random.Random(f"{environment.cluster_id} {broker_id} {self._broker_epoch()}"),
         )
-        self.replica_server = ReplicaServer(self.replica_manager, self._actions)
+        self.replica_server = ReplicaServer(self.replica_manager, process.actions)
         self.lifecycle = BrokerLifecycle(
             broker_id, config, process, endpoints=endpoints, rng=environment.random
         )
@@ -118,9 +118,7 @@ class Broker:
         self.producer_ids = ProducerIds(
             broker_id, self.controller, self._broker_epoch, process.clock
         )
-        self.transactions = self._make_transactions(
-            MarkerLink(broker_id, environment, self._actions.try_complete_actions)
-        )
+        self.transactions = self._make_transactions(MarkerLink(broker_id, environment, process))
         self.transactional_appends = TransactionalAppends(
             self.replica_manager,
             AddPartitionsToTxnManager(
@@ -130,9 +128,8 @@ class Broker:
                 config,
                 lambda: self.image,
                 self.transactions.states,
-                self._after_handler,
             ),
-            self._actions,
+            process.actions,
             config,
             logs.producers,
             clock=process.clock,
@@ -145,7 +142,7 @@ class Broker:
         self.alter_partition = AlterPartitionManager(process, self._send_isr_changes)
         self._applier = self._make_applier(environment)
         self._dispatcher = RequestDispatcher(
-            self, environment.api_table, environment.faults, environment.requests, self._actions, process.call_later
+            self, environment.api_table, environment.faults, environment.requests, process.actions, process.call_later
         )  # fmt: skip
         self.background_work = BackgroundWork(
             broker_id,
@@ -165,23 +162,10 @@ class Broker:
             return None
         return RackAwareReplicaSelector(self.metadata)
 
-    def _after_handler(self, action: Callable[[], object]) -> None:
-        """Run the action with what the running handler, or whatever runs, has completed."""
-        self._actions.add(action)
-        self._complete_soon()
-
-    def _complete_soon(self) -> None:
-        """Run what is queued in the next turn of the loop, if no handler does it before."""
-        if self._actions.is_waiting and not self._is_turn_due:
-            self._is_turn_due = True
-            self.process.call_soon(self._complete_in_turn)
-
-    def _complete_in_turn(self) -> None:
-        self._is_turn_due = False
-        self._actions.try_complete_actions()
-
     def _make_storage(self, topic: str, read_bytes: int) -> ReplicatedStorage:
-        return ReplicatedStorage(topic, self.replica_manager, self._complete_soon, read_bytes)
+        return ReplicatedStorage(
+            topic, self.replica_manager, self.process.complete_soon, read_bytes
+        )
 
     def _make_groups(self) -> GroupCoordinatorService:
         process = self.process
@@ -209,7 +193,7 @@ class Broker:
                 config=self.config,
                 clock=self.clock,
                 call_later=self.process.call_later,
-                after_handler=self._after_handler,
+                after_handler=self.process.after_serving,
                 image=lambda: self.image,
                 storage=self._make_storage(
                     TRANSACTION_STATE_TOPIC, self.config.transaction_state_log_load_buffer_size
@@ -275,8 +259,7 @@ class Broker:
         """
         if key not in self.logs.offline:
             return
-        self._applier.take_offline(key)
-        self._actions.try_complete_actions()
+        self._serve(self._applier.take_offline, key)
         self.lifecycle.propagate_failure()
 
     def _accept(self) -> None:
@@ -327,25 +310,21 @@ class Broker:
             self.background_work.reconfigure(self.metadata.broker_config())
         if before.version < 0:
             self.logs.delete_strays(self.metadata.is_hosted)
+        self._serve(self._follow, changes, image)
+        self.lifecycle.on_image(image)
+        self._on_change()
+
+    def _follow(self, changes: ImageChanges, image: MetadataImage) -> None:
         self._applier.apply(changes, image)
         self.groups.on_image(changes, image)
         self.transactions.on_image(changes, image)
-        self._actions.try_complete_actions()
-        self.lifecycle.on_image(image)
-        self._on_change()
 
     def _send_isr_changes(
         self,
         proposals: Sequence[IsrProposal],
         on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None],
     ) -> None:
-        """Send the proposals; what their decisions can complete runs once these are taken in."""
-
-        def take(error_code: ErrorCode, decisions: Sequence[IsrDecision]) -> None:
-            on_answer(error_code, decisions)
-            self._actions.try_complete_actions()
-
-        self.controller.send_isr_changes(proposals, take)
+        self.controller.send_isr_changes(proposals, partial(self._serve, on_answer))
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -363,8 +342,9 @@ class Broker:
         respond: Callable[[messages.AddPartitionsToTxnResponse], object],
     ) -> None:
         """Serve the leader of a partition that a transaction writes to, as its coordinator."""
-        serve_transactions(request.transactions, self.transactions, self.image, respond)
-        self._actions.try_complete_actions()
+        self._serve(
+            serve_transactions, request.transactions, self.transactions, self.image, respond
+        )
 
     def write_txn_markers(
         self,
@@ -372,8 +352,7 @@ class Broker:
         respond: Callable[[messages.WriteTxnMarkersResponse], object],
     ) -> None:
         """Append the markers of transactions to partitions led here, for a client or a coordinator."""
-        self._txn_markers.write(request, respond)
-        self._actions.try_complete_actions()
+        self._serve(self._txn_markers.write, request, respond)
 
     def append_acked(
         self,
@@ -383,22 +362,37 @@ class Broker:
         on_done: Callable[[ProducePartitionStatus], None],
     ) -> None:
         """Append a batch to a partition led here, as for a producer with acks=all."""
-        self.replica_manager.append_records(
-            {topic_partition: records},
-            lambda statuses: on_done(statuses[topic_partition]),
-            timeout_ms=timeout_ms,
-            required_acks=ACKS_ALL,
+        self._append(
+            topic_partition, records, on_done, timeout_ms=timeout_ms, required_acks=ACKS_ALL
         )
-        self._actions.try_complete_actions()
 
     def append_own(self, topic_partition: TopicPartition, records: bytes) -> ErrorCode:
         """Append a batch to a partition led here, as for a producer with acks=1; returns its error."""
         answers: list[ErrorCode] = []
-        self.replica_manager.append_records(
-            {topic_partition: records},
-            lambda statuses: answers.append(statuses[topic_partition].error_code),
+        self._append(
+            topic_partition,
+            records,
+            lambda status: answers.append(status.error_code),
             timeout_ms=0,
             required_acks=1,
         )
-        self._actions.try_complete_actions()
         return answers[0]
+
+    def _append(
+        self,
+        topic_partition: TopicPartition,
+        records: bytes,
+        on_done: Callable[[ProducePartitionStatus], None],
+        *,
+        timeout_ms: int,
+        required_acks: int,
+    ) -> None:
+        self._serve(
+            partial(
+                self.replica_manager.append_records,
+                {topic_partition: records},
+                lambda statuses: on_done(statuses[topic_partition]),
+                timeout_ms=timeout_ms,
+                required_acks=required_acks,
+            )
+        )

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.context import RequestContext
+from broker_sim.handlers.faults import error_answer
+from broker_sim.handlers.support.authorization import is_authorized_on_cluster
 from broker_sim.protocol.api_keys import ApiKey, request_class
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
@@ -18,7 +20,7 @@ from broker_sim.protocol.headers import RequestHeader, decode_request_header, en
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
+    from broker_sim.handlers import ApiSpec, ApiTable, BrokerServices, ClientConnection
     from broker_sim.handlers.context import Respond
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.handlers.request_log import RequestLog
@@ -45,6 +47,7 @@ class RequestDispatcher:
         call_later: Callable[..., object],
     ) -> None:
         self._broker = broker
+        self._is_guarded = broker.authorizer is not None
         self._api_table = api_table
         self._faults = faults
         self._requests = requests
@@ -79,15 +82,17 @@ class RequestDispatcher:
         answer: Respond = respond
         if self._requests.limit:
             answer = self._requests.begin(request, context, respond)
-        try:
-            if not self._faults.injected:
-                api.handler(request, context, answer)
-            else:
-                admitted = self._admit(request, context, answer)
-                if admitted is not None:
-                    api.handler(request, context, admitted)
-        finally:
-            self._actions.try_complete_actions()
+        self._actions.serve(self._handle, api, request, context, answer)
+
+    def _handle(
+        self, api: ApiSpec, request: Any, context: RequestContext, respond: Respond
+    ) -> None:
+        if not self._faults.injected and not self._is_guarded:
+            api.handler(request, context, respond)
+            return
+        admitted = self._admit(api, request, context, respond)
+        if admitted is not None:
+            api.handler(request, context, admitted)
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
@@ -104,11 +109,17 @@ class RequestDispatcher:
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, 0, header.correlation_id, response)
 
-    def _admit(self, request: Any, context: RequestContext, respond: Respond) -> Respond | None:
+    def _admit(
+        self, api: ApiSpec, request: Any, context: RequestContext, respond: Respond
+    ) -> Respond | None:
         """Return what the handler responds with, or None for a request that ends at this gate.
 
-        Authentication, authorisation and quotas belong here; today it holds injected faults only.
+        Here are injected faults, and the APIs that need a right on the cluster as a whole.
         """
+        if self._is_guarded and not is_authorized_on_cluster(context, api.cluster_operations):
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            respond(error_answer(context.api_key, request, context.api_version, code))
+            return None
         faults = self._faults.hit(request, context)
         if faults is None:
             return respond

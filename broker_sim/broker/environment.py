@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from broker_sim.broker.late_metadata import MetadataDelay
     from broker_sim.controller import Controller
     from broker_sim.handlers import ApiTable
+    from broker_sim.handlers.denial_log import DenialLog
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.handlers.request_log import RequestLog
     from broker_sim.runtime.links import Links
@@ -37,5 +38,6 @@ class BrokerEnvironment:
     faults: FaultInjector
     metadata_delay: MetadataDelay
     requests: RequestLog
+    denials: DenialLog
     on_change: Callable[[], object]
     """Called when a broker has taken in new metadata, and when it begins to accept connections."""

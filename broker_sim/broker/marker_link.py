@@ -6,6 +6,7 @@ to itself that nothing else shares.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.environment import BrokerEnvironment
     from broker_sim.protocol import messages
+    from broker_sim.runtime.process import Process
 
 __all__ = ["MarkerLink"]
 
@@ -20,17 +22,11 @@ __all__ = ["MarkerLink"]
 class MarkerLink:
     """The `MarkerSender` over links."""
 
-    def __init__(
-        self,
-        broker_id: int,
-        environment: BrokerEnvironment,
-        complete_actions: Callable[[], object],
-    ) -> None:
-        """`complete_actions()` runs what an answer has completed, when it has been taken in."""
+    def __init__(self, broker_id: int, environment: BrokerEnvironment, process: Process) -> None:
         self._broker_id = broker_id
         self._links = environment.links
         self._brokers = environment.brokers
-        self._complete_actions = complete_actions
+        self._serve = process.actions.serve
 
     def write_txn_markers(
         self,
@@ -40,11 +36,7 @@ class MarkerLink:
         on_failure: Callable[[], object],
     ) -> None:
         """Send WriteTxnMarkers to that broker."""
-
-        def answered(response: messages.WriteTxnMarkersResponse) -> None:
-            on_response(response)
-            self._complete_actions()
-
+        answered = partial(self._serve, on_response)
         if broker_id == self._broker_id:
             self._brokers[broker_id].write_txn_markers(request, answered)
             return

@@ -40,8 +40,9 @@ class ReplicaServer:
             on_result(None)
             return
         session.update(request)
-        self._replica_manager.fetch_for_follower(request.params, session, on_result)
-        self._actions.try_complete_actions()
+        self._actions.serve(
+            self._replica_manager.fetch_for_follower, request.params, session, on_result
+        )
 
     def _session_of(self, request: FollowerFetch) -> FollowerSession | None:
         follower_id = request.params.replica_id

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.chaos.faults import Faults
 from broker_sim.chaos.timeline import FAULT, Timeline
 from broker_sim.chaos.worker import Worker, error_text, is_of_the_environment
+from broker_sim.chaos.worker_faults import WorkerFaults
+from broker_sim.cluster.cluster_faults import ClusterFaults
 from broker_sim.runtime.virtual.current_process import PROCESS
 
 if TYPE_CHECKING:
@@ -63,7 +65,15 @@ class Chaos:
         self.workers: list[Worker] = []
         self.timeline = Timeline(loop.time)
         self._loop = loop
-        self._faults = Faults(loop, kafka, self.workers, self.timeline)
+        cluster = ClusterFaults(kafka, loop.network)
+        workers = WorkerFaults(self.workers, loop.network, cluster)
+        self._faults = Faults(
+            loop,
+            cluster,
+            workers,
+            self.timeline,
+            lambda action: loop.trace.record("fault", str(action)),
+        )
         self._claims: dict[str, Callable[[], object]] = {}
         self._watchers: list[Callable[[], object]] = []
         self._seen_ns = -1
@@ -98,7 +108,7 @@ class Chaos:
 
     def _is_well(self) -> bool:
         nodes = self.kafka.nodes
-        return not self._faults.in_force and nodes.is_ready and nodes.is_in_sync
+        return not self._faults.are_in_force and nodes.is_ready and nodes.is_in_sync
 
     async def eventually(
         self,
@@ -161,11 +171,14 @@ class Chaos:
         if error is None:  # a client was not closed, or a task not awaited: nothing has failed
             self.note("python", context["message"])
             return
-        process = self._process_of(context.get("task") or context.get("future"))
-        if process is None or not is_of_the_environment(error):
-            loop.default_exception_handler(context)
+        future = context.get("task") or context.get("future")
+        process = self._process_of(future)
+        # A future that is no task does not tell whose it was, and is found when garbage is collected.
+        is_anybodys = isinstance(future, asyncio.Future) and not isinstance(future, asyncio.Task)
+        if (process is not None or is_anybodys) and is_of_the_environment(error):
+            self.note(process.name if process else "python", f"nobody takes {error_text(error)}")
         else:
-            self.note(process.name, f"nobody takes {error_text(error)}")
+            loop.default_exception_handler(context)
 
     def _process_of(self, future: object) -> Process | None:
         """Return whose task it is, or else who runs now."""

@@ -14,6 +14,7 @@
 | `isolate` | broker | cut off from the other brokers and the controller | |
 | `deaf` | broker | does not hear clients | |
 | `mute` | broker | clients do not hear it | |
+| `unreachable` | broker | nothing passes between it and clients | |
 | `lag` | broker | messages to and from other brokers take longer | ms |
 | `transfer` | broker | leads a partition of a topic that the test made | number of the partition |
 | `move_groups` | broker | becomes the coordinator of groups | |
@@ -34,7 +35,14 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["BROKERS", "KINDS", "Kind", "weights_of"]
+__all__ = [
+    "BROKERS",
+    "KINDS",
+    "Kind",
+    "kinds_beside_a_command",
+    "weights_beside_a_command",
+    "weights_of",
+]
 
 BROKERS: Final = "brokers"
 """Stands for every broker: as the far end of a cut, or for requests to whichever serves them."""
@@ -71,21 +79,30 @@ class Kind:
     values: tuple[str, ...] = ()
     whole_side: bool = False
     """Whether it also names a broker, or all of them."""
+    beside_a_command: bool = True
+    """Whether it can happen in real time, to a cluster of sockets or to a command."""
 
 
 KINDS: Final[Mapping[str, Kind]] = {
-    "crash": Kind("worker", 3),
+    "crash": Kind("worker", 3, beside_a_command=False),
     "freeze": Kind("worker", 2),
-    "cut": Kind("worker", 2, values=("both", "both", "to", "from"), whole_side=True),
-    "slow": Kind("worker", 1, values=("50", "300", "2000")),
-    "fail": Kind("worker", 2),
-    "clock": Kind("worker", 0.5, values=("-3600", "-2", "2", "3600")),
+    "cut": Kind(
+        "worker",
+        2,
+        values=("both", "both", "to", "from"),
+        whole_side=True,
+        beside_a_command=False,
+    ),
+    "slow": Kind("worker", 1, values=("50", "300", "2000"), beside_a_command=False),
+    "fail": Kind("worker", 2, beside_a_command=False),
+    "clock": Kind("worker", 0.5, values=("-3600", "-2", "2", "3600"), beside_a_command=False),
     "pause": Kind("broker", 1),
     "kill": Kind("broker", 1),
     "stop": Kind("broker", 1),
     "isolate": Kind("broker", 0.5),
-    "deaf": Kind("broker", 0.5),
-    "mute": Kind("broker", 0.5),
+    "deaf": Kind("broker", 0.5, beside_a_command=False),
+    "mute": Kind("broker", 0.5, beside_a_command=False),
+    "unreachable": Kind("broker", 0.5),
     "lag": Kind("broker", 0.5, values=("50", "300")),
     "transfer": Kind("broker", 2, lasts=False, values=tuple(map(str, range(8)))),
     "move_groups": Kind("broker", 1, lasts=False),
@@ -116,3 +133,28 @@ def weights_of(faults: Iterable[str] | Mapping[str, float] | None) -> dict[str, 
     if any(weight < 0 for weight in given.values()) or not sum(given.values()):
         raise ValueError(f"faults={given}: give weights above 0")
     return {name: given[name] for name in KINDS if given.get(name)}
+
+
+def kinds_beside_a_command() -> list[str]:
+    """Return the kinds that can happen in real time."""
+    return [name for name, kind in KINDS.items() if kind.beside_a_command]
+
+
+def weights_beside_a_command(faults: Iterable[str] | None) -> dict[str, float]:
+    """Return how often each kind is drawn in real time: those of clusters, unless some are named.
+
+    Raises ValueError as `weights_of`, and for a kind that cannot happen then.
+    """
+    possible = kinds_beside_a_command()
+    wanted = (
+        [name for name in possible if KINDS[name].on != "worker"]
+        if faults is None
+        else list(faults)
+    )
+    for name in wanted:
+        if name in KINDS and name not in possible:
+            raise ValueError(
+                f"{name} happens in virtual time only; beside a command choose from "
+                f"{', '.join(possible)}"
+            )
+    return weights_of(wanted)

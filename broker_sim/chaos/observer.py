@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from broker_sim.chaos.chaos import Chaos
+    from broker_sim.chaos.timeline import Timeline
+    from broker_sim.cluster.async_cluster import AsyncCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
 
-__all__ = ["observed"]
+__all__ = ["Leaders", "observed"]
 
 CLUSTER: Final = "cluster"
 REQUESTS_KEPT: Final = 100_000
@@ -29,7 +31,7 @@ _PARTITION: Final = re.compile(r"TopicPartition\(topic='([^']+)', partition=(\d+
 @contextmanager
 def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
     """Observe the cluster and the clients' logs, for as long as this lasts."""
-    chaos.watch(_Leaders(chaos).look)
+    chaos.watch(Leaders(chaos.kafka, chaos.timeline).look)
     chaos.kafka.keep_requests(REQUESTS_KEPT)
     handler = _ClientLogs(chaos)
     clients = [logging.getLogger(name) for name in _CLIENTS]
@@ -57,15 +59,17 @@ def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
         _note_failed_requests(chaos, loop)
 
 
-class _Leaders:
+class Leaders:
     """Notes changes of leaders and in-sync replicas."""
 
-    def __init__(self, chaos: Chaos) -> None:
-        self._chaos = chaos
-        self._image = chaos.kafka.nodes.controller.image
+    def __init__(self, kafka: AsyncCluster, timeline: Timeline) -> None:
+        self._controller = kafka.nodes.controller
+        self._timeline = timeline
+        self._image = self._controller.image
 
     def look(self) -> None:
-        before, image = self._image, self._chaos.kafka.nodes.controller.image
+        """Note what has changed since the last look."""
+        before, image = self._image, self._controller.image
         if image is before:
             return
         self._image = image
@@ -73,7 +77,7 @@ class _Leaders:
             old = before.partition(tp)
             if old is not None and (old.leader, old.isr) != (state.leader, state.isr):
                 text = f"{tp.topic}-{tp.partition}: leader {state.leader}, ISR {list(state.isr)}"
-                self._chaos.note(CLUSTER, text)
+                self._timeline.note(CLUSTER, text)
 
 
 class _ClientLogs(logging.Handler):

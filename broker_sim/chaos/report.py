@@ -10,9 +10,8 @@ from broker_sim.chaos.timeline import timeline_text
 
 if TYPE_CHECKING:
     from broker_sim.chaos.run import Outcome
-    from broker_sim.chaos.schedule import Schedule
 
-__all__ = ["Failure"]
+__all__ = ["Failure", "repairs_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,7 @@ class Failure:
             "tries": self.tries,
             "digest": self.small.digest,
             "repeats": self.repeats,
+            "repairs": list(self.small.repairs),
             "virtual_s": self.small.virtual_s,
             "timeline": [moment._asdict() for moment in self.small.moments],
         }
@@ -66,16 +66,24 @@ class Failure:
                 f"  {str(small.error) or small.invariant}",
                 f"{faults} faults -> {len(small.schedule.actions)}, in {self.tries} runs",
                 f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}",
+                *repairs_text(small.repairs),
                 "",
                 timeline_text(small.moments),
                 "",
-                _as_test(self.test, small.schedule, small.invariant or ""),
+                _as_test(self.test, small),
             )
         )
 
 
-def _as_test(test: str, schedule: Schedule, invariant: str) -> str:
-    """Return a test with this schedule, to paste."""
+def repairs_text(repairs: tuple[str, ...]) -> list[str]:
+    """Return lines that tell what of a client was repaired for a run; none if nothing was."""
+    return [f"aiokafka is repaired for this run: {'; '.join(repairs)}"] if repairs else []
+
+
+def _as_test(test: str, small: Outcome) -> str:
+    """Return a test with the schedule of this run, to paste."""
+    schedule, invariant = small.schedule, small.invariant or ""
+    repaired = ", repair_aiokafka=True" if small.repairs else ""
     module, _, function = test.partition(":")
     return (
         "from broker_sim.chaos import Schedule, run_chaos\n"
@@ -83,7 +91,7 @@ def _as_test(test: str, schedule: Schedule, invariant: str) -> str:
         f"def test_seed_{schedule.seed}():\n"
         f'    """It failed: {invariant}."""\n'
         f'    schedule = Schedule.parse("""\n{textwrap.indent(str(schedule), " " * 8)}\n    """)\n'
-        f"    outcome = run_chaos({function}, schedule)\n"
+        f"    outcome = run_chaos({function}, schedule{repaired})\n"
         "    if outcome.error is not None:\n"
         "        raise outcome.error\n"
     )

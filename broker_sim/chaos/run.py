@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
 from broker_sim.chaos.chaos import Chaos, invariant_of
 from broker_sim.chaos.observer import observed
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
@@ -36,6 +37,11 @@ CONFIGS: Final[Mapping[str, GivenValue]] = {
     "transaction.state.log.num.partitions": 1,
 }
 """What a run has unless it is given otherwise: waits short enough that 20 s of faults see their ends."""
+LEAST_MS: Final = 0.5
+"""So long a message takes where the schedule says 0: time passes for a client that asks again at once.
+
+aiokafka's producer asks for metadata as fast as it is answered while a partition has no leader.
+"""
 LIMIT_S: Final = 3_600
 """So much virtual time a run may take."""
 
@@ -53,6 +59,8 @@ class Outcome:
     """The name of what did not hold; None if the test passed."""
     error: BaseException | None = None
     """What was raised, if the test failed."""
+    repairs: tuple[str, ...] = ()
+    """What of aiokafka was repaired for the run."""
 
 
 class ChaosRun(VirtualRun):
@@ -68,11 +76,13 @@ class ChaosRun(VirtualRun):
         configs: Mapping[str, GivenValue] | None = None,
         topics: Sequence[str] = (),
         observe: bool = False,
+        repair_aiokafka: bool = False,
     ) -> None:
         super().__init__(schedule.seed, hash_seed="any", order=order, limit_s=LIMIT_S)
         self._schedule = schedule
         self._observe = observe
-        self.loop.network.latency_ms = (0, schedule.latency_ms)
+        self._repairs = REPAIRS if repair_aiokafka else ()
+        self.loop.network.latency_ms = (0, schedule.latency_ms) if schedule.latency_ms else LEAST_MS
         self._configs = {**CONFIGS, **(configs or {})}
         self._topics = topics
         self._is_open = False
@@ -89,6 +99,8 @@ class ChaosRun(VirtualRun):
             check_invariants=False,
             configs=self._configs,
         )
+        if self._repairs:
+            self._open.enter_context(repaired_aiokafka())
         self.wait(kafka.open())
         chaos = self.chaos = Chaos(self.loop, kafka, self._schedule)
         self._is_open = True
@@ -104,7 +116,7 @@ class ChaosRun(VirtualRun):
 
     def close(self) -> None:
         """End all tasks, and the loop; what killed workers held goes unheard."""
-        with warnings.catch_warnings():
+        with self._open, warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             super().close()
 
@@ -134,7 +146,7 @@ class ChaosRun(VirtualRun):
         digest, virtual_s = self._ended or (self.loop.trace.digest(), self.loop.time())
         invariant = None if error is None else invariant_of(error)
         moments = tuple(self.chaos.timeline.moments)
-        return Outcome(self._schedule, digest, virtual_s, moments, invariant, error)
+        return Outcome(self._schedule, digest, virtual_s, moments, invariant, error, self._repairs)
 
 
 def run_chaos(
@@ -143,14 +155,24 @@ def run_chaos(
     *,
     order: Order = "fifo",
     configs: Mapping[str, GivenValue] | None = None,
+    topics: Sequence[str] = (),
     observe: bool = False,
+    repair_aiokafka: bool = False,
 ) -> Outcome:
     """Run `test(chaos)` on a cluster of its own in virtual time, with the faults of the schedule.
 
     What the test raises is part of the outcome. With `observe` the time line also tells of leaders,
-    of requests that failed, and what clients log; that takes longer.
+    of requests that failed, and what clients log; that takes longer. `repair_aiokafka` mends bugs of
+    that client for the run, on which correct applications fail (`aiokafka_repairs.REPAIRS`).
     """
-    run = ChaosRun(schedule, order=order, configs=configs, observe=observe)
+    run = ChaosRun(
+        schedule,
+        order=order,
+        configs=configs,
+        topics=topics,
+        observe=observe,
+        repair_aiokafka=repair_aiokafka,
+    )
     error: Exception | None = None
     try:
         chaos = run.open_chaos()

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import importlib
-import multiprocessing
-import signal
 import sys
 import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from broker_sim.chaos.drawing import draw_schedule
+from broker_sim.chaos.kinds import weights_of
 from broker_sim.chaos.report import Failure
 from broker_sim.chaos.run import run_chaos
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS
 from broker_sim.chaos.shrink import shrink
+from broker_sim.runtime.process_pool import run_on_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from broker_sim.chaos.run import Outcome
     from broker_sim.chaos.schedule import Schedule
+    from broker_sim.config import GivenValue
 
-__all__ = ["ChaosTest", "SeedOutcome", "examine", "load_test", "run_seeds"]
+__all__ = ["ChaosTest", "SeedOutcome", "examine", "load_test", "run_seed", "run_seeds"]
 
-SEEDS_AT_ONCE: Final = 4
+MARKER: Final = "chaos"
+"""Of pytest, which a test may have."""
 
 
 class NoSuchTestError(ValueError):
@@ -45,6 +47,27 @@ class ChaosTest:
     workers: int = 2
     duration_ms: int = DEFAULT_DURATION_MS
     order: str = "fifo"
+    repair_aiokafka: bool = False
+    configs: tuple[tuple[str, GivenValue], ...] = ()
+    topics: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, **given: Any) -> Self:
+        """Return the test of that name; its marker `chaos` says what is not given, or given as None.
+
+        Raises NoSuchTestError, and ValueError for arguments that cannot be.
+        """
+        marks = getattr(load_test(name), "pytestmark", ())
+        marked = next((dict(mark.kwargs) for mark in marks if mark.name == MARKER), {})
+        said = {**marked, **{key: value for key, value in given.items() if value is not None}}
+        fields = ("brokers", "workers", "order", "repair_aiokafka")
+        kept = {field: said[field] for field in fields if field in said}
+        if "duration_s" in said:
+            kept["duration_ms"] = round(said["duration_s"] * 1_000)
+        if said.get("faults") is not None:
+            kept["faults"] = tuple(weights_of(said["faults"]).items())
+        configs = tuple((said.get("configs") or {}).items())
+        return cls(name, configs=configs, topics=tuple(said.get("topics", ())), **kept)
 
     def draw(self, seed: int) -> Schedule:
         """Return the schedule of a seed."""
@@ -58,7 +81,15 @@ class ChaosTest:
 
     def run(self, schedule: Schedule, *, observe: bool = False) -> Outcome:
         """Run the test under a schedule."""
-        return run_chaos(load_test(self.name), schedule, order=self.order, observe=observe)  # type: ignore[arg-type]
+        return run_chaos(
+            load_test(self.name),
+            schedule,
+            order=self.order,  # type: ignore[arg-type]
+            configs=dict(self.configs),
+            topics=self.topics,
+            observe=observe,
+            repair_aiokafka=self.repair_aiokafka,
+        )
 
 
 class SeedOutcome(NamedTuple):
@@ -89,26 +120,19 @@ def load_test(name: str) -> Any:
 
 def run_seeds(test: ChaosTest, seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
     """Yield the outcomes of seeds as they come; with several jobs in any order."""
-    work = ((test, seed) for seed in seeds)
-    if jobs == 1:
-        yield from map(_run_seed, work)
-        return
-    # A process of its own from the start: a copy of this one might hold another thread's lock.
-    with multiprocessing.get_context("spawn").Pool(jobs, _start_process) as pool:
-        yield from pool.imap_unordered(_run_seed, work, chunksize=SEEDS_AT_ONCE)
+    yield from run_on_processes(_run, ((test, seed) for seed in seeds), jobs)
 
 
-def _run_seed(work: tuple[ChaosTest, int]) -> SeedOutcome:
-    test, seed = work
+def _run(work: tuple[ChaosTest, int]) -> SeedOutcome:
+    return run_seed(*work)
+
+
+def run_seed(test: ChaosTest, seed: int) -> SeedOutcome:
+    """Run the test under the schedule of a seed."""
     began_s = time.process_time()
     outcome = test.run(test.draw(seed))
     text = "" if outcome.error is None else str(outcome.error) or repr(outcome.error)
     return SeedOutcome(seed, outcome.invariant, text, time.process_time() - began_s)
-
-
-def _start_process() -> None:
-    # The process that started this one decides when it ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def examine(test: ChaosTest, schedule: Schedule, *, shrinks: bool = True) -> Failure | None:

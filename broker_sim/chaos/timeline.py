@@ -27,11 +27,11 @@ class Timeline:
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self.moments: list[Moment] = []
-        self._now_s = now_s
+        self.now_s = now_s
 
     def note(self, who: str, what: str) -> None:
         """Add a moment; what was more than one line becomes one."""
-        self.moments.append(Moment(self._now_s(), who, " ".join(what.split())))
+        self.moments.append(Moment(self.now_s(), who, " ".join(what.split())))
 
 
 def timeline_text(moments: Sequence[Moment], most: int = 60) -> str:

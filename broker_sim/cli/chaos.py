@@ -11,25 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-from broker_sim.chaos.kinds import KINDS, weights_of
+from broker_sim.chaos.kinds import KINDS
 from broker_sim.chaos.schedule import Schedule, ScheduleError
 from broker_sim.chaos.search import (
     ChaosTest,
     NoSuchTestError,
     SeedOutcome,
     examine,
-    load_test,
     run_seeds,
 )
+from broker_sim.cli import chaos_command
+from broker_sim.cli.progress import progress_bar
 from broker_sim.runtime.virtual import pin_hash_seed
 
 if TYPE_CHECKING:
@@ -43,7 +36,22 @@ EXAMINED: int = 3
 """So many seeds of each invariant are shrunk: they may fail for different reasons."""
 
 
-@click.command("chaos")
+class _Chaos(click.Command):
+    """Two commands of one name: what stands behind `--` is run in real time."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        if "--" in args:
+            return chaos_command.command.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command("chaos", cls=_Chaos)
 @click.argument("test", metavar="MODULE:FUNCTION")
 @click.option("--seeds", type=click.IntRange(1), default=100, show_default=True, help="How many.")
 @click.option(
@@ -51,20 +59,19 @@ EXAMINED: int = 3
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core unless given.")
 @click.option("--faults", metavar="KIND,...", help=f"Only these kinds of {', '.join(KINDS)}.")
-@click.option(
-    "--workers", type=click.IntRange(1), default=2, show_default=True, help="That faults hit."
-)
-@click.option(
-    "--brokers", type=click.IntRange(1), default=3, show_default=True, help="Of the cluster."
-)
-@click.option(
-    "--duration", type=click.FloatRange(1), default=20, show_default=True, help="Seconds of faults."
-)
+@click.option("--workers", type=click.IntRange(1), help="That faults hit; 2 unless given.")
+@click.option("--brokers", type=click.IntRange(1), help="Of the cluster; 3 unless given.")
+@click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 unless given.")
 @click.option(
     "--order",
     type=click.Choice(["fifo", "seeded"]),
-    default="fifo",
-    help="Which ready task runs first: the one that waits longest, or one by chance.",
+    help="Which ready task runs first: the one that waits longest (unless given), or one by chance.",
+)
+@click.option(
+    "--repair-aiokafka",
+    is_flag=True,
+    default=None,
+    help="Mend bugs of aiokafka on which correct applications fail.",
 )
 @click.option(
     "--schedule",
@@ -91,10 +98,11 @@ def command(
     first: int,
     jobs: int | None,
     faults: str | None,
-    workers: int,
-    brokers: int,
-    duration: float,
-    order: str,
+    workers: int | None,
+    brokers: int | None,
+    duration: float | None,
+    order: str | None,
+    repair_aiokafka: bool | None,
     file: Path | None,
     results: Path | None,
     json_file: Path | None,
@@ -103,14 +111,24 @@ def command(
     """Run an application's test under crashes, cuts, pauses and failovers that seeds draw.
 
     FUNCTION is `async def test(chaos)`: it starts workers, lets the faults happen, and says what must
-    hold then; see docs/chaos.md. Prints for each way to fail the faults that it needs, a time line, and
+    hold then; see docs/chaos.md. What its marker `chaos` of pytest says counts here too, unless it is
+    given. Prints for each way to fail the faults that it needs, a time line, and
     a test to paste. Exit code 1 if any seed failed.
+
+    `broker-sim chaos [OPTIONS] -- COMMAND...` runs any command beside a cluster that has faults, in real
+    time; its options are told by `broker-sim chaos --help --`.
     """
     pin_hash_seed()
     try:
-        weights = None if faults is None else tuple(weights_of(faults.split(",")).items())
-        load_test(test)
-        chaos_test = ChaosTest(test, weights, brokers, workers, round(duration * 1_000), order)
+        chaos_test = ChaosTest.of(
+            test,
+            faults=None if faults is None else faults.split(","),
+            brokers=brokers,
+            workers=workers,
+            duration_s=duration,
+            order=order,
+            repair_aiokafka=repair_aiokafka,
+        )
         if file is not None:
             _run_one(chaos_test, Schedule.parse(file.read_text()), json_file)
             return
@@ -185,15 +203,8 @@ class _Results:
 def _run_all(
     test: ChaosTest, seeds: Sequence[int], jobs: int, kept: _Results, console: Console
 ) -> None:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
     failures, cpu_s = 0, 0.0
-    with Progress(*columns, console=console, transient=True) as progress:
+    with progress_bar(console) as progress:
         task = progress.add_task("no failure", total=len(seeds))
         for done, outcome in enumerate(run_seeds(test, seeds, jobs), 1):
             kept.add(outcome)

@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
+    "USERS_VARIABLE",
     "check_topics",
     "control_client",
     "control_options",
     "parse_configs",
     "parse_memory",
+    "parse_users",
 ]
 
 CONTROL_VARIABLE = "BROKER_SIM_CONTROL"
+USERS_VARIABLE = "BROKER_SIM_USERS"
 Command = TypeVar("Command", bound="Callable[..., object]")
 
 
@@ -81,6 +84,19 @@ def parse_configs(
             )
         configs[key] = value
     return configs
+
+
+def parse_users(
+    ctx: click.Context, param: click.Parameter, texts: Sequence[str]
+) -> dict[str, str] | None:
+    """Return passwords by name, None without any; errors show none. A callback of click's options."""
+    users = {}
+    for text in texts:
+        user, equals, password = text.partition("=")
+        if not user or not equals or not password:
+            raise click.BadParameter("give NAME=PASSWORD, for example billing=secret", ctx, param)
+        users[user] = password
+    return users or None
 
 
 def parse_memory(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:

@@ -21,7 +21,13 @@ import click
 
 from broker_sim import compiled
 from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
-from broker_sim.cli.parameters import check_topics, parse_configs, parse_memory
+from broker_sim.cli.parameters import (
+    USERS_VARIABLE,
+    check_topics,
+    parse_configs,
+    parse_memory,
+    parse_users,
+)
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.cluster import new_event_loop
 from broker_sim.cluster.trace_topic import TraceTopic
@@ -55,6 +61,8 @@ class _Options(NamedTuple):
     port: int
     listeners: str | None
     advertised_listeners: str | None
+    security: str | None
+    users: Mapping[str, str] | None
     topics: Sequence[str]
     configs: Mapping[str, str]
     control_host: str
@@ -95,6 +103,21 @@ class _Options(NamedTuple):
     "--advertised-listeners",
     metavar="NAME://HOST:PORT,...",
     help="Which listeners clients are told of, and by which addresses; those of --listeners if not given.",
+)
+@click.option(
+    "--security",
+    metavar="PROTOCOL",
+    help="plaintext, ssl, sasl_plaintext or sasl_ssl: with TLS, and with logins by PLAIN or SCRAM.",
+)
+@click.option(
+    "--user",
+    "users",
+    multiple=True,
+    callback=parse_users,
+    envvar=USERS_VARIABLE,
+    metavar="NAME=PASSWORD",
+    help=f"Somebody who may log in; or set {USERS_VARIABLE}, where other people of the machine cannot "
+    "read it.",
 )
 @click.option(
     "--topic",
@@ -249,6 +272,8 @@ async def _run(options: _Options) -> None:
             ports=range(options.port, options.port + options.brokers) if options.port else None,
             listeners=options.listeners,
             advertised_listeners=options.advertised_listeners,
+            security=options.security,
+            users=options.users,
             seed=options.seed,
             trace=trace,
             control=control,

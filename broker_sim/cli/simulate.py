@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
+from broker_sim.cli.progress import progress_bar
 from broker_sim.cluster.random_run import RunSummary, draw_schedule
 from broker_sim.cluster.random_run.as_test import as_test
 from broker_sim.cluster.random_run.many import SeedResult, run_seeds
@@ -74,7 +67,7 @@ def command(
     console.print(f"seeds {first} to {first + runs - 1}, {processes} processes", highlight=False)
     failed: list[SeedResult] = []
     passed: list[RunSummary] = []
-    with _progress(console) as progress:
+    with progress_bar(console) as progress:
         task = progress.add_task(_transactions(passed), total=runs)
         for result in run_seeds(
             first, runs, duration_ms=duration_ms, jobs=processes, power_loss=power_loss
@@ -103,18 +96,6 @@ def _transactions(passed: Sequence[RunSummary]) -> str:
     return (
         f"transactions: {committed} committed, {aborted} aborted, {in_doubt} in doubt; "
         f"producers fenced {fenced} times"
-    )
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
     )
 
 

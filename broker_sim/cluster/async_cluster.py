@@ -24,9 +24,11 @@ from broker_sim.cluster.arguments import (
 )
 from broker_sim.cluster.broker_listeners import listeners_by_id, with_listeners
 from broker_sim.cluster.changes import Changes, name_of
+from broker_sim.cluster.client_config import CLIENT, Trust, choose_login, client_config
 from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
+from broker_sim.cluster.security_arguments import check_users, credentials_of, read_security
 from broker_sim.cluster.topic_text import parse_topic
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.control.verb import AsyncFace
@@ -38,12 +40,14 @@ from broker_sim.runtime.memory import parse_memory_limit
 from broker_sim.runtime.purgatories import PurgatoryFactory
 from broker_sim.runtime.scheduler import LoopScheduler
 from broker_sim.runtime.sockets import address_text, bare_host
+from broker_sim.security import Certificates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from broker_sim.config import GivenValue
     from broker_sim.control.server import ControlServer
+    from broker_sim.controller import ScramUpsertion
     from broker_sim.log import SimulatedDisk
     from broker_sim.runtime.purgatories import ObserverFactory
     from broker_sim.trace import Trace
@@ -61,7 +65,10 @@ class AsyncCluster(Verbs, AsyncFace):
     `advertised_host` where it is not `host`. With `listeners`, such as
     `"INSIDE://127.0.0.1:19092,OUTSIDE://127.0.0.1:9092"`, they listen there instead, broker 2 on the
     next ports (0: any free one), and each client is told addresses of the listener that it uses, those
-    of `advertised_listeners` if given; Kafka's configurations of these names do the same. `seed` makes ids and random choices the same every time.
+    of `advertised_listeners` if given; Kafka's configurations of these names do the same.
+    `security` is "plaintext", "ssl", "sasl_plaintext" or "sasl_ssl": with TLS, by certificates that the
+    cluster makes, and with logins, as one of `users` by name and password; `client_config` has what a
+    client needs for it. `seed` makes ids and random choices the same every time.
     `trace` gets the life of every delayed operation: the path of a file, which ends with the cluster,
     or a `Trace`, which its owner closes after it. `control` serves the control port: True on any free
     port, a number on that port, or by a `ControlServer` that exists already; with `control_token` only
@@ -90,6 +97,8 @@ class AsyncCluster(Verbs, AsyncFace):
         ports: Sequence[int] | None = None,
         listeners: str | None = None,
         advertised_listeners: str | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
         seed: int | None = None,
         trace: Trace | str | Path | None = None,
         control: bool | int | ControlServer = False,
@@ -98,7 +107,10 @@ class AsyncCluster(Verbs, AsyncFace):
         memory_limit: int | str | None = None,
         data_dir: str | Path | None = None,
     ) -> None:
-        configs = with_listeners(configs, listeners, advertised_listeners)
+        self._security = read_security(security, users)
+        protocol = self._security.protocol
+        configs = with_listeners(configs, listeners, advertised_listeners, protocol)
+        configs = self._security.with_configs(configs)
         self._configs = broker_configs_by_id(brokers, configs, broker_configs)
         check_hosts(host, advertised_host, self._configs)
         check_ports(brokers, ports)
@@ -122,12 +134,21 @@ class AsyncCluster(Verbs, AsyncFace):
         self.changes = Changes()
         """Told whenever a broker has applied new metadata or accepts clients; of all else on request."""
         self._waiting = 0
+        self.certificates = Certificates()
         self.listeners = Listeners(
             listeners_by_id(
-                self._configs, bare_host(host), bare_host(advertised_host or ""), ports
+                self._configs,
+                bare_host(host),
+                bare_host(advertised_host or ""),
+                ports,
+                protocol,
+                self._security.users,
+                self.certificates,
             ),
             self.changes.notify,
         )
+        check_users(self._security, self.listeners.all)
+        self._credentials: list[list[ScramUpsertion]] = []
         check_trace(trace)
         self._trace_path = trace if isinstance(trace, str | Path) else None
         self._trace_run_id = random.Random(seed).randbytes(8).hex()
@@ -191,7 +212,9 @@ class AsyncCluster(Verbs, AsyncFace):
         for broker_id in self._configs:
             self.listeners.serve(self._nodes.start(broker_id))
         await self._until(lambda: self.nodes.is_ready, "the brokers to start")
-        version = self._nodes.make_topics(self._missing_topics())
+        self._nodes.make_topics(self._missing_topics())
+        self._credentials = credentials_of(self._security, self.listeners.all, self._rng)
+        version = self._make_users()
         await self._until_heard_of(version, "the brokers to hear of the topics")
         self._is_for_clients = True
         self.listeners.open_serving()
@@ -213,6 +236,12 @@ class AsyncCluster(Verbs, AsyncFace):
 
     def _own_topics(self) -> list[CreatableTopic]:
         return self._topics
+
+    def _make_users(self) -> int:
+        controller = self.nodes.controller
+        for credentials in self._credentials:
+            controller.alter_user_scram_credentials([], credentials)
+        return controller.image.version
 
     def _missing_topics(self) -> list[CreatableTopic]:
         """Return the topics to create when the cluster is opened: those that its data does not have."""
@@ -316,6 +345,32 @@ class AsyncCluster(Verbs, AsyncFace):
         """Return `host:port` of each broker's listener of that name. Raises ConfigError without any."""
         addresses = self.listeners.addresses_of(listener)
         return ",".join(address_text(*addresses[n]) for n in self.nodes.nodes if n in addresses)
+
+    def client_config(
+        self,
+        client: str,
+        *,
+        user: str | None = None,
+        mechanism: str | None = None,
+        listener: str | None = None,
+    ) -> dict[str, Any]:
+        """Return what a client is to be made with: addresses, protocol, mechanism, name and password.
+
+        `client` is "confluent", "aiokafka", "kafka-python" or "java", whose names it has. Unless they are
+        named, the listener is the first, the mechanism PLAIN if it is there, and the user the only one. Where
+        brokers ask for certificates there is one, for `CN=client` unless a user is named.
+        Raises ConfigError for what there is not, WrongStateError before `open`.
+        """
+        name = listener or self.listeners.names[0]
+        servers = self.bootstrap_servers_of(name)
+        protocol, sasl, ssl = self.listeners.find(name)
+        login = trust = None
+        if sasl is not None:
+            login = choose_login(sasl, self._security.users, user, mechanism)
+        if ssl is not None:
+            own = self.certificates.for_client(user or CLIENT) if ssl.wants_certificate else None
+            trust = Trust(ssl.trusted, own)
+        return client_config(client, servers, protocol, login, trust)
 
     @property
     def control_url(self) -> str | None:

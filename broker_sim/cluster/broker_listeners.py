@@ -4,21 +4,21 @@ Mirrors the checks of listeners in `KafkaConfig`, and `ListenerInfo`.
 
 Deliberate differences: a host that is left out is that of the cluster, not every address of the
 machine. Listeners of `controller.listener.names` are left out, because no controller has a socket.
-Only PLAINTEXT is served.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.config import (
     ADVERTISED_LISTENERS,
-    DEFAULT_LISTENER,
     INTER_BROKER_LISTENER,
     LISTENERS,
     PLAINTEXT,
     PROTOCOL_MAP,
+    SASL_PROTOCOLS,
+    SSL_PROTOCOLS,
     Endpoint,
     check_advertised_names,
     listener_names,
@@ -26,6 +26,13 @@ from broker_sim.config import (
     parse_protocol_map,
 )
 from broker_sim.errors import ConfigError
+from broker_sim.security import (
+    Certificates,
+    SaslListener,
+    SslListener,
+    sasl_listener,
+    ssl_listener,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,21 +57,33 @@ class BrokerListeners:
     """What clients are told of: some of these, under addresses by which they can reach them."""
     inter_broker: str
     """The listener that brokers would use among each other."""
+    sasl: Mapping[str, SaslListener] = field(default_factory=dict)
+    """How clients log in, by the names of the listeners where they do."""
+    ssl: Mapping[str, SslListener] = field(default_factory=dict)
+    """The TLS of those listeners that have it."""
 
 
 def broker_listeners(
-    config: BrokerConfig, *, host: str, port: int = 0, advertised_host: str = ""
+    config: BrokerConfig,
+    *,
+    host: str,
+    port: int = 0,
+    advertised_host: str = "",
+    protocol: str = PLAINTEXT,
+    users: Mapping[str, str] | None = None,
+    certificates: Certificates | None = None,
 ) -> BrokerListeners:
     """Return a broker's listeners. Raises ConfigError, worded as Kafka's.
 
-    Unless `listeners` is set, there is one at `host` and `port`. `advertised_host` takes the place of
-    all hosts where `advertised.listeners` is not set.
+    Unless `listeners` is set, there is one at `host` and `port`, of that protocol. `advertised_host` takes
+    the place of all hosts where `advertised.listeners` is not set. `users` are the passwords of users by
+    name, in place of those in the configuration. `certificates` makes those that no configuration has.
     """
     protocols = parse_protocol_map(config.listener_security_protocol_map)
     if LISTENERS in config.originals:
         bound = parse_endpoints(LISTENERS, config.listeners, protocols, default_host=host)
     else:
-        bound = [Endpoint(DEFAULT_LISTENER, host, port)]
+        bound = [Endpoint(protocol, host, port, protocol)]
     given = config.advertised_listeners
     if given is None:
         advertised = [each._replace(host=advertised_host or each.host) for each in bound]
@@ -97,13 +116,24 @@ def broker_listeners(
         )
     _check_ports(LISTENERS, bound)
     _check_ports(ADVERTISED_LISTENERS, advertised)
-    for each in bound:
-        if each.security_protocol != PLAINTEXT:
-            raise ConfigError(
-                f"listener {each.listener} has the security protocol {each.security_protocol}; only"
-                f" {PLAINTEXT} is served"
-            )
-    return BrokerListeners(tuple(bound), tuple(advertised), inter_broker)
+    sasl = {
+        each.listener: sasl_listener(config, each.listener, users)
+        for each in bound
+        if each.security_protocol in SASL_PROTOCOLS
+    }
+    made = certificates or Certificates()
+    hosts = {each.host for each in (*bound, *advertised)}
+    ssl = {
+        each.listener: ssl_listener(
+            config,
+            each.listener,
+            lambda: made.for_hosts(hosts),
+            has_logins=each.listener in sasl,
+        )
+        for each in bound
+        if each.security_protocol in SSL_PROTOCOLS
+    }
+    return BrokerListeners(tuple(bound), tuple(advertised), inter_broker, sasl, ssl)
 
 
 def _controller_listeners(config: BrokerConfig) -> frozenset[str]:
@@ -138,9 +168,12 @@ def _check_ports(key: str, endpoints: Iterable[Endpoint]) -> None:
 
 
 def with_listeners(
-    configs: Mapping[str, GivenValue] | None, listeners: object, advertised: object
+    configs: Mapping[str, GivenValue] | None,
+    listeners: object,
+    advertised: object,
+    protocol: str = PLAINTEXT,
 ) -> Mapping[str, GivenValue] | None:
-    """Return the configurations with listeners, all of them PLAINTEXT unless a map says otherwise.
+    """Return the configurations with listeners, all of that protocol unless a map says otherwise.
 
     The first one that clients are told of is that between brokers, unless it is set. Raises ConfigError.
     """
@@ -162,7 +195,7 @@ def with_listeners(
         told = {**(configs or {}), **texts}.get(ADVERTISED_LISTENERS)
         told_names = names if told is None else listener_names(str(told))
         every_name = dict.fromkeys([*names, *told_names])
-        texts[PROTOCOL_MAP] = ",".join(f"{name}:{PLAINTEXT}" for name in every_name)
+        texts[PROTOCOL_MAP] = ",".join(f"{name}:{protocol}" for name in every_name)
         texts.update((INTER_BROKER_LISTENER, name) for name in told_names[:1])
     return {**texts, **(configs or {})} if texts else configs
 
@@ -172,12 +205,23 @@ def listeners_by_id(
     host: str,
     advertised_host: str,
     ports: Sequence[int] | None,
+    protocol: str = PLAINTEXT,
+    users: Mapping[str, str] | None = None,
+    certificates: Certificates | None = None,
 ) -> dict[int, BrokerListeners]:
     """Return the listeners of each broker. Raises ConfigError."""
     if ports is not None and any(LISTENERS in config.originals for config in configs.values()):
         raise ConfigError(f"{LISTENERS} have ports of their own; leave out ports and --port")
     own_ports = ports or [0] * len(configs)
     return {
-        broker_id: broker_listeners(config, host=host, port=port, advertised_host=advertised_host)
+        broker_id: broker_listeners(
+            config,
+            host=host,
+            port=port,
+            advertised_host=advertised_host,
+            protocol=protocol,
+            users=users,
+            certificates=certificates,
+        )
         for (broker_id, config), port in zip(configs.items(), own_ports, strict=True)
     }

@@ -164,6 +164,19 @@ class Cluster(Verbs, BlockingFace):
         """Return `host:port` of each broker's listener of that name. Raises ConfigError without any."""
         return self._cluster.bootstrap_servers_of(listener)
 
+    def client_config(
+        self,
+        client: str,
+        *,
+        user: str | None = None,
+        mechanism: str | None = None,
+        listener: str | None = None,
+    ) -> dict[str, Any]:
+        """Return what a client is to be made with; see `AsyncCluster.client_config`."""
+        return self._cluster.client_config(
+            client, user=user, mechanism=mechanism, listener=listener
+        )
+
     @property
     def control_url(self) -> str | None:
         """The address of the control port, None without one."""

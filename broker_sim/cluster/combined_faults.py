@@ -6,7 +6,7 @@ A link is cut as long as anyone cuts it, and as slow as the slowest one makes it
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
 
@@ -14,15 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.cluster.nodes import Nodes
-    from broker_sim.runtime.virtual.network import Network
 
-__all__ = ["CombinedFaults"]
+__all__ = ["ClientNetwork", "CombinedFaults"]
+
+
+class ClientNetwork(Protocol):
+    """The network between clients and brokers: `ANY` or a host, or `host:port` of a broker."""
+
+    def cut(self, source: str, target: str) -> None:
+        """Let nothing pass from one to the other; it waits, as TCP does."""
+
+    def mend(self, source: str, target: str) -> None:
+        """Undo `cut`."""
 
 
 class CombinedFaults:
-    """The faults that are in force on one cluster in virtual time."""
+    """The faults that are in force on one cluster."""
 
-    def __init__(self, nodes: Nodes, network: Network) -> None:
+    def __init__(self, nodes: Nodes, network: ClientNetwork) -> None:
         self._nodes = nodes
         self._network = network
         self._link_faults: dict[tuple[int, ...], list[LinkFault]] = {}
@@ -58,8 +67,8 @@ class CombinedFaults:
     def cut_clients(self, *ways: tuple[str, str]) -> Callable[[], object]:
         """Cut the network from one end to another, each way by itself; return what mends it."""
         for way in ways:
-            self._cuts[way] += 1
             self._network.cut(*way)
+            self._cuts[way] += 1
 
         def mend() -> None:
             for way in ways:

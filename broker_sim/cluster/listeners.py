@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ConfigError
-from broker_sim.network import SocketServer
+from broker_sim.handlers.faults.error_answers import error_answer
+from broker_sim.network import ListenerLogin, ListenerSecurity, SocketServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.broker_listeners import BrokerListeners
     from broker_sim.config import Endpoint
+    from broker_sim.metadata import ScramCredential
+    from broker_sim.security import SaslListener, SslListener
 
 __all__ = ["Listeners"]
 
@@ -58,6 +62,11 @@ class Listeners:
         return self._listeners[broker_id].advertised
 
     @property
+    def all(self) -> Collection[BrokerListeners]:
+        """The listeners of all brokers."""
+        return self._listeners.values()
+
+    @property
     def names(self) -> list[str]:
         """The names of the listeners that clients are told of, by any broker."""
         return list(dict.fromkeys(endpoint.listener for _, endpoint in self._all_advertised()))
@@ -72,6 +81,16 @@ class Listeners:
         if not found:
             raise ConfigError(f"there is no listener {name!r}, but {', '.join(self.names)}")
         return found
+
+    def find(self, name: str) -> tuple[str, SaslListener | None, SslListener | None]:
+        """Return the protocol of a listener that there is, how its clients log in, and its TLS."""
+        for listeners in self._listeners.values():
+            for endpoint in listeners.bound:
+                if endpoint.listener == name.upper():
+                    sasl, ssl = listeners.sasl, listeners.ssl
+                    own = endpoint.listener
+                    return endpoint.security_protocol, sasl.get(own), ssl.get(own)
+        raise KeyError(name)
 
     def _all_advertised(self) -> Iterator[tuple[int, Endpoint]]:
         for broker_id, listeners in self._listeners.items():
@@ -92,7 +111,15 @@ class Listeners:
 
     async def _open(self, broker: Broker) -> None:
         server = self._servers[broker.broker_id]
-        await server.start(broker.process, broker, broker.config, broker.logs.memory)
+        found = self._listeners[broker.broker_id]
+        security = {
+            name: ListenerSecurity(
+                _login(found.sasl[name], broker) if name in found.sasl else None,
+                found.ssl.get(name),
+            )
+            for name in {**found.sasl, **found.ssl}
+        }
+        await server.start(broker.process, broker, broker.config, broker.logs.memory, security)
         self._on_accepting()
 
     def is_accepting(self, broker_id: int) -> bool:
@@ -125,3 +152,14 @@ class Listeners:
         """Close the ports of all brokers."""
         for broker_id in list(self._servers):
             self.close(broker_id)
+
+
+def _login(sasl: SaslListener, broker: Broker) -> ListenerLogin:
+    def credential_of(user: str, mechanism: int) -> ScramCredential | None:
+        return broker.image.scram.get(user, {}).get(mechanism)
+
+    return ListenerLogin(
+        partial(sasl.make_authenticator, credential_of, broker.random, error_answer),
+        sasl.max_receive_bytes,
+        sasl.failure_delay_ms,
+    )

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.config import BROKER_CONFIGS, BROKER_WITHOUT_EFFECT
+from broker_sim.config import (
+    BROKER_CONFIGS,
+    BROKER_WITHOUT_EFFECT,
+    JAAS_CONFIG,
+    without_listener,
+)
 from broker_sim.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,7 +33,12 @@ def log_doubtful_configs(configs: Iterable[BrokerConfig], log: EventLogger) -> N
 def _log_configs_without_effect(configs: Iterable[BrokerConfig], log: EventLogger) -> None:
     names = {name for config in configs for name in config.originals}
     has_effect = BROKER_CONFIGS.keys() - BROKER_WITHOUT_EFFECT.keys()
-    if without_effect := sorted(names - has_effect):
+    without_effect = sorted(
+        name
+        for name in names - has_effect
+        if (own := without_listener(name)) == name or own not in {*has_effect, JAAS_CONFIG}
+    )
+    if without_effect:
         log.warning("configuration_without_effect", names=without_effect)
 
 

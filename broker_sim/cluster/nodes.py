@@ -21,6 +21,7 @@ from broker_sim.errors import (
     WrongStateError,
 )
 from broker_sim.handlers import ApiTable
+from broker_sim.handlers.denial_log import DenialLog
 from broker_sim.handlers.faults import FaultInjector
 from broker_sim.handlers.request_log import RequestLog
 from broker_sim.log import MemoryAccount
@@ -91,6 +92,7 @@ class Nodes:
         self.faults = FaultInjector()
         self.metadata_delay = MetadataDelay(rng)
         self.requests = RequestLog()
+        self.denials = DenialLog()
         self.brokers: dict[int, Broker] = {}
         self.nodes = {
             broker_id: Node(
@@ -132,6 +134,7 @@ class Nodes:
             faults=self.faults,
             metadata_delay=self.metadata_delay,
             requests=self.requests,
+            denials=self.denials,
             api_table=ApiTable(as_version),
             on_change=on_change,
         )
@@ -300,6 +303,11 @@ class Nodes:
             raise ValueError(f"'delay_ms' must be at least 0, not {delay_ms}")
         self.links.set_fault(source, target, LinkFault(drop, delay_ms))
         self._log.info("link_set", source=source, target=target, drop=drop, delay_ms=delay_ms)
+
+    @property
+    def has_authorizer(self) -> bool:
+        """Whether clients are asked what they may do."""
+        return bool(self._first_config.authorizer_class_name)
 
     def make_topics(self, topics: Iterable[CreatableTopic]) -> int:
         """Create topics at the controller, all or none; returns the metadata version that has them.

@@ -24,6 +24,9 @@ from broker_sim.config.endpoints import (
     LISTENERS,
     PLAINTEXT,
     PROTOCOL_MAP,
+    SASL_PROTOCOLS,
+    SECURITY_PROTOCOLS,
+    SSL_PROTOCOLS,
     Endpoint,
     check_advertised_names,
     listener_names,
@@ -46,6 +49,7 @@ from broker_sim.config.other_configs import (
     thread_count_reason,
     why_without_effect,
 )
+from broker_sim.config.per_listener import JAAS_CONFIG, listener_values, without_listener
 from broker_sim.config.resource_configs import (
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
@@ -76,6 +80,7 @@ __all__ = [
     "DEFAULT_LISTENER",
     "GROUP_CONFIGS",
     "INTER_BROKER_LISTENER",
+    "JAAS_CONFIG",
     "LISTENERS",
     "METRIC_REPORTERS",
     "OVERRIDES",
@@ -83,6 +88,9 @@ __all__ = [
     "PLAINTEXT",
     "PROTOCOL_MAP",
     "RACK_AWARE_SELECTOR",
+    "SASL_PROTOCOLS",
+    "SECURITY_PROTOCOLS",
+    "SSL_PROTOCOLS",
     "THREADS",
     "TOPIC_CONFIGS",
     "TOPIC_CONFIG_SYNONYMS",
@@ -113,6 +121,7 @@ __all__ = [
     "effective_topic_config",
     "every_broker_config",
     "listener_names",
+    "listener_values",
     "other_configs",
     "override_topic_config",
     "parse_endpoints",
@@ -123,4 +132,5 @@ __all__ = [
     "to_texts",
     "topic_defaults",
     "why_without_effect",
+    "without_listener",
 ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Self
 
+from broker_sim.config.authorizer_configs import AUTHORIZERS, AuthorizerConfigs
 from broker_sim.config.coordinator_configs import GroupCoordinatorConfigs, TransactionConfigs
 from broker_sim.config.definition import (
     ConfigDef,
@@ -21,6 +22,8 @@ from broker_sim.config.definition import (
 )
 from broker_sim.config.log_configs import CleanerConfigs, ServerLogConfigs
 from broker_sim.config.other_configs import other_configs
+from broker_sim.config.per_listener import listener_values, without_listener
+from broker_sim.config.security_configs import SecurityConfigs
 from broker_sim.config.server_configs import (
     REPLICA_SELECTORS,
     KRaftConfigs,
@@ -44,6 +47,8 @@ class BrokerConfig(
     CleanerConfigs,
     GroupCoordinatorConfigs,
     TransactionConfigs,
+    AuthorizerConfigs,
+    SecurityConfigs,
 ):
     """Every configuration of a broker as an attribute: Kafka's name with `_` for `.`.
 
@@ -52,8 +57,9 @@ class BrokerConfig(
     Immutable: any thread may read it.
     """
 
-    originals: Mapping[str, str] = field(default_factory=dict, compare=False)
-    others: Mapping[str, str] = field(default_factory=dict, compare=False)
+    # Some of these are secrets, so they are not shown.
+    originals: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    others: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """What is set of the configurations that change nothing here (`other_configs`), as given."""
 
     def __post_init__(self) -> None:
@@ -70,6 +76,11 @@ class BrokerConfig(
             raise ConfigError(
                 f"replica.selector.class={self.replica_selector_class!r} must be one of Kafka's:"
                 f" {', '.join(filter(None, REPLICA_SELECTORS))}"
+            )
+        if self.authorizer_class_name not in AUTHORIZERS:
+            raise ConfigError(
+                f"authorizer.class.name={self.authorizer_class_name!r} must be Kafka's:"
+                f" {', '.join(filter(None, AUTHORIZERS))}"
             )
         for name, limit_ms in (
             ("replica.socket.timeout.ms", self.replica_socket_timeout_ms),
@@ -93,9 +104,9 @@ class BrokerConfig(
     def with_overrides(self, values: Mapping[str, GivenValue]) -> Self:
         """Return a copy with `values` set statically. Raises ConfigError as `from_mapping`."""
         texts = to_texts(values)
-        unknown = texts.keys() - BROKER_CONFIGS.keys()
-        for name in sorted(unknown - other_configs().keys() if unknown else ()):
-            raise ConfigError(unknown_name(every_broker_config(), name, "broker"))
+        for name in sorted(texts.keys() - BROKER_CONFIGS.keys()):
+            if without_listener(name) not in every_broker_config():
+                raise ConfigError(unknown_name(every_broker_config(), name, "broker"))
         return replace(self, **self._parsed(texts), originals={**self.originals, **texts})
 
     def with_dynamic(self, values: Mapping[str, str]) -> Self:
@@ -105,6 +116,10 @@ class BrokerConfig(
         and left out. Raises ConfigError for a value that is not allowed.
         """
         return replace(self, **self._parsed(values)) if values else self
+
+    def for_listener(self, listener: str) -> Self:
+        """Return a copy in which what is set for that listener alone is in effect. Raises ConfigError."""
+        return self.with_dynamic(listener_values(self.originals, listener))
 
     def _parsed(self, values: Mapping[str, str]) -> dict[str, Any]:
         """Return the fields that these values change. Raises ConfigError as `with_dynamic`."""

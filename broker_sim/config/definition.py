@@ -57,6 +57,7 @@ SHORT: Final = ConfigType.SHORT
 LONG: Final = ConfigType.LONG
 DOUBLE: Final = ConfigType.DOUBLE
 LIST: Final = ConfigType.LIST
+PASSWORD: Final = ConfigType.PASSWORD
 CLUSTER_WIDE: Final = UpdateMode.CLUSTER_WIDE
 MAX_INT: Final = (1 << 31) - 1
 MAX_LONG: Final = (1 << 63) - 1
@@ -251,6 +252,7 @@ def declare(
     """Declare a configuration as a dataclass field; `doc` is what clients are told of it."""
     return field(
         default=default,
+        repr=config_type is not ConfigType.PASSWORD,
         metadata={
             _KEY: {
                 "type": config_type,

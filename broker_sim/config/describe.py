@@ -105,7 +105,7 @@ class BrokerConfigs:
             return _broker_entry(definition, value, self.synonyms(definition.name))
 
         known = _entries(every_broker_config(), names, entry)
-        return known + _of_plugins(self, names)
+        return known + _of_plugins(self, names, self.static.originals)
 
     def describe_cluster(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the cluster's dynamic configurations, all or those of `names`."""
@@ -165,9 +165,11 @@ def _entries(
     ]
 
 
-def _of_plugins(configs: BrokerConfigs, names: Collection[str] | None) -> list[ConfigEntry]:
-    """Return what is set of unknown names. As in Kafka a value might be a secret, and is not told."""
-    unknown = {*configs.cluster, *configs.broker} - every_broker_config().keys()
+def _of_plugins(
+    configs: BrokerConfigs, names: Collection[str] | None, static: Collection[str] = ()
+) -> list[ConfigEntry]:
+    """Return what is set of unknown names, or for one listener. It might be a secret, and is not told."""
+    unknown = {*configs.cluster, *configs.broker, *static} - every_broker_config().keys()
     entries = []
     for name in sorted(unknown if names is None else unknown.intersection(names)):
         synonyms = tuple(replace(synonym, value=None) for synonym in configs.synonyms(name))

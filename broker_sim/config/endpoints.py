@@ -22,6 +22,9 @@ __all__ = [
     "LISTENERS",
     "PLAINTEXT",
     "PROTOCOL_MAP",
+    "SASL_PROTOCOLS",
+    "SECURITY_PROTOCOLS",
+    "SSL_PROTOCOLS",
     "Endpoint",
     "check_advertised_names",
     "listener_names",
@@ -36,7 +39,11 @@ PROTOCOL_MAP: Final = "listener.security.protocol.map"
 INTER_BROKER_LISTENER: Final = "inter.broker.listener.name"
 PLAINTEXT: Final = "PLAINTEXT"
 DEFAULT_LISTENER: Final = PLAINTEXT
-SECURITY_PROTOCOLS: Final = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SASL_PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
+"""Those whose clients log in."""
+SSL_PROTOCOLS: Final = ("SSL", "SASL_SSL")
+"""Those that encrypt."""
+SECURITY_PROTOCOLS: Final = (PLAINTEXT, "SSL", *SASL_PROTOCOLS)
 _ENDPOINT: Final = re.compile(
     r"(.*)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]+)", re.ASCII
 )

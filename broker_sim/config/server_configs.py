@@ -43,7 +43,7 @@ class SocketServerConfigs:
     listener_security_protocol_map: str = declare(
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The security protocol of each listener; only PLAINTEXT is served.",
+        "The security protocol of each listener.",
         update_mode=UpdateMode.PER_BROKER,
     )
     socket_request_max_bytes: int = declare(

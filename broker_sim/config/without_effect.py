@@ -57,6 +57,19 @@ CHANGE_WITHOUT_EFFECT: Final = frozenset(
         "listeners",
         "max.connections",
         "max.connections.per.ip",
+        "sasl.enabled.mechanisms",
+        "ssl.client.auth",
+        "ssl.enabled.protocols",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
     }
 )
 """Broker configurations that have an effect when they are set statically, but not dynamically."""

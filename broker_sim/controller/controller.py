@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 
 from broker_sim.config import BrokerConfig, Endpoint
+from broker_sim.controller.acl_control_manager import create_acls, delete_acls
 from broker_sim.controller.change_events import log_changes
 from broker_sim.controller.cluster_control_manager import (
     BrokerControlState,
@@ -34,6 +35,7 @@ from broker_sim.controller.requests import (
     ConfigResource,
     CreatableTopic,
     CreateTopicResult,
+    DeletedAcls,
     DeleteTopicResult,
     ElectionType,
     FeatureUpdate,
@@ -58,6 +60,7 @@ from broker_sim.controller.status import (
 )
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
+from broker_sim.metadata.acl import Acl, AclFilter
 from broker_sim.metadata.topic_partition import TopicPartition
 from purgatory import Clock
 
@@ -271,7 +274,7 @@ class Controller:
         self._commit(delta)
 
     def reset(self, topics: Iterable[CreatableTopic] = (), keep: Container[str] = ()) -> None:
-        """Delete all topics but `keep`, dynamic configurations and SCRAM users, and create `topics`.
+        """Delete all topics but `keep`, dynamic configurations, SCRAM users and ACLs; create `topics`.
 
         Not in Kafka. Sessions begin anew. Raises ApiError, and does nothing, if a topic is refused.
         """
@@ -281,6 +284,8 @@ class Controller:
                 delta.remove_topic(topic.name)
         for user in self.image.scram:
             delta.set_scram_credentials(user, {})
+        if self.image.acls:
+            delta.change_acls((), self.image.acls)
         self._configs.reset(delta)
         self._topics.create_one_by_one(delta, topics)
         self._cluster.renew_sessions()
@@ -346,6 +351,20 @@ class Controller:
         """Delete and set SCRAM credentials, each for itself."""
         delta = MetadataDelta(self.image)
         results = alter_scram_credentials(delta, deletions, upsertions)
+        self._commit(delta)
+        return results
+
+    def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
+        """Add rules of access control, each for itself; one that there is already is no error."""
+        delta = MetadataDelta(self.image)
+        outcomes = create_acls(delta, acls)
+        self._commit(delta)
+        return outcomes
+
+    def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
+        """Remove the rules that each filter means; one result per filter."""
+        delta = MetadataDelta(self.image)
+        results = delete_acls(delta, filters)
         self._commit(delta)
         return results
 

@@ -36,6 +36,14 @@ from broker_sim.metadata import (
     ScramCredential,
     TopicState,
 )
+from broker_sim.metadata.acl import (
+    Acl,
+    AclOperation,
+    Acls,
+    PatternType,
+    Permission,
+    ResourceType,
+)
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -274,6 +282,9 @@ def _difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
             for user, credentials in after.scram.items()
             for mechanism, credential in credentials.items()
         ]
+    if before.acls is not after.acls:
+        change["acls"] = [acl for acl in after.acls if acl not in before.acls]
+        change["removed_acls"] = [acl for acl in before.acls if acl not in after.acls]
     return change
 
 
@@ -349,6 +360,24 @@ def _credentials(rows: list[list[Any]]) -> dict[str, dict[int, ScramCredential]]
     return users
 
 
+def _acl(row: list[Any]) -> Acl:
+    resource_type, resource_name, pattern_type, principal, host, operation, permission = row
+    return Acl(
+        ResourceType(resource_type),
+        resource_name,
+        PatternType(pattern_type),
+        principal,
+        host,
+        AclOperation(operation),
+        Permission(permission),
+    )
+
+
+def _changed_acls(acls: Acls, change: dict[str, Any]) -> Acls:
+    added, removed = (list(map(_acl, change.get(key, ()))) for key in ("acls", "removed_acls"))
+    return acls.with_changes(added, removed) if added or removed else acls
+
+
 def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
     brokers, topics = image.brokers, dict(image.topics)
     if "brokers" in change:
@@ -371,6 +400,7 @@ def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
         change.get("features", image.features),
         resources,
         scram,
+        _changed_acls(image.acls, change),
     )
 
 

@@ -3,7 +3,7 @@
 Plain values instead of wire messages, so that the controller knows no protocol; the handlers
 translate. Names follow the fields of CreateTopics, CreatePartitions, DeleteTopics,
 AlterPartition, ElectLeaders, IncrementalAlterConfigs, AlterPartitionReassignments, UpdateFeatures,
-AlterUserScramCredentials and BrokerHeartbeat.
+AlterUserScramCredentials, DeleteAcls and BrokerHeartbeat.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import NO_TOPIC_ID, PartitionState
+from broker_sim.metadata.acl import Acl
 
 
 class ElectionType(IntEnum):
@@ -223,6 +224,13 @@ class ScramResults(NamedTuple):
     deleted: tuple[str, ...]
     upserted: tuple[str, ...]
     refused: Mapping[str, Outcome]
+
+
+class DeletedAcls(NamedTuple):
+    """What one filter has deleted, or why nothing."""
+
+    outcome: Outcome
+    acls: tuple[Acl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

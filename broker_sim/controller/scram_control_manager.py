@@ -1,8 +1,7 @@
 """The SCRAM credentials of users (KIP-554); mirrors `ScramControlManager`.
 
 A client sends the password salted and hashed, with the salt and the iterations. What is kept cannot be
-used to log in: the stored key shows that a client knows the password, the server key shows the client
-that the server does (RFC 5802).
+used to log in (`broker_sim.metadata.scram`).
 
 Deliberate difference: the credentials stand in the image only. Error messages are like Kafka's, because
 clients see them.
@@ -10,9 +9,7 @@ clients see them.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.controller.requests import (
     Outcome,
@@ -21,28 +18,17 @@ from broker_sim.controller.requests import (
     ScramUpsertion,
 )
 from broker_sim.errors import ErrorCode
-from broker_sim.metadata import ScramCredential
+from broker_sim.metadata import SCRAM_MECHANISMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from broker_sim.metadata import MetadataDelta
+    from broker_sim.metadata import MetadataDelta, ScramCredential
 
 __all__ = ["alter_scram_credentials"]
 
 
-class _Mechanism(NamedTuple):
-    """Mirrors the internal `ScramMechanism`."""
-
-    digest: str
-    min_iterations: int
-
-
-MECHANISMS: Final = {1: _Mechanism("sha256", 4_096), 2: _Mechanism("sha512", 4_096)}
-"""SCRAM-SHA-256 and SCRAM-SHA-512 by Kafka's codes."""
 MAX_ITERATIONS: Final = 16_384
-_CLIENT_KEY: Final = b"Client Key"
-_SERVER_KEY: Final = b"Server Key"
 
 _TWICE: Final = Outcome(
     ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
@@ -87,7 +73,10 @@ def alter_scram_credentials(
             del credentials[change.mechanism]
             deleted.append(user)
         elif change.salted_password:
-            credentials[change.mechanism] = _credential(change)
+            mechanism = SCRAM_MECHANISMS[change.mechanism]
+            credentials[change.mechanism] = mechanism.credential(
+                change.salt, change.salted_password, change.iterations
+            )
             upserted.append(user)
         else:
             refused[user] = _NO_PASSWORD
@@ -103,7 +92,7 @@ def _reason_against(
     """Mirror `validateDeletion` and `validateUpsertion`."""
     if not alteration.user:
         return _NO_NAME
-    mechanism = MECHANISMS.get(alteration.mechanism)
+    mechanism = SCRAM_MECHANISMS.get(alteration.mechanism)
     if mechanism is None:
         return _NO_MECHANISM
     if isinstance(alteration, ScramDeletion):
@@ -112,15 +101,3 @@ def _reason_against(
     if alteration.iterations < mechanism.min_iterations:
         return _TOO_FEW
     return _TOO_MANY if alteration.iterations > MAX_ITERATIONS else None
-
-
-def _credential(upsertion: ScramUpsertion) -> ScramCredential:
-    """Derive the keys; mirrors `ScramFormatter`."""
-    digest = MECHANISMS[upsertion.mechanism].digest
-    client_key = hmac.digest(upsertion.salted_password, _CLIENT_KEY, digest)
-    return ScramCredential(
-        upsertion.salt,
-        stored_key=hashlib.new(digest, client_key).digest(),
-        server_key=hmac.digest(upsertion.salted_password, _SERVER_KEY, digest),
-        iterations=upsertion.iterations,
-    )

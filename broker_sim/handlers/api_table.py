@@ -42,12 +42,18 @@ from broker_sim.handlers.groups.offset_delete import handle_offset_delete
 from broker_sim.handlers.groups.offset_fetch import handle_offset_fetch
 from broker_sim.handlers.groups.sync_group import handle_sync_group
 from broker_sim.handlers.groups.txn_offset_commit import handle_txn_offset_commit
+from broker_sim.handlers.security.acls import (
+    handle_create_acls,
+    handle_delete_acls,
+    handle_describe_acls,
+)
 from broker_sim.handlers.security.alter_user_scram_credentials import (
     handle_alter_user_scram_credentials,
 )
 from broker_sim.handlers.security.describe_user_scram_credentials import (
     handle_describe_user_scram_credentials,
 )
+from broker_sim.handlers.security.sasl import handle_sasl_authenticate, handle_sasl_handshake
 from broker_sim.handlers.topics.create_partitions import handle_create_partitions
 from broker_sim.handlers.topics.create_topics import handle_create_topics
 from broker_sim.handlers.topics.delete_topics import handle_delete_topics
@@ -61,6 +67,7 @@ from broker_sim.handlers.transactions.end_txn import handle_end_txn
 from broker_sim.handlers.transactions.init_producer_id import handle_init_producer_id
 from broker_sim.handlers.transactions.list_transactions import handle_list_transactions
 from broker_sim.handlers.transactions.write_txn_markers import handle_write_txn_markers
+from broker_sim.metadata.acl import AclOperation
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.release import find_release
 
@@ -82,6 +89,8 @@ class ApiSpec(NamedTuple):
     handler: Handler
     advertised_min_version: int | None = None
     """Lower than `min_version` where clients insist on it."""
+    cluster_operations: tuple[AclOperation, ...] = ()
+    """Of these a client must have the right to one, on the cluster as a whole."""
 
     @property
     def advertised(self) -> tuple[int, int, int]:
@@ -97,6 +106,9 @@ class ApiSpec(NamedTuple):
         )
         return limited if limited.min_version <= limited.max_version else None
 
+
+_ALTER = (AclOperation.ALTER,)
+_DESCRIBE = (AclOperation.DESCRIBE,)
 
 _SPECS = (
     # librdkafka takes its compression types from Produce's lowest version, so 0 is advertised.
@@ -121,23 +133,58 @@ _SPECS = (
     ApiSpec(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, handle_add_partitions_to_txn),
     ApiSpec(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, handle_add_offsets_to_txn),
     ApiSpec(ApiKey.END_TXN, 0, 5, handle_end_txn),
-    ApiSpec(ApiKey.WRITE_TXN_MARKERS, 1, 2, handle_write_txn_markers),
+    ApiSpec(
+        ApiKey.WRITE_TXN_MARKERS,
+        1,
+        2,
+        handle_write_txn_markers,
+        cluster_operations=(AclOperation.ALTER, AclOperation.CLUSTER_ACTION),
+    ),
     ApiSpec(ApiKey.TXN_OFFSET_COMMIT, 0, 5, handle_txn_offset_commit),
+    ApiSpec(ApiKey.SASL_HANDSHAKE, 0, 1, handle_sasl_handshake),
+    ApiSpec(ApiKey.SASL_AUTHENTICATE, 0, 2, handle_sasl_authenticate),
     ApiSpec(ApiKey.CREATE_TOPICS, 2, 7, handle_create_topics),
     ApiSpec(ApiKey.DELETE_TOPICS, 1, 6, handle_delete_topics),
     ApiSpec(ApiKey.CREATE_PARTITIONS, 0, 3, handle_create_partitions),
-    ApiSpec(ApiKey.ELECT_LEADERS, 0, 2, handle_elect_leaders),
+    ApiSpec(ApiKey.ELECT_LEADERS, 0, 2, handle_elect_leaders, cluster_operations=_ALTER),
     ApiSpec(ApiKey.DESCRIBE_CLUSTER, 0, 2, handle_describe_cluster),
     ApiSpec(ApiKey.DESCRIBE_PRODUCERS, 0, 0, handle_describe_producers),
-    ApiSpec(ApiKey.DESCRIBE_QUORUM, 0, 2, handle_describe_quorum),
+    ApiSpec(ApiKey.DESCRIBE_QUORUM, 0, 2, handle_describe_quorum, cluster_operations=_DESCRIBE),
     ApiSpec(ApiKey.DESCRIBE_CONFIGS, 1, 4, handle_describe_configs),
     ApiSpec(ApiKey.ALTER_CONFIGS, 0, 2, handle_alter_configs),
     ApiSpec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, handle_incremental_alter_configs),
-    ApiSpec(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, handle_alter_partition_reassignments),
-    ApiSpec(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, handle_list_partition_reassignments),
-    ApiSpec(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, handle_describe_user_scram_credentials),
-    ApiSpec(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, handle_alter_user_scram_credentials),
-    ApiSpec(ApiKey.UPDATE_FEATURES, 0, 2, handle_update_features),
+    ApiSpec(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        0,
+        1,
+        handle_alter_partition_reassignments,
+        cluster_operations=_ALTER,
+    ),
+    ApiSpec(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        0,
+        0,
+        handle_list_partition_reassignments,
+        cluster_operations=_DESCRIBE,
+    ),
+    ApiSpec(
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        0,
+        0,
+        handle_describe_user_scram_credentials,
+        cluster_operations=_DESCRIBE,
+    ),
+    ApiSpec(
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        0,
+        0,
+        handle_alter_user_scram_credentials,
+        cluster_operations=_ALTER,
+    ),
+    ApiSpec(ApiKey.UPDATE_FEATURES, 0, 2, handle_update_features, cluster_operations=_ALTER),
+    ApiSpec(ApiKey.DESCRIBE_ACLS, 1, 3, handle_describe_acls, cluster_operations=_DESCRIBE),
+    ApiSpec(ApiKey.CREATE_ACLS, 1, 3, handle_create_acls, cluster_operations=_ALTER),
+    ApiSpec(ApiKey.DELETE_ACLS, 1, 3, handle_delete_acls, cluster_operations=_ALTER),
     ApiSpec(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, handle_describe_transactions),
     ApiSpec(ApiKey.LIST_TRANSACTIONS, 0, 2, handle_list_transactions),
     ApiSpec(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, handle_consumer_group_heartbeat),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.group.service import GroupCoordinatorService
     from broker_sim.handlers.controller_channel import ControllerChannel
     from broker_sim.metadata import MetadataImage
+    from broker_sim.metadata.acl import AclOperation, ResourceType
     from broker_sim.protocol import messages
     from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.replica import ReplicaManager, TransactionalAppends
@@ -33,6 +34,7 @@ __all__ = [
     "BrokerServices",
     "ClientConnection",
     "InjectedErrors",
+    "Permissions",
     "ProducerIdSource",
     "RequestContext",
 ]
@@ -100,6 +102,26 @@ class InjectedErrors(Protocol):
         """Return the error that answers this partition, or this topic; NONE without one."""
 
 
+class Permissions(Protocol):
+    """What clients may do; `handlers.support.authorization` asks it for handlers."""
+
+    def allows(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        logs_denial: bool,
+    ) -> bool:
+        """Return whether the client may do this with the resource, and log a denial."""
+
+    def allows_on_any(
+        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        """Return whether there is a resource of the type with which the client may do this."""
+
+
 class ProducerIdSource(Protocol):
     """Ids for idempotent producers."""
 
@@ -117,6 +139,10 @@ class BrokerServices(Protocol):
     @property
     def config(self) -> BrokerConfig:
         """The broker's static configuration."""
+
+    @property
+    def authorizer(self) -> Permissions | None:
+        """Who decides what clients may do; None lets everybody do everything."""
 
     @property
     def random(self) -> random.Random:

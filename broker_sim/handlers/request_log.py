@@ -10,7 +10,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.protocol.message import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from broker_sim.handlers.context import RequestContext, Respond
     from broker_sim.protocol.api_keys import ApiKey
@@ -102,6 +102,8 @@ class RequestLog:
     def __init__(self) -> None:
         self.limit = 0
         """How many requests are kept; 0 for none."""
+        self.on_answer: Callable[[RequestStatus], object] | None = None
+        """Hears of each request that is answered while some are kept."""
         self._kept: deque[_Kept] = deque()
 
     def keep(self, count: int) -> None:
@@ -123,6 +125,8 @@ class RequestLog:
         def answer(message: Any) -> None:
             kept.response = message
             kept.elapsed_ms = clock.now_ms() - begun_ms
+            if self.on_answer is not None:
+                self.on_answer(kept.status())
             respond(message)
 
         return answer

@@ -10,16 +10,19 @@ from broker_sim.metadata.image import (
     ScramCredential,
     TopicState,
 )
+from broker_sim.metadata.scram import SCRAM_MECHANISMS, ScramMechanism
 
 __all__ = [
     "NO_LEADER",
     "NO_TOPIC_ID",
+    "SCRAM_MECHANISMS",
     "BrokerState",
     "ImageChanges",
     "MetadataDelta",
     "MetadataImage",
     "PartitionState",
     "ScramCredential",
+    "ScramMechanism",
     "TopicState",
     "changes_between",
 ]

@@ -8,9 +8,10 @@ one request in one `MetadataDelta`; brokers compare two images by identity with 
 A delta belongs to one thread.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from broker_sim.metadata.acl import Acl, Acls
 from broker_sim.metadata.image import (
     BrokerState,
     MetadataImage,
@@ -29,6 +30,7 @@ class MetadataDelta:
     """
 
     __slots__ = (
+        "_acls",
         "_broker_configs",
         "_brokers",
         "_features",
@@ -50,6 +52,7 @@ class MetadataDelta:
         self._resource_configs: dict[tuple[int, str], Mapping[str, str]] | None = None
         self._features: Mapping[str, int] | None = None
         self._scram: dict[str, Mapping[int, ScramCredential]] | None = None
+        self._acls: Acls | None = None
 
     @property
     def brokers(self) -> Mapping[int, BrokerState]:
@@ -71,6 +74,11 @@ class MetadataDelta:
     def scram(self) -> Mapping[str, Mapping[int, ScramCredential]]:
         """The SCRAM credentials with the changes so far."""
         return self.base.scram if self._scram is None else self._scram
+
+    @property
+    def acls(self) -> Acls:
+        """The rules of access control with the changes so far."""
+        return self.base.acls if self._acls is None else self._acls
 
     def has_topic(self, name: str) -> bool:
         """Return whether the topic exists after the changes so far."""
@@ -174,6 +182,10 @@ class MetadataDelta:
         else:
             self._scram.pop(user, None)
 
+    def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
+        """Remove and add rules of access control."""
+        self._acls = self.acls.with_changes(added, removed)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was written."""
@@ -184,6 +196,7 @@ class MetadataDelta:
             and self._resource_configs is None
             and self._features is None
             and self._scram is None
+            and self._acls is None
         )
 
     def apply(self) -> MetadataImage:
@@ -208,6 +221,7 @@ class MetadataDelta:
             resource_configs=self.resource_configs,
             features=base.features if self._features is None else self._features,
             scram=self.scram,
+            acls=self.acls,
         )
 
     def _writable_topics(self) -> tuple[dict[str, TopicState], dict[bytes, str]]:

@@ -1,10 +1,10 @@
 """The cluster's metadata at one moment, as every broker sees it.
 
 Mirrors `org.apache.kafka.image.MetadataImage` with the parts that a broker reads:
-`ClusterImage`, `TopicsImage`, `ConfigurationsImage`, `ScramImage` and `PartitionRegistration`.
+`ClusterImage`, `TopicsImage`, `ConfigurationsImage`, `ScramImage`, `AclsImage` and `PartitionRegistration`.
 
 Deliberate differences: a topic has its own configurations, so that a request looks them up with one
-dictionary access; SCRAM credentials stand by user and then by mechanism; directories, ACLs and quotas
+dictionary access; SCRAM credentials stand by user and then by mechanism; directories and quotas
 are left out.
 
 An image never changes. A `MetadataDelta` makes the next one and copies only the dictionaries that it
@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Final
 
 from broker_sim.config import Endpoint
+from broker_sim.metadata.acl import NO_ACLS, Acls
 from broker_sim.metadata.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
@@ -145,6 +146,7 @@ class MetadataImage:
     features: Mapping[str, int] = field(default_factory=dict)
     resource_configs: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
     scram: Mapping[str, Mapping[int, ScramCredential]] = field(default_factory=dict)
+    acls: Acls = NO_ACLS
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
         """Return the topic of that id, or None."""

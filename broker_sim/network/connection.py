@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.process import Process
+    from broker_sim.security import KafkaPrincipal
 
 __all__ = ["Connection", "RequestSink", "SendResponse"]
 
@@ -72,9 +73,14 @@ class Connection(asyncio.BufferedProtocol):
         on_lost: Callable[[Connection], None],
         memory: MemoryAccount | None = None,
         listener: str = DEFAULT_LISTENER,
+        principal_of: Callable[[asyncio.BaseTransport], KafkaPrincipal | None] | None = None,
     ) -> None:
-        """Count in `memory` what large requests take, if it is given."""
+        """Count in `memory` what large requests take, if it is given.
+
+        `principal_of` says who the client is by its certificate, None if that cannot be said.
+        """
         self.listener = listener
+        self._principal_of = principal_of
         self.principal = ANONYMOUS
         self._process = process
         self._sink = sink
@@ -110,6 +116,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._process.state is ProcessState.DEAD:
             # The client was accepted while the broker died.
             self.abort()
+        elif self._principal_of is not None:
+            principal = self._principal_of(transport)
+            if principal is None:
+                self.close("no rule of ssl.principal.mapping.rules matches its certificate")
+            else:
+                self.principal = principal
 
     def _file_sender(self, transport: asyncio.Transport) -> FileSender | None:
         """Return what sends parts of files on the transport, None if they must be read for it."""
@@ -251,6 +263,14 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_serving and self._framer.buffered_bytes:
             # Not here: the answer may come from the middle of another connection's request.
             self._process.call_soon(self._serve_requests)
+
+    def logged_in(
+        self, principal: KafkaPrincipal, sink: RequestSink, max_request_bytes: int
+    ) -> None:
+        """Hand what comes from now on to `sink`: the client is known."""
+        self.principal = principal
+        self._sink = sink
+        self._framer.max_frame_bytes = max_request_bytes
 
     # -- the network between client and broker --------------------------------------------------
 

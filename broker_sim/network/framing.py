@@ -42,7 +42,6 @@ class Framer:
     __slots__ = (
         "_data",
         "_is_ended",
-        "_max_frame_bytes",
         "_place",
         "_placed_bytes",
         "_scratch",
@@ -50,10 +49,12 @@ class Framer:
         "_tail",
         "_wanted_bytes",
         "buffered_bytes",
+        "max_frame_bytes",
     )
 
     def __init__(self, max_frame_bytes: int) -> None:
-        self._max_frame_bytes = max_frame_bytes
+        self.max_frame_bytes = max_frame_bytes
+        """The largest frame that is allowed; it may change between two frames."""
         self._data = NOTHING
         """What frames are cut out of, from `_start` on."""
         self._start = 0
@@ -138,8 +139,8 @@ class Framer:
         if self._tail:
             self._join(self._wanted_bytes)
         size: int = LENGTH.unpack_from(self._data, self._start)[0]
-        if not 0 < size <= self._max_frame_bytes:
-            raise ProtocolError(f"frame of {size} bytes, allowed are 1 to {self._max_frame_bytes}")
+        if not 0 < size <= self.max_frame_bytes:
+            raise ProtocolError(f"frame of {size} bytes, allowed are 1 to {self.max_frame_bytes}")
         whole_bytes = LENGTH_BYTES + size
         if self.buffered_bytes < whole_bytes:
             self._wanted_bytes = whole_bytes

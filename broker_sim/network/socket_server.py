@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.network.connection import Connection, RequestSink
+from broker_sim.network.login import ListenerSecurity, Login
 from broker_sim.network.open_connections import OpenConnections
 from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.sockets import bind
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.log import MemoryAccount
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Process
 
 __all__ = ["SocketServer"]
+
+OPEN: Final = ListenerSecurity()
+NO_SECURITY: Final[Mapping[str, ListenerSecurity]] = MappingProxyType({})
 
 
 class SocketServer:
@@ -57,10 +62,11 @@ class SocketServer:
         sink: RequestSink,
         config: BrokerConfig,
         memory: MemoryAccount | None = None,
+        security: Mapping[str, ListenerSecurity] = NO_SECURITY,
     ) -> None:
         """Accept clients and hand their requests to `sink` in the broker's process.
 
-        What large requests take is counted in `memory`, if it is given.
+        `security` says by listener how clients show who they are. What large requests take is counted in `memory`, if it is given.
         As many as `socket.listen.backlog.size` may wait to be accepted, and, on Linux, one more.
         """
         connections = OpenConnections(
@@ -73,25 +79,53 @@ class SocketServer:
             connections.hold()
         self._connections = connections
         for endpoint in self.endpoints:
+            listener_security = security.get(endpoint.listener, OPEN)
             make_connection = partial(
-                Connection,
+                self._make_connection,
                 process,
                 sink,
                 config.socket_request_max_bytes,
-                connections.add,
-                connections.discard,
+                connections,
                 memory,
                 endpoint.listener,
+                listener_security,
             )
             server = await accept_connections(
                 asyncio.get_running_loop(),
                 self._sockets[0],
                 make_connection,
                 config.socket_listen_backlog_size,
+                None if listener_security.tls is None else listener_security.tls.context,
             )
             # The server owns the socket. Closed here too, its number could be another socket's.
             del self._sockets[0]
             self._servers.append(server)
+
+    @staticmethod
+    def _make_connection(
+        process: Process,
+        sink: RequestSink,
+        max_request_bytes: int,
+        connections: OpenConnections,
+        memory: MemoryAccount | None,
+        listener: str,
+        security: ListenerSecurity,
+    ) -> Connection:
+        login, tls = security
+        first_sink, first_max_bytes = sink, max_request_bytes
+        if login is not None:
+            first_sink = Login(process, sink, login, max_request_bytes)
+            first_max_bytes = login.max_receive_bytes
+        return Connection(
+            process,
+            first_sink,
+            first_max_bytes,
+            connections.add,
+            connections.discard,
+            memory,
+            listener,
+            None if tls is None or login is not None else tls.principal_of,
+        )
 
     def hold_clients(self) -> None:
         """Cut the network to the clients: connections are made, but nothing passes on them.

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log import AppendOrigin, RecordValidationError
+from broker_sim.log import AppendOrigin
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.replica.delayed_delete_records import (
     DelayedDeleteRecords,
@@ -41,17 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplicaManager"]
 
-EXPECTED_APPEND_ERRORS = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
-"""Errors that Kafka returns without the log start offset."""
 # Python 3.11 takes 0.1 us to look up a member of an enum, and every append needs this one.
 _NO_ERROR: Final = ErrorCode.NONE
 
@@ -128,13 +117,12 @@ class ReplicaManager:
             guard = (
                 None if verification_guards is None else verification_guards.get(topic_partition)
             )
-            status, hw_increased = self._append_to_local_log(
+            status = self._append_to_local_log(
                 topic_partition, records, required_acks, origin, transaction_version, guard
             )
             statuses[topic_partition] = status
-            if hw_increased is not None:
+            if not status.error_code:
                 appended += 1
-                self._note_append(topic_partition, hw_increased)
         if required_acks == ACKS_ALL and appended and self._must_wait(statuses):
             operation = DelayedProduce(timeout_ms, statuses, self, response_callback, client_id)
             self.purgatories.produce.try_complete_else_watch(operation, list(statuses))
@@ -158,7 +146,7 @@ class ReplicaManager:
         failed; `on_done` once the in-sync replicas have them, with REQUEST_TIMED_OUT, or with the
         error of the append.
         """
-        status, hw_increased = self._append_to_local_log(
+        status = self._append_to_local_log(
             topic_partition,
             records,
             ACKS_ALL,
@@ -166,10 +154,9 @@ class ReplicaManager:
             transaction_version,
             verification_guard,
         )
-        if hw_increased is None:
+        if status.error_code:
             on_done(status.error_code)
             return
-        self._note_append(topic_partition, hw_increased)
         on_appended(status.required_offset - 1)
         if self._must_wait({topic_partition: status}):
             self.await_replicated(
@@ -223,38 +210,17 @@ class ReplicaManager:
         origin: AppendOrigin,
         transaction_version: int,
         verification_guard: VerificationGuard | None,
-    ) -> tuple[ProducePartitionStatus, bool | None]:
-        """Return the result, and whether the high watermark moved; None for a failure."""
+    ) -> ProducePartitionStatus:
+        """Append to one partition; what waits for the append is tried after the running handler."""
         try:
             partition = self.get_partition(topic_partition)
             info, hw_increased = partition.append_records_to_leader(
                 records, required_acks, origin, transaction_version, verification_guard
             )
         except ApiError as error:
-            return self._failed_append(topic_partition, error), None
-        status = ProducePartitionStatus(
-            _NO_ERROR,
-            required_offset=info.last_offset + 1,
-            base_offset=info.first_offset,
-            log_append_time_ms=info.log_append_time_ms,
-            log_start_offset=info.log_start_offset,
-        )
-        return status, hw_increased
-
-    def _failed_append(
-        self, topic_partition: TopicPartition, error: ApiError
-    ) -> ProducePartitionStatus:
-        """Return the status of a failed append; Kafka adds the log start only to unexpected errors."""
-        status = ProducePartitionStatus(error.error_code)
-        partition = self.partitions.get(topic_partition)
-        if error.error_code not in EXPECTED_APPEND_ERRORS and partition and partition.is_leader:
-            status.log_start_offset = partition.log.log_start_offset
-        if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:
-            status.error_message = error.error_message
-        if isinstance(error, RecordValidationError):
-            status.error_message = str(error)
-            status.record_errors = error.record_errors
-        return status
+            return ProducePartitionStatus.refused(error, self.partitions.get(topic_partition))
+        self._note_append(topic_partition, hw_increased)
+        return ProducePartitionStatus.appended(info)
 
     def _note_append(self, topic_partition: TopicPartition, hw_increased: bool) -> None:
         """Let what waits for the append be tried after the running handler, if there is anything."""
@@ -287,8 +253,7 @@ class ReplicaManager:
         """
         results = self.read_from_log(params, infos, update_fetch_state=True)
         if params.is_from_follower:
-            # As in Kafka, produces that wait for this follower are answered before its fetch waits.
-            self._actions.try_complete_actions()
+            self._complete_before_waiting()
         if not infos or is_answered_now(params, results):
             response_callback(results)
             return
@@ -308,7 +273,7 @@ class ReplicaManager:
         unread = list(session.unread.items())
         results = self.read_from_log(params, unread, update_fetch_state=True)
         session.note_read(params, results, self.partitions)
-        self._actions.try_complete_actions()  # as above
+        self._complete_before_waiting()
         if not session.keys or is_answered_now(params, results):
             response_callback(session.answer(()))
             return
@@ -320,6 +285,10 @@ class ReplicaManager:
 
         operation = DelayedFetch(params, session.unread.items(), self, complete)
         self.purgatories.fetch.try_complete_else_watch(operation, session.keys)
+
+    def _complete_before_waiting(self) -> None:
+        """Answer the produces that waited for this follower before its fetch waits, as in Kafka."""
+        self._actions.try_complete_actions()
 
     def read_from_log(
         self,

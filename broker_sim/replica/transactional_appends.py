@@ -7,6 +7,7 @@ later ones the log itself knows that the transaction is ongoing, and nobody is a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -125,14 +126,14 @@ class TransactionalAppends:
                 client_id=client_id,
                 verification_guards=guards,
             )
-            self._actions.try_complete_actions()
 
+        append = partial(self._actions.serve, on_verified)
         if not producers:
-            on_verified({}, {})
+            append({}, {})
             return
         producer = TransactionalProducer(transactional_id, *producers.pop())
         deadline_ms = self._clock.now_ms() + self._retry_timeout_ms
-        self._verify_again(sequences, producer, operation, on_verified, deadline_ms)
+        self._verify_again(sequences, producer, operation, append, deadline_ms)
 
     def _verify_again(
         self,

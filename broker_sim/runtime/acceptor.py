@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from ssl import SSLError
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker_sim.runtime.event_log import get_logger
@@ -17,6 +18,7 @@ from broker_sim.runtime.sockets import LIMIT_ADVICE, address_text
 
 if TYPE_CHECKING:
     import asyncio
+    import ssl
     from collections.abc import Callable
 
 __all__ = ["RETRY_DELAY_S", "Accepting", "accept_connections"]
@@ -42,17 +44,18 @@ async def accept_connections(
     listening: socket.socket,
     make_protocol: Callable[[], asyncio.BaseProtocol],
     backlog: int,
+    tls: ssl.SSLContext | None = None,
 ) -> Accepting:
-    """Listen and give each connection a protocol, until the result is closed."""
+    """Listen and give each connection a protocol, with TLS if asked, until the result is closed."""
     if isinstance(listening, socket.socket):
-        acceptor = _Acceptor(loop, listening, make_protocol)
+        acceptor = _Acceptor(loop, listening, make_protocol, tls)
         try:
             acceptor.start(backlog)
         except NotImplementedError:  # Windows
             pass
         else:
             return acceptor
-    return await loop.create_server(make_protocol, sock=listening, backlog=backlog)
+    return await loop.create_server(make_protocol, sock=listening, backlog=backlog, ssl=tls)
 
 
 class _Acceptor:
@@ -63,8 +66,10 @@ class _Acceptor:
         loop: asyncio.AbstractEventLoop,
         listening: socket.socket,
         make_protocol: Callable[[], asyncio.BaseProtocol],
+        tls: ssl.SSLContext | None,
     ) -> None:
         self._loop = loop
+        self._tls = tls
         self._socket = listening
         self._make_protocol = make_protocol
         self._retry: asyncio.TimerHandle | None = None
@@ -103,10 +108,11 @@ class _Acceptor:
 
     async def _serve(self, connection: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(self._make_protocol, connection)
+            await self._loop.connect_accepted_socket(self._make_protocol, connection, ssl=self._tls)
         except OSError as error:
-            # It has ended already.
-            log.debug("connection_not_served", reason=str(error))
+            # It has ended already, or its TLS handshake has failed.
+            level = log.warning if isinstance(error, SSLError) else log.debug
+            level("connection_not_served", reason=str(error))
             connection.close()
         except BaseException:
             connection.close()

@@ -1,14 +1,18 @@
 """Completions that wait until the handler has returned; mirrors `DelayedActionQueue`.
 
 An append can complete parked fetches. To complete them at once would run the callbacks of other
-requests in the middle of the append, so they are queued, and the broker runs the queue when its handler
-has returned.
+requests in the middle of the append, so they are queued. The queue runs when the handler has returned:
+
+    actions.serve(handler, request)       requests of clients and of other brokers, answers of brokers, metadata
+    process.complete_soon()               what timers have appended: in the next turn of the loop
+
+Only the fetch of a follower runs it earlier, see `ReplicaManager`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,13 +40,20 @@ class ActionQueue:
         self._is_running = False
 
     def add(self, action: Callable[[], object]) -> None:
-        """Run `action` at the next `try_complete_actions`."""
+        """Run `action` when what is served now has been handled."""
         self._actions.append(action)
 
     @property
     def is_waiting(self) -> bool:
         """Whether something is queued that nobody has begun to run."""
         return bool(self._actions) and not self._is_running
+
+    def serve(self, handler: Callable[..., object], *args: Any) -> None:
+        """Run `handler(*args)` and then everything that is queued; mirrors `KafkaApis.handle`."""
+        try:
+            handler(*args)
+        finally:
+            self.try_complete_actions()
 
     def try_complete_actions(self) -> None:
         """Run everything that is queued, in order."""

@@ -13,6 +13,8 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker_sim.runtime.action_queue import ActionQueue
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -71,7 +73,9 @@ class Process:
 
     __slots__ = (
         "_backlog",
+        "_completes_soon",
         "_scheduler",
+        "actions",
         "clock",
         "is_blocked",
         "name",
@@ -91,9 +95,12 @@ class Process:
         """Whether it waits for its disk. Set by `block` and `unblock` only."""
         self.runs = True
         """Whether a callback that is due is run: it is running, and not blocked. Set by its own methods only."""
+        self.actions = ActionQueue(self.report_error)
+        """What requests have completed, and waits until they have been handled."""
         self.on_turn: Callable[[], object] | None = None
         """Called after each callback that has run, while somebody watches the process."""
         self._scheduler = scheduler
+        self._completes_soon = False
         self._backlog: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
 
     def deliver(self, callback: Callable[..., object], *args: Any) -> None:
@@ -109,6 +116,20 @@ class Process:
         elif self.state is not ProcessState.DEAD:
             self._backlog.append((callback, args))
 
+    def complete_soon(self) -> None:
+        """Run what is queued in the next turn of the loop, unless a request is served before."""
+        if self.actions.is_waiting and not self._completes_soon:
+            self._completes_soon = True
+            self.call_soon(self.actions.serve, self._completing)
+
+    def _completing(self) -> None:
+        self._completes_soon = False
+
+    def after_serving(self, action: Callable[[], object]) -> None:
+        """Run `action()` after the request that is served now, or soon if there is none."""
+        self.actions.add(action)
+        self.complete_soon()
+
     def call_soon(self, callback: Callable[..., object], *args: Any) -> None:
         """Run `callback(*args)` after what is already due."""
         self._scheduler.call_soon(self.deliver, callback, *args)
@@ -117,19 +138,12 @@ class Process:
         """Run `callback(*args)` in `delay_ms` milliseconds, or when the process is resumed."""
         return self._scheduler.call_later(delay_ms, self.deliver, callback, *args)
 
-    def run_beside(
-        self,
-        then: Callable[[], object],
-        work: Callable[[], Any],
-        on_done: Callable[[Any], object],
-    ) -> None:
-        """Run `work()`, which must not raise, beside the process, then `on_done(result)` and `then()` in it."""
+    def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
+        """Run `work()`, which must not raise, beside the process, then `on_done(result)` in it.
 
-        def done(result: object) -> None:
-            on_done(result)
-            then()
-
-        self._scheduler.run_beside(work, partial(self.deliver, done))
+        The result is served as a request is.
+        """
+        self._scheduler.run_beside(work, partial(self.deliver, self.actions.serve, on_done))
 
     def pause(self) -> None:
         """Keep all callbacks from now on (SIGSTOP)."""

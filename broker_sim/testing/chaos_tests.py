@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from broker_sim.chaos import Schedule, ScheduleError, draw_schedule
 from broker_sim.chaos.chaos import invariant_of
 from broker_sim.chaos.kinds import weights_of
+from broker_sim.chaos.report import repairs_text
 from broker_sim.chaos.run import ChaosRun
 from broker_sim.chaos.shrink import shrink
 from broker_sim.chaos.timeline import timeline_text
@@ -36,6 +37,8 @@ class ChaosOptions(ClusterOptions):
     faults: Iterable[str] | Mapping[str, float] | None = None
     """Kinds, or kinds with weights; None are all."""
     order: Order = "fifo"
+    repair_aiokafka: bool = False
+    """Mend bugs of that client for the test, on which correct applications fail."""
     schedule: str | None = None
     """The only schedule, as a report has printed it."""
 
@@ -91,6 +94,7 @@ class Attempt:
             configs=self.options.configs,
             topics=self.options.topics,
             observe=self.observe,
+            repair_aiokafka=self.options.repair_aiokafka,
         )
         return self.run
 
@@ -148,15 +152,17 @@ def _text(first: Attempt, once: Attempt, again: Attempt, runs: str) -> str:
     outcomes = [each.run.outcome() for each in (once, again) if each.run is not None]
     course = "repeats" if len({outcome.digest for outcome in outcomes}) == 1 else "DOES NOT REPEAT"
     outcome = outcomes[-1]
+    repaired = "repair_aiokafka=True, " if outcome.repairs else ""
     return "\n".join(
         (
             f"seed {small.seed}: {again.invariant}",
             f"{len(first.schedule.actions)} faults -> {len(small.actions)}; {runs}",
             f"{outcome.virtual_s:.3f} s of virtual time, trace {outcome.digest[:16]}, {course}",
+            *repairs_text(outcome.repairs),
             "",
             timeline_text(outcome.moments),
             "",
             "to run this alone, mark the test with",
-            f'@pytest.mark.chaos(schedule="""\n{textwrap.indent(str(small), " " * 4)}\n""")',
+            f'@pytest.mark.chaos({repaired}schedule="""\n{textwrap.indent(str(small), " " * 4)}\n""")',
         )
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import pytest
 
 from broker_sim.testing.options import ClusterOptions
-from broker_sim.testing.real_kafka import RealKafka
+from broker_sim.testing.real_kafka import RealKafka, skip_logins
 from broker_sim.testing.shared_clusters import SharedClusters
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class KafkaInContainers(SharedClusters[RealKafka]):
         """Why no cluster could be started: the next test need not try that again."""
 
     def _fit(self, options: ClusterOptions) -> ClusterOptions:
+        skip_logins(options, OPTION)
         if options.brokers > BROKERS:
             pytest.skip(f"{options.brokers} brokers need the simulator: {OPTION} has {BROKERS}")
         return ClusterOptions(configs=options.configs, topics=options.topics)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 MARKER: Final = "kafka"
 SIGNATURE: Final = (
-    f"{MARKER}(brokers=3, configs=None, topics=()): the cluster of the fixtures `kafka` and "
-    "`kafka_cluster`, and the topics that the test finds, each as NAME:PARTITIONS:RF:KEY=VALUE"
+    f"{MARKER}(brokers=3, configs=None, topics=(), security=None, users=None): the cluster of the "
+    "fixtures `kafka` and `kafka_cluster`, and the topics that the test finds, each as NAME:PARTITIONS:RF:KEY=VALUE"
 )
 VIRTUAL_MARKER: Final = "virtual_time"
 CHAOS_MARKER: Final = "chaos"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, get_args
 
 import pytest
 
+from broker_sim.cluster.security_arguments import read_security
 from broker_sim.cluster.topic_text import parse_topic
 from broker_sim.config import BrokerConfig, to_texts
 from broker_sim.errors import ConfigError
@@ -46,13 +47,16 @@ class ClusterOptions:
     configs: Mapping[str, GivenValue] | None = None
     topics: Sequence[str] = ()
     """The topics that a test finds, each as NAME:PARTITIONS:RF:KEY=VALUE."""
+    security: str | None = None
+    users: Mapping[str, str] | None = field(default=None, repr=False)
+    """Passwords by name."""
 
     @classmethod
     def from_marker(cls, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> Self:
         """Return the options of a marker with these arguments. Raises BadOptionError."""
         if args:
             raise BadOptionError(f"it takes keyword arguments only, not {args[0]!r}")
-        allowed = [field.name for field in fields(cls)]
+        allowed = [each.name for each in fields(cls)]
         for name in kwargs:
             if name not in allowed:
                 raise BadOptionError(f"there is no argument {name!r}, only {', '.join(allowed)}")
@@ -72,6 +76,10 @@ class ClusterOptions:
                 parse_topic(topic)
         except (TypeError, ValueError) as error:
             raise BadOptionError(f"topics={self.topics!r}: {error}") from error
+        try:
+            read_security(self.security, self.users)
+        except ConfigError as error:
+            raise BadOptionError(str(error)) from error
 
     def configs_for_tests(self) -> dict[str, str]:
         """Return the configurations of a cluster in real time, as Kafka writes them."""

@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 MARKER: Final = "virtual_time"
 SIGNATURE: Final = (
     f"{MARKER}(seeds=1, order='fifo', latency_ms=0, limit_s=86400, trace_steps=False, brokers=3, "
-    "configs=None, topics=(), broker_configs=None, as_version=None, check_invariants=True): run this "
-    "async test in virtual time, once per seed; the fixture `kafka` is its cluster"
+    "configs=None, topics=(), security=None, users=None, broker_configs=None, as_version=None, "
+    "check_invariants=True): run this async test in virtual time, once per seed; the fixture `kafka` is "
+    "its cluster"
 )
 CHAOS: Final = "chaos"
 CHAOS_SIGNATURE: Final = (
-    f"{CHAOS}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', schedule=None, brokers=3, "
-    "configs=None, topics=()): run this async test in virtual time under faults that each seed draws; the "
-    "fixture `chaos` has its cluster and starts its workers"
+    f"{CHAOS}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', schedule=None, "
+    "repair_aiokafka=False, brokers=3, configs=None, topics=()): run this async test in virtual time under "
+    "faults that each seed draws; the fixture `chaos` has its cluster and starts its workers"
 )
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}

@@ -7,12 +7,13 @@ with the topics that they are of.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import pytest
 
+from broker_sim.cluster.client_config import client_config
 from broker_sim.cluster.cluster import Cluster
-from broker_sim.config import to_texts
+from broker_sim.config import PLAINTEXT, to_texts
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.network.one_request import ask
 from broker_sim.protocol import messages
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from broker_sim.config import GivenValue
 
-__all__ = ["KafkaAtAddress", "RealKafka"]
+__all__ = ["KafkaAtAddress", "RealKafka", "skip_logins"]
 
 R = TypeVar("R", bound=Message)
 
@@ -56,6 +57,10 @@ class RealKafka:
             if name.startswith("_") or not hasattr(Cluster, name):
                 raise AttributeError(f"the fixture kafka has no {name!r}")
             pytest.skip(f"kafka.{name} needs the simulator, and {self._option} was given")
+
+    def client_config(self, client: str) -> dict[str, Any]:
+        """Return what a client is to be made with, as `Cluster.client_config` for clients without a login."""
+        return client_config(client, self.bootstrap_servers, PLAINTEXT)
 
     def create_topic(
         self,
@@ -129,6 +134,7 @@ class KafkaAtAddress(SharedClusters[RealKafka]):
         self._bootstrap_servers = bootstrap_servers
 
     def _fit(self, options: ClusterOptions) -> ClusterOptions:
+        skip_logins(options, BOOTSTRAP)
         if options.configs:
             pytest.skip(f"configs need the simulator, and {BOOTSTRAP} was given")
         return ClusterOptions(topics=options.topics)
@@ -136,6 +142,12 @@ class KafkaAtAddress(SharedClusters[RealKafka]):
     def _open(self, options: ClusterOptions) -> AbstractContextManager[RealKafka]:
         del options
         return nullcontext(RealKafka(self._bootstrap_servers, BOOTSTRAP, is_ours=False))
+
+
+def skip_logins(options: ClusterOptions, option: str) -> None:
+    """Skip a test whose clients log in."""
+    if options.security not in {None, "plaintext"}:
+        pytest.skip(f"security needs the simulator, and {option} was given")
 
 
 def _raise_error(what: str, code: int, text: str | None) -> None:

@@ -103,6 +103,8 @@ def _cluster(loop: VirtualEventLoop, options: VirtualTimeOptions) -> SimulatedCl
         topics=options.topics,
         broker_configs=options.broker_configs,
         as_version=options.as_version,
+        security=options.security,
+        users=options.users,
     )
 
 

@@ -44,7 +44,9 @@ class SharedClusters(ABC, Generic[K]):
         A cluster that cannot be reset is not lent again; the error is that of the test that had it.
         """
         options = self._fit(options)
-        key = options.brokers, frozenset(options.configs_for_tests().items())
+        configs = frozenset(options.configs_for_tests().items())
+        users = frozenset((options.users or {}).items())
+        key = options.brokers, configs, options.security, users
         cluster = self._lendable.pop(key, None)
         if cluster is None:
             cluster = self._stack.enter_context(self._open(options))
@@ -74,4 +76,10 @@ class SimulatedClusters(SharedClusters[Cluster]):
 
 def new_cluster(options: ClusterOptions, *, topics: Sequence[str] = ()) -> Cluster:
     """Return a cluster for tests in real time with these topics only, not open yet."""
-    return Cluster(options.brokers, configs=options.configs_for_tests(), topics=topics)
+    return Cluster(
+        options.brokers,
+        configs=options.configs_for_tests(),
+        topics=topics,
+        security=options.security,
+        users=options.users,
+    )

@@ -25,8 +25,8 @@ def main() -> None:
     """Turn traces of delayed operations into answers, on Spark.
 
     all runs, in one session: ingest, then lifecycle, then latency and occupancy; parity, which needs
-    ingested observations; and report, which shows the tables that exist. sweep and stream need no
-    other job.
+    ingested observations; and report, which shows the tables that exist. chaos, sweep and stream need
+    no other job.
     """
 
 
@@ -190,6 +190,50 @@ def sweep(
     """Simulate many settings in virtual time, to see how often acks=all times out."""
     specification = module.read_specification(path) if path else module.DEFAULT_SPECIFICATION
     return str(module.run(spark, module.SweepPlan(specification, **plan), output, tasks))
+
+
+@_job("chaos")
+@click.option(
+    "--test",
+    "name",
+    required=True,
+    metavar="MODULE:FUNCTION",
+    help="What `broker-sim chaos` runs, found from the current directory.",
+)
+@click.option("--seeds", type=click.IntRange(1), default=1_000, show_default=True, help="How many.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
+@click.option("--faults", metavar="KIND,...", help="Only these kinds (docs/chaos.md).")
+@click.option("--workers", type=click.IntRange(1), default=2, show_default=True)
+@click.option("--brokers", type=click.IntRange(1), default=3, show_default=True)
+@click.option(
+    "--duration", type=click.FloatRange(1), default=20, show_default=True, help="Seconds of faults."
+)
+@click.option("--order", type=click.Choice(["fifo", "seeded"]), default="fifo", show_default=True)
+@click.option(
+    "--examined",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="So many failed seeds of each invariant are shrunk.",
+)
+@click.option("--tasks", type=click.IntRange(1), help="Number of Spark tasks for the runs.")
+def chaos(
+    module: Any,
+    spark: Any,
+    output: str,
+    name: str,
+    seeds: int,
+    seed: int,
+    faults: str | None,
+    duration: float,
+    examined: int,
+    tasks: int | None,
+    **options: Any,
+) -> str:
+    """Run an application's test under the faults of very many seeds, in virtual time."""
+    kinds = module.kinds_of(faults)
+    test = module.ChaosTest(name, kinds, duration_ms=round(duration * 1_000), **options)
+    return str(module.run(spark, module.ChaosPlan(test, seeds, seed, examined), output, tasks))
 
 
 @_job("report", module_name="report.report", writes_tables=False)

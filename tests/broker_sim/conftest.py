@@ -61,6 +61,7 @@ class FrameClient:
     sends_files = False
     listener = "PLAINTEXT"
     principal = ANONYMOUS
+    ip = "127.0.0.1"
 
     def __init__(self, handle_frame):
         self._handle_frame = handle_frame

@@ -146,3 +146,21 @@ def test_same_seed_gives_the_same_trace_callback_by_callback():
 
     assert digest(3) == digest(3)
     assert digest(3) != digest(4)
+
+
+@pytest.mark.virtual_time(
+    brokers=1,
+    topics=["orders:1:1"],
+    latency_ms=(0.1, 5),
+    security="sasl_ssl",
+    users={"billing": "secret"},
+)
+async def test_application_logs_in_by_scram_over_tls(kafka):
+    config = kafka.client_config("aiokafka", mechanism="SCRAM-SHA-512")
+    async with AIOKafkaProducer(**config) as producer:
+        await producer.send_and_wait("orders", b"first")
+        start = time.monotonic()
+        await asyncio.sleep(3600)
+        await producer.send_and_wait("orders", b"second")
+    assert time.monotonic() - start >= 3600
+    assert kafka.high_watermark("orders") == 2

@@ -21,12 +21,27 @@ class Part(NamedTuple):
     commands: tuple[tuple[str, ...], ...]
 
 
+EXAMPLES: Final = (
+    "background_tasks",
+    "cache_across_rebalance",
+    "commit_before_work",
+    "copy_without_transactions",
+    "offsets_outside_transaction",
+    "retries_without_idempotence",
+)
+
+
 def _make(*words: str) -> tuple[str, ...]:
     return ("make", "--no-print-directory", *words)
 
 
 def _marked(part: str) -> tuple[str, ...]:
     return (*PYTEST, "-m", f"soak(part={part!r})")
+
+
+def _chaos(test: str) -> tuple[str, ...]:
+    command = ("../../.venv-compiled/bin/broker-sim", "chaos", test, "--seeds", "10000")
+    return ("env", "--chdir=examples/chaos", *command)
 
 
 PARTS: Final = {
@@ -100,6 +115,14 @@ PARTS: Final = {
         (
             (sys.executable, "-m", "tools.power", "--jobs", "2", "--at-most", "25"),
             _marked("power"),
+        ),
+    ),
+    "chaos": Part(
+        "the bugs of the example applications are found, and their mended twins pass 10 000 seeds",
+        (
+            _marked("chaos"),
+            _make("compiled-build"),
+            *(_chaos(f"{example}:test_mended") for example in EXAMPLES),
         ),
     ),
     "kills": Part(

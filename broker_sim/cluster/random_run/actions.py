@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from broker_sim.cluster.combined_faults import CombinedFaults
+from broker_sim.cluster.cluster_faults import ClusterFaults
 from broker_sim.cluster.random_run.action import FOLLOWER, GROUPS, THIRD, TRANSACTIONS
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
-from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Iterable
 
     from broker_sim.cluster.random_run.action import Action
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Actions"]
 
-EVERY_CLIENT = "*"
 TRANSACTION_STATE = TopicPartition(TRANSACTION_STATE_TOPIC, 0)
 _PARTITION_OF = {
     GROUPS: TopicPartition(GROUP_METADATA_TOPIC, 0),
@@ -45,7 +41,6 @@ class Actions:
     ) -> None:
         """`check_recovered(broker_id)` is called whenever a broker was started."""
         self.done = 0
-        self._check_recovered = check_recovered
         self.resumed_coordinator_epochs: set[int] = set()
         """The leader epochs of the transactions' state in which its leader was killed and started again."""
         self.paused_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)
@@ -53,32 +48,32 @@ class Actions:
         self._cluster = cluster
         self._nodes = cluster.nodes
         self._topic = topic
-        combined = CombinedFaults(cluster.nodes, cluster.loop.network)
+        self._faults = faults = ClusterFaults(
+            cluster.inside,
+            cluster.loop.network,
+            on_stopped=self._stopped,
+            on_start=self._about_to_start,
+            on_started=check_recovered,
+        )
+        combined = faults.combined
         self._kinds: dict[str, Callable[[Action], Undo | None]] = {
             "pause": lambda action: self._pause(*action.on),
-            "kill": lambda action: self._kill(*action.on),
+            "kill": lambda action: faults.kill(*action.on),
             "lose_power": lambda action: self._lose_power(action.on),
-            "stop": lambda action: self._stop(*action.on),
-            "isolate": lambda action: combined.fault_links(
-                combined.links_of(*action.on), LinkFault(drop=True)
-            ),
+            "stop": lambda action: faults.stop(*action.on),
+            "isolate": lambda action: faults.isolate(*action.on),
             "cut": lambda action: combined.fault_links([action.on], LinkFault(drop=True)),
             "slow": lambda action: combined.fault_links(
                 [action.on], LinkFault(delay_ms=action.value)
             ),
-            "cut_requests": lambda action: combined.cut_clients(
-                (EVERY_CLIENT, self._address(*action.on))
-            ),
-            "cut_responses": lambda action: combined.cut_clients(
-                (self._address(*action.on), EVERY_CLIENT)
-            ),
-            "shift_clock": lambda action: self._shift_clock(action.on[0], action.value),
+            "cut_requests": lambda action: faults.deaf(*action.on),
+            "cut_responses": lambda action: faults.mute(*action.on),
+            "shift_clock": lambda action: faults.shift_clock(action.on[0], action.value),
             "transfer": lambda action: self._transfer(*action.on),
-            "move_group": lambda action: self._move(GROUP_METADATA_TOPIC, *action.on),
-            "move_transactions": lambda action: self._move(TRANSACTION_STATE_TOPIC, *action.on),
+            "move_group": lambda action: faults.move_groups(*action.on),
+            "move_transactions": lambda action: faults.move_transactions(*action.on),
         }
         self._in_force = 0
-        self._stopping = 0
         self._quiet_since_ms = cluster.now_ms
         self._disturbed: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)
         self._calm_since_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, cluster.now_ms)
@@ -86,7 +81,7 @@ class Actions:
     @property
     def quiet_since_ms(self) -> int | None:
         """Since when no action has been in force, and no broker in a shutdown; None if one is."""
-        return None if self._in_force or self._stopping else self._quiet_since_ms
+        return None if self._in_force or self._faults.shutting_down else self._quiet_since_ms
 
     def is_undisturbed(self, broker_id: int, since_ms: int) -> bool:
         """Whether the broker has run, with healthy links to and from the controller, since then."""
@@ -147,87 +142,31 @@ class Actions:
         """Do it, and return what undoes it. Raises WrongStateError or ApiError if it does not fit."""
         return self._kinds[action.kind](action)
 
-    # -- processes --------------------------------------------------------------------------------
+    # -- what is done --------------------------------------------------------------------------------
 
     def _pause(self, broker_id: int) -> Undo:
-        self._nodes.pause(broker_id)
-        process, paused_at_ms = self._nodes.nodes[broker_id].process, self._cluster.now_ms
-        assert process is not None
+        resume, paused_at_ms = self._faults.pause(broker_id), self._cluster.now_ms
 
-        def resume() -> None:
+        def undo() -> None:
             self.paused_ms[broker_id] += self._cluster.now_ms - paused_at_ms
-            process.resume()
+            resume()
 
-        return resume
-
-    def _kill(self, broker_id: int) -> Undo:
-        self._cluster.inside.kill(broker_id)
-        return lambda: self._start(broker_id)
+        return undo
 
     def _lose_power(self, broker_ids: tuple[int, ...]) -> Undo:
         self._cluster.inside.lose_power(*broker_ids)
-        return lambda: self._start(*broker_ids)
+        return lambda: self._faults.start(*broker_ids)
 
-    def _start(self, *broker_ids: int) -> None:
-        self._spawn(self._start_all(broker_ids))
+    def _about_to_start(self, broker_id: int) -> None:
+        state = self._nodes.controller.image.partition(TRANSACTION_STATE)
+        if state is not None and state.leader == broker_id:
+            self.resumed_coordinator_epochs.add(state.leader_epoch)
 
-    async def _start_all(self, broker_ids: tuple[int, ...]) -> None:
-        for broker_id in broker_ids:
-            await self._start_if_dead(broker_id)
-
-    async def _start_if_dead(self, broker_id: int) -> None:
-        # Asked only now: several actions on the broker may end at the same moment.
-        if self._nodes.nodes[broker_id].state is ProcessState.DEAD:
-            state = self._nodes.controller.image.partition(TRANSACTION_STATE)
-            if state is not None and state.leader == broker_id:
-                self.resumed_coordinator_epochs.add(state.leader_epoch)
-            await self._cluster.inside.start(broker_id, wait=False)
-            self._check_recovered(broker_id)
-
-    def _stop(self, broker_id: int) -> Undo:
-        node = self._nodes.running(broker_id)
-        if node.on_stopped is not None:
-            raise WrongStateError(f"broker {broker_id} is shutting down already")
-        stopping = self._spawn(self._stop_if_running(broker_id))
-        self._stopping += 1
-        stopping.add_done_callback(self._stopped)
-
-        def start() -> None:
-            # It may wait for the controller as long as that is cut off.
-            stopping.add_done_callback(lambda _: self._start(broker_id))
-
-        return start
-
-    async def _stop_if_running(self, broker_id: int) -> None:
-        # Asked again: another action of the same moment may have been first.
-        with suppress(WrongStateError):
-            await self._cluster.inside.stop(broker_id)
-
-    def _stopped(self, _: object) -> None:
-        self._stopping -= 1
+    def _stopped(self, _broker_id: int) -> None:
         self._quiet_since_ms = self._cluster.now_ms
-
-    def _spawn(self, coroutine: Any) -> asyncio.Task[None]:
-        return self._cluster.loop.create_task(coroutine)
 
     def _transfer(self, partition: int, leader: int) -> None:
         self._nodes.transfer_leadership(self._topic, partition, leader)
-
-    def _move(self, topic: str, leader: int) -> None:
-        if topic not in self._nodes.controller.image.topics:
-            raise WrongStateError("nobody has asked for a coordinator yet")
-        self._nodes.transfer_leadership(topic, 0, leader)
-
-    def _shift_clock(self, broker_id: int, shift_ms: int) -> Undo:
-        clock = self._nodes.node(broker_id).clock
-        clock.shift(shift_ms)
-        return lambda: clock.shift(-shift_ms)
-
-    # -- links ------------------------------------------------------------------------------------
-
-    def _address(self, broker_id: int) -> str:
-        host, port = self._nodes.node(broker_id).address
-        return f"{host}:{port}"
 
 
 def _disturbs(action: Action) -> list[int]:

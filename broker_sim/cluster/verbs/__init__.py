@@ -14,6 +14,7 @@ from broker_sim.cluster.verbs.base import WAIT_LIMIT_S
 from broker_sim.cluster.verbs.brokers import BrokerVerbs
 from broker_sim.cluster.verbs.requests import RequestVerbs
 from broker_sim.cluster.verbs.scopes import ScopeVerbs
+from broker_sim.cluster.verbs.security import SecurityVerbs
 from broker_sim.cluster.verbs.status import StatusVerbs
 from broker_sim.cluster.verbs.topics import TopicVerbs
 from broker_sim.cluster.verbs.waits import WaitVerbs
@@ -21,5 +22,7 @@ from broker_sim.cluster.verbs.waits import WaitVerbs
 __all__ = ["WAIT_LIMIT_S", "Verbs"]
 
 
-class Verbs(ScopeVerbs, WaitVerbs, StatusVerbs, TopicVerbs, RequestVerbs, BrokerVerbs):
+class Verbs(
+    ScopeVerbs, WaitVerbs, StatusVerbs, SecurityVerbs, TopicVerbs, RequestVerbs, BrokerVerbs
+):
     """What can be done to a running cluster."""

@@ -76,3 +76,7 @@ class BaseVerbs(Face):
     def _own_topics(self) -> Sequence[CreatableTopic]:
         """Return the topics that the cluster is opened with."""
         raise NotImplementedError
+
+    def _make_users(self) -> int:
+        """Set the credentials that the cluster is opened with; return the version of the metadata."""
+        raise NotImplementedError

@@ -120,8 +120,8 @@ class BrokerVerbs(BaseVerbs):
     async def reset(self) -> None:
         """Bring the cluster back to how it was opened, without a restart.
 
-        Removes faults, forgets kept requests, mends links, resumes paused brokers and starts dead ones (their old session
-        ends at once). When all accept clients again, it deletes all topics, SCRAM users and
+        Removes faults, forgets kept requests and denials, mends links, resumes paused brokers and starts dead ones (their old session
+        ends at once). When all accept clients again, it deletes all topics, SCRAM users, ACLs and
         configurations that were set since, and makes the topics that the cluster was opened with, in
         one step: no client can create one in between. Groups and transactional ids are gone; Kafka's
         own topics stay, empty. Returns when every broker knows them and coordinators have loaded.
@@ -130,6 +130,7 @@ class BrokerVerbs(BaseVerbs):
         nodes.faults.clear()
         nodes.metadata_delay.max_ms = 0
         nodes.requests.forget()
+        nodes.denials.forget()
         nodes.links.heal()
         for broker_id, node in nodes.nodes.items():
             if node.on_stopped is not None:
@@ -142,7 +143,8 @@ class BrokerVerbs(BaseVerbs):
                 nodes.controller.end_session(broker_id)
                 self._start(broker_id)
         await self._until_ready("the brokers to be back")
-        version = nodes.reset(self._own_topics())
+        nodes.reset(self._own_topics())
+        version = self._make_users()
         await self._until_heard_of(version, "the brokers to hear of the topics")
         await self._until_changed(
             lambda: are_loaded(nodes.brokers.values()),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.support.authorized_operations import ALL_CLUSTER_OPERATIONS
+from broker_sim.handlers.support.authorization import cluster_operations
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def handle_describe_cluster(
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(context)
     respond(response)
 
 

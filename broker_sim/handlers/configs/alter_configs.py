@@ -31,7 +31,7 @@ def handle_alter_configs(
 ) -> None:
     """Replace the configurations of each resource."""
     alter_configs_of(
-        context.broker,
+        context,
         request.resources,
         _configs,
         lambda controller, changes: controller.alter_configs(changes, request.validate_only),

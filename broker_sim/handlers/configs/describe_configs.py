@@ -26,6 +26,8 @@ from broker_sim.config import (
 )
 from broker_sim.controller import ConfigResourceType
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.config_resources import check_config_access
+from broker_sim.metadata.acl import AclOperation
 from broker_sim.metadata.topic_name import invalid_topic_name
 from broker_sim.protocol import messages
 from broker_sim.runtime.sockets import address_text
@@ -66,15 +68,16 @@ def handle_describe_configs(
         error = ApiError(ErrorCode.INVALID_REQUEST, MALFORMED)
         results = [_failed(resource, error) for resource in request.resources]
     else:
-        results = [_describe(context.broker, request, resource) for resource in request.resources]
+        results = [_describe(context, request, resource) for resource in request.resources]
     respond(messages.DescribeConfigsResponse(results=results))
 
 
 def _describe(
-    broker: BrokerServices, request: messages.DescribeConfigsRequest, resource: Resource
+    context: RequestContext, request: messages.DescribeConfigsRequest, resource: Resource
 ) -> Result:
     try:
-        entries = _entries(broker, resource)
+        check_config_access(context, AclOperation.DESCRIBE_CONFIGS, resource)
+        entries = _entries(context.broker, resource)
     except ApiError as error:
         return _failed(resource, error)
     return Result(

@@ -35,7 +35,7 @@ def handle_incremental_alter_configs(
 ) -> None:
     """Change single configurations of each resource."""
     alter_configs_of(
-        context.broker,
+        context,
         request.resources,
         _alterations,
         lambda controller, changes: controller.incremental_alter_configs(

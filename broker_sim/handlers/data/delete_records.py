@@ -13,7 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.handlers.support.injected_error import raise_injected_error
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import is_internal_topic
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
@@ -21,6 +23,7 @@ from broker_sim.replica import DeleteRecordsPartitionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
 
@@ -35,11 +38,13 @@ def handle_delete_records(
     """Delete the records before the offsets asked for."""
     offsets: dict[TopicPartition, int] = {}
     refused: dict[TopicPartition, DeleteRecordsPartitionStatus] = {}
+    names = (topic.name for topic in request.topics)
+    denied = unauthorized_names(context, AclOperation.DELETE, ResourceType.TOPIC, names)
     for topic in request.topics:
         for partition in topic.partitions:
             key = TopicPartition(topic.name, partition.partition_index)
             try:
-                _check(context, key)
+                _check(context, key, denied)
             except ApiError as error:
                 refused[key] = DeleteRecordsPartitionStatus(error.error_code)
             else:
@@ -53,8 +58,10 @@ def handle_delete_records(
     )
 
 
-def _check(context: RequestContext, key: TopicPartition) -> None:
+def _check(context: RequestContext, key: TopicPartition, denied: AbstractSet[str]) -> None:
     """Raise ApiError for a partition whose records a client cannot delete."""
+    if key.topic in denied:
+        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     raise_injected_error(context, key.topic, key.partition)
     if context.broker.image.partition(key) is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

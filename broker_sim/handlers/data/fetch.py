@@ -33,12 +33,15 @@ from broker_sim.handlers.data.fetch_response import (
     add_results,
     failed,
 )
+from broker_sim.handlers.support.authorization import is_authorized_on_cluster, unauthorized_names
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition, FetchPartitionData
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
 
@@ -58,6 +61,8 @@ _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _LOG_END: Final = FetchIsolation.LOG_END
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 UNKNOWN_PARTITION: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_NOBODY: Final[AbstractSet[str]] = frozenset()
 UNKNOWN_TOPIC_ID: Final = ErrorCode.UNKNOWN_TOPIC_ID
 
 
@@ -110,6 +115,13 @@ def _sort_out(request: messages.FetchRequest, context: RequestContext) -> _Wante
     by_id = context.api_version >= TOPIC_ID_VERSION
     wanted = _Wanted()
     infos = wanted.infos
+    denied = _NOBODY
+    if context.broker.authorizer is not None:
+        names = [
+            image.topic_names.get(topic.topic_id, "") if by_id else topic.topic
+            for topic in request.topics
+        ]
+        denied = _denied_topics(request, context, names)
     for topic in request.topics:
         name = image.topic_names.get(topic.topic_id, "") if by_id else topic.topic
         state = image.topics.get(name)
@@ -120,6 +132,8 @@ def _sort_out(request: messages.FetchRequest, context: RequestContext) -> _Wante
             if faults is not None and (injected := faults.error_for(name, number)):
                 error_code = injected
                 wanted.has_injected_error = True
+            elif denied and name in denied:
+                error_code = DENIED
             elif not 0 <= number < count:
                 error_code = UNKNOWN_TOPIC_ID if by_id and not name else UNKNOWN_PARTITION
             # Written out, not `_fetch_partition`: a call for each partition would be felt.
@@ -142,6 +156,22 @@ def _sort_out(request: messages.FetchRequest, context: RequestContext) -> _Wante
     if len(wanted.refused) > 1:
         _put_in_order(request, context, wanted)
     return wanted
+
+
+def _denied_topics(
+    request: messages.FetchRequest, context: RequestContext, names: Iterable[str]
+) -> AbstractSet[str]:
+    """Return those of the topics that the fetcher may not read: for a follower all or none.
+
+    A consumer is told of an unknown id before anybody looks at what it may read.
+    """
+    if _replica_id(request, context.api_version) < 0:
+        return unauthorized_names(
+            context, AclOperation.READ, ResourceType.TOPIC, filter(None, names)
+        )
+    if is_authorized_on_cluster(context, [AclOperation.CLUSTER_ACTION]):
+        return _NOBODY
+    return set(names)
 
 
 def _fetch_partition(
@@ -191,6 +221,12 @@ def _sort_out_session(
     wanted.session = session
     readable: list[CachedPartition] = []
     wanted.cached = readable
+    denied = _NOBODY
+    if context.broker.authorizer is not None:
+        names = [
+            cached.topic or image.topic_names.get(cached.fetch.topic_id, "") for cached in session
+        ]
+        denied = _denied_topics(request, context, names)
     for cached in session:
         number = cached.key[1]
         if not cached.topic:
@@ -202,6 +238,8 @@ def _sort_out_session(
         if faults is not None and (injected := faults.error_for(name, number)):
             error_code = injected
             wanted.has_injected_error = True
+        elif denied and name in denied:
+            error_code = DENIED
         elif state is None or not 0 <= number < len(state.partitions):
             error_code = UNKNOWN_PARTITION if name else UNKNOWN_TOPIC_ID
         if error_code is None:

@@ -18,13 +18,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.handlers.support.injected_error import raise_injected_error
 from broker_sim.handlers.support.slow_searches import SlowSearchError, SlowSearches
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import BrokerServices, RequestContext
     from broker_sim.replica import Partition
@@ -68,12 +71,19 @@ def handle_list_offsets(
     respond: Callable[[messages.ListOffsetsResponse], None],
 ) -> None:
     """Look up one offset for each partition."""
-    _answer(request, context, SlowSearches(), respond)
+    denied = unauthorized_names(
+        context,
+        AclOperation.DESCRIBE,
+        ResourceType.TOPIC,
+        (topic.name for topic in request.topics),
+    )
+    _answer(request, context, denied, SlowSearches(), respond)
 
 
 def _answer(
     request: messages.ListOffsetsRequest,
     context: RequestContext,
+    denied: AbstractSet[str],
     searches: SlowSearches,
     respond: Callable[[messages.ListOffsetsResponse], None],
 ) -> None:
@@ -89,6 +99,8 @@ def _answer(
     for key, partition in asked:
         answer = response.ListOffsetsPartitionResponse(partition_index=key.partition)
         try:
+            if key.topic in denied:
+                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # noqa: TRY301
             raise_injected_error(context, key.topic, key.partition)
             _check(request, partition, context.api_version, counts[key])
             found = _look_up(context.broker, request, key, partition, searches)
@@ -103,7 +115,7 @@ def _answer(
         answers.setdefault(key.topic, {})[key.partition] = answer
     if searches.are_waiting:
         context.broker.run_beside(
-            searches.run, lambda _: _answer(request, context, searches, respond)
+            searches.run, lambda _: _answer(request, context, denied, searches, respond)
         )
         return
     topics = [

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.errors import ApiError
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.authorization import is_authorized, unauthorized_names
 from broker_sim.handlers.support.injected_error import raise_injected_error
+from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
 
@@ -33,6 +36,7 @@ def handle_offset_for_leader_epoch(
 ) -> None:
     """Tell where each leader epoch asked for ends in the leader's log."""
     response = messages.OffsetForLeaderEpochResponse()
+    denied = _denied_topics(request, context)
     for topic in request.topics:
         result = messages.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=topic.topic)
         response.topics.append(result)
@@ -40,6 +44,8 @@ def handle_offset_for_leader_epoch(
             answer = messages.OffsetForLeaderEpochResponse.EpochEndOffset(partition=asked.partition)
             result.partitions.append(answer)
             try:
+                if topic.topic in denied:
+                    raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # noqa: TRY301
                 raise_injected_error(context, topic.topic, asked.partition)
                 partition = context.broker.replica_manager.get_partition(
                     TopicPartition(topic.topic, asked.partition)
@@ -52,3 +58,14 @@ def handle_offset_for_leader_epoch(
                     asked.leader_epoch
                 )
     respond(response)
+
+
+def _denied_topics(
+    request: messages.OffsetForLeaderEpochRequest, context: RequestContext
+) -> AbstractSet[str]:
+    """Return the topics that the client may not describe; one that may act as a broker may all."""
+    operation, cluster = AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER
+    if is_authorized(context, operation, cluster, CLUSTER_NAME, logs_denial=False):
+        return frozenset()
+    names = (topic.topic for topic in request.topics)
+    return unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)

@@ -16,8 +16,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.authorization import authorization_error, is_authorized
 from broker_sim.handlers.support.leader_hint import LeaderHints
 from broker_sim.metadata import NO_TOPIC_ID
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import is_internal_topic
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
@@ -62,7 +64,7 @@ def handle_produce(
 ) -> None:
     """Append to the partitions that are known and lead here; answer for all of them."""
     entries: dict[TopicPartition, memoryview] = {}
-    if request.transactional_id is None and _has_transactional_records(request):
+    if _has_unauthorized_transaction(request, context):
         refused = _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     else:
         entries, refused = _sort_out(request, context)
@@ -140,6 +142,21 @@ def _append(
         )
 
 
+def _has_unauthorized_transaction(
+    request: messages.ProduceRequest, context: RequestContext
+) -> bool:
+    """Whether there are records of a transaction that the client may not write, or has not named."""
+    transactional_id = request.transactional_id
+    if transactional_id is not None and context.broker.authorizer is None:
+        return False
+    return _has_transactional_records(request) and (
+        transactional_id is None
+        or not is_authorized(
+            context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        )
+    )
+
+
 def _has_transactional_records(request: messages.ProduceRequest) -> bool:
     """Whether any batch belongs to a transaction by its flags; looks at one byte of each."""
     for topic in request.topic_data:
@@ -170,12 +187,18 @@ def _sort_out(
     by_id = context.api_version >= TOPIC_ID_VERSION
     entries: dict[TopicPartition, memoryview] = {}
     refused: list[_Refused] = []
+    is_guarded = context.broker.authorizer is not None
     for topic in request.topic_data:
         name = image.topic_names.get(topic.topic_id, "") if by_id else topic.name
+        denial = (
+            authorization_error(context, AclOperation.WRITE, ResourceType.TOPIC, name)
+            if is_guarded and name
+            else ErrorCode.NONE
+        )
         for partition in topic.partition_data:
             key = TopicPartition(name, partition.index)
             try:
-                _check_partition(context, image, key)
+                _check_partition(context, image, key, denial)
                 entries[key] = _checked_records(context, key, partition.records, request.acks)
             except ApiError as error:
                 refused.append(
@@ -184,8 +207,12 @@ def _sort_out(
     return entries, refused
 
 
-def _check_partition(context: RequestContext, image: MetadataImage, key: TopicPartition) -> None:
-    """Raise ApiError for a partition that does not exist, or that an injected fault names."""
+def _check_partition(
+    context: RequestContext, image: MetadataImage, key: TopicPartition, denial: ErrorCode
+) -> None:
+    """Raise ApiError for a topic's denial, an injected fault, and a partition that does not exist."""
+    if denial:
+        raise ApiError(denial)
     faults = context.faults
     if faults is not None and (injected := faults.error_for(key.topic, key.partition)):
         raise ApiError(injected)

@@ -140,6 +140,44 @@ def _elect_leaders(
     )
 
 
+def _alter_partition_reassignments(
+    request: messages.AlterPartitionReassignmentsRequest, _: int, error_code: ErrorCode
+) -> messages.AlterPartitionReassignmentsResponse:
+    response = messages.AlterPartitionReassignmentsResponse
+    return response(
+        error_code=error_code,
+        responses=[
+            response.ReassignableTopicResponse(
+                topic.name,
+                [
+                    response.ReassignablePartitionResponse(partition.partition_index, error_code)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _list_partition_reassignments(
+    request: messages.ListPartitionReassignmentsRequest, _: int, error_code: ErrorCode
+) -> messages.ListPartitionReassignmentsResponse:
+    response = messages.ListPartitionReassignmentsResponse
+    return response(
+        error_code=error_code,
+        topics=[
+            response.OngoingTopicReassignment(
+                topic.name,
+                [
+                    response.OngoingPartitionReassignment(number)
+                    for number in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
 def _alter_user_scram_credentials(
     request: messages.AlterUserScramCredentialsRequest, _: int, error_code: ErrorCode
 ) -> messages.AlterUserScramCredentialsResponse:
@@ -167,6 +205,8 @@ _ROWS: Mapping[ApiKey, _Rows] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _Rows(
         "resources", "responses", "AlterConfigsResourceResponse", _RESOURCE
     ),
+    ApiKey.CREATE_ACLS: _Rows("creations", "results", "AclCreationResult", ()),
+    ApiKey.DELETE_ACLS: _Rows("filters", "filter_results", "DeleteAclsFilterResult", ()),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _Rows(
         "topics", "topics", "DescribeTopicPartitionsResponseTopic", ["name"]
     ),
@@ -176,6 +216,8 @@ _ANSWERS: Mapping[ApiKey, Answer] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: _add_partitions_to_txn,
     ApiKey.WRITE_TXN_MARKERS: _write_txn_markers,
     ApiKey.ELECT_LEADERS: _elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_partition_reassignments,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
 }
 """Those whose rows are nested, or differ between versions."""

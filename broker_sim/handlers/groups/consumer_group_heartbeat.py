@@ -3,6 +3,7 @@
 Behaviour:
 * a member joins with epoch 0, stays with the epoch that it was told, leaves with -1, and as a static
   member that will be back with -2
+* the client may read the group and describe the topics that it names
 * the coordinator computes who gets what, see `broker_sim.group.consumer.member_updates`
 * answered once what it has changed is committed
 
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.groups.group_client import group_client
+from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -37,6 +40,10 @@ def handle_consumer_group_heartbeat(
     if PROTOCOL not in context.broker.config.group_coordinator_rebalance_protocols:
         respond(messages.ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
         return
+    denial = _denial(request, context)
+    if denial:
+        respond(messages.ConsumerGroupHeartbeatResponse(error_code=denial))
+        return
 
     def fail(error: ApiError) -> None:
         respond(
@@ -47,3 +54,13 @@ def handle_consumer_group_heartbeat(
 
     groups = context.broker.groups
     groups.consumer_group_heartbeat(request, group_client(context), respond, fail)
+
+
+def _denial(request: messages.ConsumerGroupHeartbeatRequest, context: RequestContext) -> ErrorCode:
+    """Return why the client may not be a member that is subscribed to these topics, NONE if it may."""
+    read, describe = AclOperation.READ, AclOperation.DESCRIBE
+    denial = authorization_error(context, read, ResourceType.GROUP, request.group_id)
+    names = request.subscribed_topic_names or ()
+    if not denial and unauthorized_names(context, describe, ResourceType.TOPIC, names):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return denial

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import unauthorized_names
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -26,7 +29,16 @@ def handle_delete_groups(
     respond: Callable[[messages.DeleteGroupsResponse], None],
 ) -> None:
     """Delete each group that can be, and answer once all are committed."""
+    names = dict.fromkeys(request.groups_names)
+    denied = unauthorized_names(context, AclOperation.DELETE, ResourceType.GROUP, names)
+    refused = [
+        messages.DeleteGroupsResponse.DeletableGroupResult(
+            name, ErrorCode.GROUP_AUTHORIZATION_FAILED
+        )
+        for name in names
+        if name in denied
+    ]
     context.broker.groups.delete_groups(
-        dict.fromkeys(request.groups_names),
-        lambda results: respond(messages.DeleteGroupsResponse(results=results)),
+        [name for name in names if name not in denied],
+        lambda results: respond(messages.DeleteGroupsResponse(results=results + refused)),
     )

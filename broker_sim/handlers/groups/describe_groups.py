@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.handlers.support.authorized_operations import ALL_GROUP_OPERATIONS
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import authorized_operations, unauthorized_names
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -31,9 +33,21 @@ def handle_describe_groups(
     respond: Callable[[messages.DescribeGroupsResponse], None],
 ) -> None:
     """Describe each group as it is now."""
-    groups = context.broker.groups.describe_groups(request.groups, context.api_version)
+    describe, group = AclOperation.DESCRIBE, ResourceType.GROUP
+    denied = unauthorized_names(context, describe, group, request.groups)
+    asked = [group_id for group_id in request.groups if group_id not in denied]
+    groups = context.broker.groups.describe_groups(asked, context.api_version)
     if context.api_version >= OPERATIONS_VERSION and request.include_authorized_operations:
         for described in groups:
             if not described.error_code:
-                described.authorized_operations = ALL_GROUP_OPERATIONS
-    respond(messages.DescribeGroupsResponse(groups=groups))
+                described.authorized_operations = authorized_operations(
+                    context, group, described.group_id
+                )
+    refused = [
+        messages.DescribeGroupsResponse.DescribedGroup(
+            ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id
+        )
+        for group_id in request.groups
+        if group_id in denied
+    ]
+    respond(messages.DescribeGroupsResponse(groups=refused + groups))

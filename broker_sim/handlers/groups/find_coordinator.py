@@ -16,9 +16,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import AUTHORIZATION_TEXTS, authorization_error
 from broker_sim.handlers.support.auto_topic_creation import creatable_topic
 from broker_sim.handlers.support.forwarding import forward
 from broker_sim.metadata import NO_LEADER
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
@@ -48,8 +50,11 @@ MESSAGES: Final = {
     ErrorCode.NONE: "NONE",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     ErrorCode.INVALID_REQUEST: INVALID_REQUEST_TEXT,
+    **AUTHORIZATION_TEXTS,
 }
 """What Kafka says with an error; before version 4 also without one."""
+
+_PROTECTED: Final = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 
 Coordinator = messages.FindCoordinatorResponse.Coordinator
 
@@ -80,6 +85,11 @@ def handle_find_coordinator(
 
 def _coordinator(key: str, key_type: int, context: RequestContext) -> Coordinator:
     broker = context.broker
+    protected = _PROTECTED.get(key_type)
+    if protected is not None:
+        denial = authorization_error(context, AclOperation.DESCRIBE, protected, key)
+        if denial:
+            return Coordinator(key, NO_NODE, "", NO_NODE, denial)
     if key_type == GROUP:
         partition = TopicPartition(GROUP_METADATA_TOPIC, broker.groups.partition_for(key))
         return _answer(key, partition, context)

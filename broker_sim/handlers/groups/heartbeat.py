@@ -13,6 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import authorization_error
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -38,4 +40,8 @@ def handle_heartbeat(
         is_loading = error.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         answer(ErrorCode.NONE if is_loading else error.error_code)
 
+    denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    if denial:
+        answer(denial)
+        return
     context.broker.groups.heartbeat(request, answer, fail)

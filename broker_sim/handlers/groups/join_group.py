@@ -1,7 +1,7 @@
 """JoinGroup (key 11), versions 0-9; mirrors `KafkaApis.handleJoinGroupRequest`.
 
 Behaviour:
-* checked first: the group id is not empty, the session timeout is in the bounds of
+* checked first: the client may read the group, the group id is not empty, the session timeout is in the bounds of
   `group.min.session.timeout.ms` and `group.max.session.timeout.ms`
 * a member without an id is given one and has to come again with it (MEMBER_ID_REQUIRED), see
   `broker_sim.group.classic.join`
@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.groups.group_client import group_client
+from broker_sim.handlers.support.authorization import authorization_error
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -50,6 +52,10 @@ def handle_join_group(
 
     if context.api_version < REBALANCE_TIMEOUT_VERSION:
         request.rebalance_timeout_ms = request.session_timeout_ms
+    denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    if denial:
+        answer(messages.JoinGroupResponse(error_code=denial))
+        return
     error_code = _check(request, context.broker.config)
     if error_code:
         answer(messages.JoinGroupResponse(error_code=error_code, member_id=request.member_id))

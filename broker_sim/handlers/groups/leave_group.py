@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.handlers.support.authorization import authorization_error
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ def handle_leave_group(
     respond: Callable[[messages.LeaveGroupResponse], None],
 ) -> None:
     """Remove members from a group."""
+    denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    if denial:
+        respond(messages.LeaveGroupResponse(error_code=denial))
+        return
     is_batched = context.api_version >= BATCHED_VERSION
     members = request.members if is_batched else [request.MemberIdentity(request.member_id)]
 

@@ -3,6 +3,7 @@
 Behaviour:
 * lists the groups that this broker coordinates; clients ask every broker
 * COORDINATOR_LOAD_IN_PROGRESS, without any group, while a partition is being loaded
+* who may describe the cluster sees all groups, others those that they may describe
 * filters ignore case; states also blanks around them; an unknown state or type matches nothing
 
 Version notes: 4 filters by state, 5 by type.
@@ -16,6 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
+from broker_sim.handlers.support.authorization import is_authorized, unauthorized_names
+from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -39,4 +42,9 @@ def handle_list_groups(
     except ApiError as error:
         respond(messages.ListGroupsResponse(error_code=error.error_code))
         return
+    describe, cluster = AclOperation.DESCRIBE, ResourceType.CLUSTER
+    if not is_authorized(context, describe, cluster, CLUSTER_NAME, logs_denial=False):
+        names = [group.group_id for group in groups]
+        hidden = unauthorized_names(context, describe, ResourceType.GROUP, names, logs_denial=False)
+        groups = [group for group in groups if group.group_id not in hidden]
     respond(messages.ListGroupsResponse(groups=groups))

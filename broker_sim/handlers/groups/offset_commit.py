@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
-from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.handlers.support.injected_error import denied_or_injected_error
 from broker_sim.metadata import NO_TOPIC_ID
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -91,14 +93,22 @@ def _sort_out(
     """Return the offsets that may be committed; the others are answered already."""
     image = context.broker.image
     by_id = context.api_version >= TOPIC_ID_VERSION
+    names = [
+        image.topic_names.get(asked.topic_id, "") if by_id else asked.name
+        for asked in request.topics
+    ]
+    read = AclOperation.READ
+    denial = authorization_error(context, read, ResourceType.GROUP, request.group_id)
+    denied = unauthorized_names(
+        context, read, ResourceType.TOPIC, () if denial else filter(None, names)
+    )
     offsets: list[OffsetToCommit] = []
-    for asked in request.topics:
-        name = image.topic_names.get(asked.topic_id, "") if by_id else asked.name
+    for name, asked in zip(names, request.topics, strict=True):
         topic = image.topics.get(name)
         topic_id = asked.topic_id if by_id else NO_TOPIC_ID if topic is None else topic.topic_id
         for partition in asked.partitions:
             index = partition.partition_index
-            error_code = injected_error(context, name, index)
+            error_code = denial or denied_or_injected_error(context, name, index, denied)
             if not error_code and topic is None:
                 error_code = (
                     ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

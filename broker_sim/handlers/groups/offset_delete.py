@@ -11,7 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.handlers.support.injected_error import denied_or_injected_error
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -32,6 +34,12 @@ def handle_offset_delete(
     respond: Callable[[messages.OffsetDeleteResponse], None],
 ) -> None:
     """Delete the offsets of the partitions that exist."""
+    denial = authorization_error(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
+    if denial:
+        respond(messages.OffsetDeleteResponse(error_code=denial))
+        return
+    names = (topic.name for topic in request.topics)
+    denied = unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, names)
     topics: dict[str, Topic] = {}
 
     def add(name: str, partition: int, error_code: ErrorCode) -> None:
@@ -44,7 +52,7 @@ def handle_offset_delete(
         topic = image.topics.get(asked.name)
         for partition in asked.partitions:
             index = partition.partition_index
-            error_code = injected_error(context, asked.name, index)
+            error_code = denied_or_injected_error(context, asked.name, index, denied)
             if not error_code and (topic is None or topic.partition(index) is None):
                 error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if error_code:

@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.offset_fetch import OffsetQuery, no_offset
-from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.handlers.support.injected_error import denied_or_injected_error
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from collections.abc import Set as AbstractSet
 
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
@@ -84,13 +87,35 @@ def _fetch(
             error_code = ErrorCode.NOT_COORDINATOR
         on_answer(_failed(asked, error_code, context.api_version))
 
-    query = OffsetQuery(
-        asked,
-        require_stable,
-        context.api_version >= TOPIC_ID_VERSION,
-        partial(injected_error, context),
-    )
-    context.broker.groups.offset_fetch(query, on_answer, fail)
+    describe = AclOperation.DESCRIBE
+    denial = authorization_error(context, describe, ResourceType.GROUP, asked.group_id)
+    if denial:
+        on_answer(_failed(asked, denial, context.api_version))
+        return
+    by_id = context.api_version >= TOPIC_ID_VERSION
+    topic_names = context.broker.image.topic_names
+    names = [
+        topic_names.get(topic.topic_id, "") if by_id else topic.name for topic in asked.topics or ()
+    ]
+    denied = _hidden(context, filter(None, names))
+
+    def error_of(topic: str, partition: int) -> ErrorCode:
+        return denied_or_injected_error(context, topic, partition, denied)
+
+    def show(answer: Group) -> None:
+        """Leave out topics of the group that the client has not named and may not describe."""
+        if asked.topics is None:
+            hidden = _hidden(context, (topic.name for topic in answer.topics))
+            answer.topics = [topic for topic in answer.topics if topic.name not in hidden]
+        on_answer(answer)
+
+    query = OffsetQuery(asked, require_stable, by_id, error_of)
+    context.broker.groups.offset_fetch(query, show, fail)
+
+
+def _hidden(context: RequestContext, names: Iterable[str]) -> AbstractSet[str]:
+    """Return the topics whose offsets the client may not see."""
+    return unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
 
 
 def _failed(asked: AskedGroup, error_code: ErrorCode, api_version: int) -> Group:

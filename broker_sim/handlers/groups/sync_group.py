@@ -14,6 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import authorization_error
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -37,6 +39,10 @@ def handle_sync_group(
         request.protocol_type is None or request.protocol_name is None
     ):
         respond(messages.SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        return
+    denial = authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    if denial:
+        respond(messages.SyncGroupResponse(error_code=denial))
         return
 
     def fail(error: ApiError) -> None:

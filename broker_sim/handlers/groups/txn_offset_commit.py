@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.coordinator.write_buffer import VerifiedTransaction
 from broker_sim.errors import ErrorCode
 from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
-from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.handlers.support.injected_error import denied_or_injected_error
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -117,12 +119,17 @@ def _sort_out(
     request: messages.TxnOffsetCommitRequest, context: RequestContext, answer: _Answer
 ) -> list[OffsetToCommit]:
     """Return the offsets that may be committed; the others are answered already."""
+    denial = authorization_error(
+        context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ) or authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    names = () if denial else (topic.name for topic in request.topics)
+    denied = unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, names)
     offsets: list[OffsetToCommit] = []
     for asked in request.topics:
         topic = context.broker.image.topics.get(asked.name)
         for partition in asked.partitions:
             index = partition.partition_index
-            error_code = injected_error(context, asked.name, index)
+            error_code = denial or denied_or_injected_error(context, asked.name, index, denied)
             if topic is None or topic.partition(index) is None:
                 error_code = error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if error_code or topic is None:

@@ -1,7 +1,7 @@
 """AlterUserScramCredentials (key 51), version 0; mirrors `ControllerApis.handleAlterUserScramCredentials`.
 
 Behaviour:
-* the controller keeps the credentials; here is no SASL listener that would use them
+* the controller keeps the credentials, and the next login by SCRAM is checked against them
 * one result for each user: what was deleted, then what was set, then what was refused; each of these in
   the order of Java's hash tables
 """

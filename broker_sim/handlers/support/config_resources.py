@@ -12,17 +12,25 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker_sim.controller import ConfigResource, ConfigResourceType, Outcome
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.authorization import AUTHORIZATION_TEXTS, authorization_error
+from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim.controller import Controller
-    from broker_sim.handlers.context import BrokerServices
+    from broker_sim.handlers.context import RequestContext
 
-__all__ = ["BROKER_LOGGER", "alter_configs_of", "check_own_id"]
+__all__ = ["BROKER_LOGGER", "alter_configs_of", "check_config_access", "check_own_id"]
 
 BROKER_LOGGER: Final = 8
 """The type of the resource that is never the controller's."""
+
+_PROTECTED: Final[Mapping[int, ResourceType]] = {
+    ConfigResourceType.TOPIC: ResourceType.TOPIC,
+    ConfigResourceType.GROUP: ResourceType.GROUP,
+}
+"""What has configurations of its own right; all others are the cluster's."""
 
 
 class AlterableResource(Protocol):
@@ -39,7 +47,7 @@ Changes = list[tuple[ConfigResource, Change]]
 
 
 def alter_configs_of(
-    broker: BrokerServices,
+    context: RequestContext,
     resources: Sequence[Resource],
     change_of: Callable[[ConfigResourceType, Resource], Change],
     verb: Callable[[Controller, Changes[Change]], Sequence[tuple[ConfigResource, Outcome]]],
@@ -54,6 +62,7 @@ def alter_configs_of(
     each resource, in order, when the controller has answered. `alter_loggers` changes the loggers of
     this broker or raises ApiError; without it they are a type that is not known.
     """
+    broker = context.broker
     named = Counter(_key(resource) for resource in resources)
     outcomes: dict[tuple[int, str], Outcome] = {}
     changes: Changes[Change] = []
@@ -61,10 +70,12 @@ def alter_configs_of(
         try:
             _check_named_once(named[_key(resource)])
             if resource.resource_type == BROKER_LOGGER and alter_loggers is not None:
+                check_config_access(context, AclOperation.ALTER_CONFIGS, resource)
                 alter_loggers(resource)
                 outcomes[_key(resource)] = Outcome()
                 continue
             target = _target(broker.broker_id, resource)
+            check_config_access(context, AclOperation.ALTER_CONFIGS, resource)
             changes.append((target, change_of(target.type, resource)))
         except ApiError as error:
             outcomes[_key(resource)] = Outcome(error.error_code, error.error_message)
@@ -83,6 +94,19 @@ def alter_configs_of(
         broker.controller.call(lambda controller: verb(controller, changes), answer, refuse)
     else:
         answer(())
+
+
+def check_config_access(
+    context: RequestContext, operation: AclOperation, resource: AlterableResource
+) -> None:
+    """Raise ApiError unless the client may do this with the configurations of the resource."""
+    kind, name = _PROTECTED.get(resource.resource_type, ResourceType.CLUSTER), CLUSTER_NAME
+    if kind is not ResourceType.CLUSTER:
+        name = resource.resource_name
+    error_code = authorization_error(context, operation, kind, name)
+    if error_code:
+        is_logger = resource.resource_type == BROKER_LOGGER
+        raise ApiError(error_code, "" if is_logger else AUTHORIZATION_TEXTS[error_code])
 
 
 def _key(resource: AlterableResource) -> tuple[int, str]:

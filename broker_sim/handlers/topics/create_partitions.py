@@ -14,8 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.controller import NewPartitions
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import unauthorized_names
 from broker_sim.handlers.support.forwarding import forward
 from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -37,7 +40,17 @@ def handle_create_partitions(
     """Raise the topics' numbers of partitions, or only say whether it could be done."""
     injected = {topic.name: injected_error(context, topic.name) for topic in request.topics}
     refused = [TopicResult(name, error) for name, error in injected.items() if error]
-    wanted = [_new_partitions(topic) for topic in request.topics if not injected[topic.name]]
+    denied = unauthorized_names(context, AclOperation.ALTER, ResourceType.TOPIC, injected)
+    refused += [
+        TopicResult(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        for name in injected
+        if name in denied and not injected[name]
+    ]
+    wanted = [
+        _new_partitions(topic)
+        for topic in request.topics
+        if not injected[topic.name] and topic.name not in denied
+    ]
     if not wanted:
         respond(messages.CreatePartitionsResponse(results=refused))
         return

@@ -20,8 +20,11 @@ from typing import TYPE_CHECKING
 
 from broker_sim.config import BrokerConfigs
 from broker_sim.controller import CreatableTopic
+from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import is_authorized, unauthorized_names
 from broker_sim.handlers.support.forwarding import forward
 from broker_sim.handlers.support.injected_error import injected_error
+from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -46,7 +49,21 @@ def handle_create_topics(
     refused = [
         TopicResult(name=name, error_code=error) for name, error in injected.items() if error
     ]
-    wanted = [_creatable_topic(topic) for topic in request.topics if not injected[topic.name]]
+    denied = _denied_topics(request, context)
+    refused += [
+        TopicResult(
+            name=name,
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message="Authorization failed.",
+        )
+        for name in denied
+        if not injected[name]
+    ]
+    wanted = [
+        _creatable_topic(topic)
+        for topic in request.topics
+        if not injected[topic.name] and topic.name not in denied
+    ]
     if not wanted:
         respond(messages.CreateTopicsResponse(topics=refused))
         return
@@ -57,7 +74,7 @@ def handle_create_topics(
         if context.api_version >= CONFIGS_VERSION:
             for topic, result in zip(described, results, strict=True):
                 if result.outcome.ok:
-                    topic.configs = _effective_configs(context.broker, configs[topic.name])
+                    _describe_configs(topic, context, configs[topic.name])
         respond(messages.CreateTopicsResponse(topics=described + refused))
 
     def refuse(outcome: Outcome) -> None:
@@ -78,6 +95,28 @@ def handle_create_topics(
         answer,
         refuse,
     )
+
+
+def _denied_topics(request: messages.CreateTopicsRequest, context: RequestContext) -> list[str]:
+    """Return the topics that the client may not create; who may create in the cluster may all."""
+    create, cluster = AclOperation.CREATE, ResourceType.CLUSTER
+    if is_authorized(context, create, cluster, CLUSTER_NAME, logs_denial=False):
+        return []
+    names = [topic.name for topic in request.topics]
+    denied = unauthorized_names(context, create, ResourceType.TOPIC, names)
+    return [name for name in dict.fromkeys(names) if name in denied]
+
+
+def _describe_configs(
+    topic: TopicResult, context: RequestContext, configs: Mapping[str, str | None]
+) -> None:
+    """Add what has been set, or that the client may not see it, nor the numbers that were chosen."""
+    describe = AclOperation.DESCRIBE_CONFIGS
+    if is_authorized(context, describe, ResourceType.TOPIC, topic.name, logs_denial=False):
+        topic.configs = _effective_configs(context.broker, configs)
+    else:
+        topic.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        topic.num_partitions = topic.replication_factor = -1
 
 
 def _creatable_topic(topic: messages.CreateTopicsRequest.CreatableTopic) -> CreatableTopic:

@@ -13,9 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import (
+    AUTHORIZATION_TEXTS,
+    is_authorized,
+)
 from broker_sim.handlers.support.forwarding import forward
 from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.metadata import NO_TOPIC_ID
+from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -78,7 +83,34 @@ def _refusal(topic: Topic, context: RequestContext) -> TopicResult | None:
         return TopicResult(topic.name, topic.topic_id, ErrorCode.INVALID_REQUEST, message)
     name = topic.name or context.broker.image.topic_names.get(topic.topic_id, "")
     error_code = injected_error(context, name)
-    return TopicResult(topic.name, topic.topic_id, error_code) if error_code else None
+    if error_code:
+        return TopicResult(topic.name, topic.topic_id, error_code)
+    return None if not name else _denial(topic, name, context)
+
+
+def _denial(topic: Topic, name: str, context: RequestContext) -> TopicResult | None:
+    """Return the answer of a topic that the client may not delete.
+
+    Who may not describe it hears nothing of it: neither whether there is one of that name, nor the name
+    of that id.
+    """
+
+    def may(operation: AclOperation, resource_type: ResourceType, resource: str) -> bool:
+        asked = resource_type is ResourceType.TOPIC
+        return is_authorized(context, operation, resource_type, resource, logs_denial=asked)
+
+    if may(AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return None
+    is_seen = may(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    may_delete = may(AclOperation.DELETE, ResourceType.TOPIC, name)
+    by_id = topic.name is None
+    if may_delete and (is_seen or by_id):
+        return None
+    if is_seen and name not in context.broker.image.topics:
+        return None  # the controller says that there is none
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    told = name if is_seen and by_id else topic.name
+    return TopicResult(told, topic.topic_id, code, AUTHORIZATION_TEXTS[code])
 
 
 def _topic_result(result: DeleteTopicResult) -> TopicResult:

@@ -14,9 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.support.authorized_operations import ALL_TOPIC_OPERATIONS
+from broker_sim.handlers.support.authorization import authorized_operations, unauthorized_names
 from broker_sim.handlers.support.offline_replicas import offline_replicas
 from broker_sim.metadata import NO_LEADER
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic
 from broker_sim.protocol import messages
 
@@ -51,13 +52,22 @@ def handle_describe_topic_partitions(
     names = asked or image.topics.keys()
     if cursor is not None:
         names = {name for name in names if name >= cursor.topic_name}
+    denied = unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, sorted(names))
     limit = context.broker.config.max_request_partition_size_limit
     page_size = max(1, min(limit, request.response_partition_limit))
-    page = _Page(image, page_size, context.listener)
-    for name in sorted(names):
+    page = _Page(context, page_size)
+    for name in sorted(names - denied):
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         if not page.add(name, start):
             break
+    for topic in page.response.topics:
+        topic.topic_authorized_operations = authorized_operations(
+            context, ResourceType.TOPIC, topic.name or ""
+        )
+    if asked:
+        page.response.topics += [
+            Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in sorted(denied)
+        ]
     respond(page.response)
 
 
@@ -71,9 +81,9 @@ def _refused(
 class _Page:
     """A response that takes no more than `limit` partitions."""
 
-    def __init__(self, image: MetadataImage, limit: int, listener: str) -> None:
-        self._image = image
-        self._listener = listener
+    def __init__(self, context: RequestContext, limit: int) -> None:
+        self._image = context.broker.image
+        self._listener = context.listener
         self._remaining = limit
         self.response = messages.DescribeTopicPartitionsResponse()
 
@@ -111,7 +121,6 @@ def _unknown_topic(name: str) -> Topic:
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name,
         is_internal=is_internal_topic(name),
-        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
     )
 
 
@@ -122,7 +131,6 @@ def _describe(topic: TopicState, partitions: list[Partition]) -> Topic:
         topic.topic_id,
         is_internal_topic(topic.name),
         partitions,
-        ALL_TOPIC_OPERATIONS,
     )
 
 

@@ -16,19 +16,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.support.authorized_operations import (
-    ALL_CLUSTER_OPERATIONS,
-    ALL_TOPIC_OPERATIONS,
+from broker_sim.handlers.support.authorization import (
+    authorized_operations,
+    cluster_operations,
+    is_authorized,
+    unauthorized_names,
 )
 from broker_sim.handlers.support.auto_topic_creation import creatable_topic
 from broker_sim.handlers.support.injected_error import injected_error
 from broker_sim.handlers.support.offline_replicas import offline_replicas
 from broker_sim.metadata import NO_TOPIC_ID
+from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.metadata.topic_name import invalid_topic_name, is_internal_topic
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import BrokerServices, RequestContext
     from broker_sim.metadata import MetadataImage, PartitionState, TopicState
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["handle_metadata"]
 
 LISTENER_ERROR_VERSION: Final = 6
+DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+WITHOUT_OPERATIONS: Final = (ErrorCode.UNKNOWN_TOPIC_ID, DENIED)
 
 Topic = messages.MetadataResponse.MetadataResponseTopic
 
@@ -53,7 +59,12 @@ def handle_metadata(
     alive = image.alive_brokers()
     everything = request.topics is None or (context.api_version == 0 and not request.topics)
     if everything:
-        topics = [_describe(context, image, topic) for topic in image.topics.values()]
+        denied = _denied(context, image.topics, is_asked=False)
+        topics = [
+            _describe(context, image, topic)
+            for name, topic in image.topics.items()
+            if name not in denied
+        ]
     else:
         topics = _named_topics(request, context)
     response = messages.MetadataResponse(
@@ -68,12 +79,14 @@ def handle_metadata(
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(context)
     if request.include_topic_authorized_operations:
         for topic in topics:
             # An unknown id is answered before anybody looks at what is allowed.
-            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
-                topic.topic_authorized_operations = ALL_TOPIC_OPERATIONS
+            if topic.error_code not in WITHOUT_OPERATIONS:
+                topic.topic_authorized_operations = authorized_operations(
+                    context, ResourceType.TOPIC, topic.name or ""
+                )
     respond(response)
 
 
@@ -95,10 +108,23 @@ def _named_topics(request: messages.MetadataRequest, context: RequestContext) ->
     asked = request.topics or ()
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != NO_TOPIC_ID)
     if ids:
-        return [_by_id(context, image, topic_id) for topic_id in ids]
+        known = [image.topic_names[topic_id] for topic_id in ids if topic_id in image.topic_names]
+        denied = _denied(context, known)
+        return [_by_id(context, image, topic_id, denied) for topic_id in ids]
+    names = list(dict.fromkeys(topic.name or "" for topic in asked))
+    denied = _denied(context, names)
+    creates = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
+    missing = [name for name in names if name not in denied and name not in image.topics]
+    may_not_create = _denied_creations(context, missing) if creates and missing else frozenset()
     topics: list[Topic] = []
-    missing: list[str] = []
-    for name in dict.fromkeys(topic.name or "" for topic in asked):
+    missing = []
+    for name in names:
+        if name in denied:
+            topics.append(Topic(DENIED, name, NO_TOPIC_ID))
+            continue
+        if name in may_not_create:
+            topics.append(Topic(DENIED, name, NO_TOPIC_ID, is_internal_topic(name)))
+            continue
         state = image.topics.get(name)
         if state is not None:
             topics.append(_describe(context, image, state))
@@ -110,16 +136,36 @@ def _named_topics(request: messages.MetadataRequest, context: RequestContext) ->
                 error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 missing.append(name)
         topics.append(Topic(error_code, name, NO_TOPIC_ID, is_internal_topic(name)))
-    if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
+    if missing and creates:
         _auto_create(broker, missing)
     return topics
 
 
-def _by_id(context: RequestContext, image: MetadataImage, topic_id: bytes) -> Topic:
+def _denied(
+    context: RequestContext, names: Iterable[str], *, is_asked: bool = True
+) -> AbstractSet[str]:
+    """Return the topics that the client may not describe: it is not told whether they exist."""
+    describe = AclOperation.DESCRIBE
+    return unauthorized_names(context, describe, ResourceType.TOPIC, names, logs_denial=is_asked)
+
+
+def _denied_creations(context: RequestContext, names: Iterable[str]) -> AbstractSet[str]:
+    """Return the topics that do not exist and that the client may not create."""
+    create, cluster = AclOperation.CREATE, ResourceType.CLUSTER
+    if is_authorized(context, create, cluster, CLUSTER_NAME, logs_denial=False):
+        return frozenset()
+    return unauthorized_names(context, create, ResourceType.TOPIC, names)
+
+
+def _by_id(
+    context: RequestContext, image: MetadataImage, topic_id: bytes, denied: AbstractSet[str]
+) -> Topic:
     state = image.topic_by_id(topic_id)
     if state is None:
         error_code = injected_error(context, "") or ErrorCode.UNKNOWN_TOPIC_ID
         return Topic(error_code, None, topic_id)
+    if state.name in denied:
+        return Topic(DENIED, None, topic_id)
     return _describe(context, image, state)
 
 

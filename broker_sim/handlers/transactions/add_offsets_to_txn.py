@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.handlers.transactions.fenced import error_of_version
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
@@ -39,6 +41,12 @@ def handle_add_offsets_to_txn(
         error_code = error_of_version(error_code, context, PRODUCER_FENCED_VERSION)
         respond(messages.AddOffsetsToTxnResponse(error_code=error_code))
 
+    denial = authorization_error(
+        context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ) or authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    if denial:
+        answer(denial)
+        return
     broker = context.broker
     partition = broker.groups.partition_for(request.group_id)
     broker.transactions.add_partitions(

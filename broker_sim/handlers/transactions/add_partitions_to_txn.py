@@ -15,7 +15,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import (
+    authorization_error,
+    is_authorized_on_cluster,
+    unauthorized_names,
+)
 from broker_sim.handlers.transactions.fenced import error_of_version
+from broker_sim.metadata.acl import AclOperation, ResourceType
+from broker_sim.metadata.topic_name import is_internal_topic
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
 from broker_sim.transaction.coordinator import ProducerIdAndEpoch
@@ -23,6 +30,7 @@ from broker_sim.transaction.state import TransactionVersion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata import MetadataImage
@@ -49,7 +57,11 @@ def handle_add_partitions_to_txn(
     """Add partitions to transactions, or verify that they are part of them."""
     broker = context.broker
     if context.api_version >= BATCHED_VERSION:
-        serve_transactions(request.transactions, broker.transactions, broker.image, respond)
+        if is_authorized_on_cluster(context, [AclOperation.CLUSTER_ACTION]):
+            serve_transactions(request.transactions, broker.transactions, broker.image, respond)
+        else:
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            respond(messages.AddPartitionsToTxnResponse(error_code=code))
         return
     transaction = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
         request.v3_and_below_transactional_id,
@@ -66,7 +78,19 @@ def handle_add_partitions_to_txn(
         topics = _by_topic(told)
         respond(messages.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics))
 
-    _serve(transaction, TransactionVersion.TV_0, broker.transactions, broker.image, answer)
+    denial = authorization_error(
+        context,
+        AclOperation.WRITE,
+        ResourceType.TRANSACTIONAL_ID,
+        transaction.transactional_id,
+    )
+    if denial:
+        answer(dict.fromkeys(_partitions(transaction), denial))
+        return
+    names = (topic.name for topic in transaction.topics if not is_internal_topic(topic.name))
+    denied = unauthorized_names(context, AclOperation.WRITE, ResourceType.TOPIC, names)
+    version = TransactionVersion.TV_0
+    _serve(transaction, version, broker.transactions, broker.image, answer, denied)
 
 
 def serve_transactions(
@@ -96,16 +120,15 @@ def _serve(
     coordinator: TransactionCoordinator,
     image: MetadataImage,
     on_errors: OnErrors,
+    denied: AbstractSet[str] = frozenset(),
 ) -> None:
-    partitions = [
-        TopicPartition(topic.name, partition)
-        for topic in transaction.topics
-        for partition in topic.partitions
-    ]
+    partitions = _partitions(transaction)
     unknown = [partition for partition in partitions if image.partition(partition) is None]
-    if unknown:
+    refused = [partition for partition in partitions if partition.topic in denied]
+    if unknown or refused:
         errors = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
         errors.update(dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        errors.update(dict.fromkeys(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         on_errors(errors)
         return
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
@@ -119,6 +142,14 @@ def _serve(
         version,
         lambda error_code: on_errors(dict.fromkeys(partitions, error_code)),
     )
+
+
+def _partitions(transaction: Transaction) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, partition)
+        for topic in transaction.topics
+        for partition in topic.partitions
+    ]
 
 
 def _by_topic(

@@ -13,7 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.authorization import AUTHORIZATION_TEXTS, is_authorized
 from broker_sim.handlers.support.injected_error import raise_injected_error
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import invalid_topic_name
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
@@ -43,6 +45,9 @@ def handle_describe_producers(
         error_code = ErrorCode.NONE
         if problem is not None:
             error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+        elif not is_authorized(context, AclOperation.READ, ResourceType.TOPIC, topic.name):
+            error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            problem = AUTHORIZATION_TEXTS[error_code]
         elif topic.name not in context.broker.image.topics:
             error_code, problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC
         response.topics.append(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -29,8 +31,23 @@ def handle_describe_transactions(
     respond: Callable[[messages.DescribeTransactionsResponse], None],
 ) -> None:
     """Describe the transactional ids that were asked for."""
-    states = [_describe(name, context.broker.transactions) for name in request.transactional_ids]
+    states = [_describe_visible(name, context) for name in request.transactional_ids]
     respond(messages.DescribeTransactionsResponse(transaction_states=states))
+
+
+def _describe_visible(
+    transactional_id: str, context: RequestContext
+) -> messages.DescribeTransactionsResponse.TransactionState:
+    """Describe an id that the client may describe, without the topics that it may not."""
+    describe = AclOperation.DESCRIBE
+    denial = authorization_error(context, describe, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    if denial:
+        return State(denial, transactional_id)
+    state = _describe(transactional_id, context.broker.transactions)
+    names = (topic.topic for topic in state.topics)
+    hidden = unauthorized_names(context, describe, ResourceType.TOPIC, names)
+    state.topics = [topic for topic in state.topics if topic.topic not in hidden]
+    return state
 
 
 def _describe(

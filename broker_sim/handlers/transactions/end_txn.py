@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.handlers.transactions.fenced import error_of_version
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.transaction.end_transaction import EndOfTransaction
 from broker_sim.transaction.state import TransactionVersion
@@ -44,6 +46,12 @@ def handle_end_txn(
             )
         )
 
+    denial = authorization_error(
+        context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    )
+    if denial:
+        respond(messages.EndTxnResponse(error_code=denial))
+        return
     bumps_epoch = context.api_version >= EPOCH_BUMP_VERSION
     end = EndOfTransaction(
         request.transactional_id,

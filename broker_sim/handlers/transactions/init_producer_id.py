@@ -17,7 +17,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import (
+    authorization_error,
+    is_authorized,
+    is_authorized_on_any,
+)
 from broker_sim.handlers.transactions.fenced import error_of_version
+from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.transaction.coordinator import ProducerIdAndEpoch
 
@@ -51,6 +57,10 @@ def handle_init_producer_id(
     def refuse(error_code: ErrorCode) -> None:
         answer(error_code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
+    denial = _denial(request.transactional_id, context)
+    if denial:
+        refuse(denial)
+        return
     names_id = request.producer_id != NO_PRODUCER_ID
     if names_id != (request.producer_epoch != NO_PRODUCER_EPOCH):
         refuse(ErrorCode.INVALID_REQUEST)
@@ -68,3 +78,19 @@ def handle_init_producer_id(
             expected if names_id else None,
             answer,
         )
+
+
+def _denial(transactional_id: str | None, context: RequestContext) -> ErrorCode:
+    """Return why the client may not have a producer id, NONE if it may.
+
+    Without a transactional id it is enough to be allowed to write to some topic (KIP-679).
+    """
+    write, cluster = AclOperation.WRITE, ResourceType.CLUSTER
+    if transactional_id is not None:
+        return authorization_error(context, write, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    idempotent = AclOperation.IDEMPOTENT_WRITE
+    if is_authorized(context, idempotent, cluster, CLUSTER_NAME, logs_denial=False):
+        return ErrorCode.NONE
+    if is_authorized_on_any(context, write, ResourceType.TOPIC):
+        return ErrorCode.NONE
+    return ErrorCode.CLUSTER_AUTHORIZATION_FAILED

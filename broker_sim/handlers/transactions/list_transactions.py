@@ -2,6 +2,7 @@
 
 Behaviour:
 * lists the transactional ids that this broker coordinates and that pass all filters
+* ids that the client may not describe are left out
 * states that there are not are told, and match nothing
 * COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded
 
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.patterns import compile_pattern
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.support.authorization import is_authorized
+from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.transaction.state import state_named
 
@@ -56,6 +59,12 @@ def handle_list_transactions(
                 State(metadata.transactional_id, metadata.producer_id, metadata.state.state_name)
                 for metadata in states.each()
                 if matches(metadata)
+                and is_authorized(
+                    context,
+                    AclOperation.DESCRIBE,
+                    ResourceType.TRANSACTIONAL_ID,
+                    metadata.transactional_id,
+                )
             ],
         )
     )

@@ -35,11 +35,11 @@ from integration.pipeline.errors import PipelineError
 from integration.pipeline.jobs.sweep_run import DELAYS, SweepOutcome, SweepSettings, simulate_row
 from integration.pipeline.spark import driver, tables
 from integration.pipeline.spark.archive import ship_code
+from integration.pipeline.spark.rows import map_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = [
@@ -179,19 +179,7 @@ def _with_seeds(rows: DataFrame, plan: SweepPlan) -> DataFrame:
 
 def simulate_all(settings: DataFrame, tasks: int) -> DataFrame:
     """Return the settings with their outcomes, simulated in `tasks` tasks."""
-    return settings.repartition(tasks).mapInArrow(_simulate_batches, RESULT_SCHEMA)
-
-
-def _simulate_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa  # noqa: PLC0415 - on the executors
-
-    kinds = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
-    schema = pa.schema(
-        [(field.name, kinds[field.dataType.simpleString()]) for field in RESULT_SCHEMA.fields]
-    )
-    for batch in batches:
-        for row in batch.to_pylist():
-            yield pa.RecordBatch.from_pylist([simulate_row(row)], schema=schema)
+    return map_rows(settings, simulate_row, RESULT_SCHEMA, tasks)
 
 
 def sweep_summary(results: DataFrame) -> DataFrame:

@@ -34,6 +34,7 @@ table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabula
 th, td { padding: 4px 12px 4px 0; text-align: left; border-bottom: 1px solid #e8edf1;
   white-space: nowrap; }
 th { color: #5b6b7b; font-weight: 600; white-space: normal; vertical-align: bottom; }
+td { white-space: pre; vertical-align: top; }
 td.number, th.number { text-align: right; }
 """
 

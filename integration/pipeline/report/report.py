@@ -7,6 +7,7 @@ says which job writes it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -48,7 +49,7 @@ def run(spark: SparkSession, directory: str, output: str) -> str:
     source = _Source(spark, directory)
     sections = [
         section
-        for make in (_parity, _latency, _occupancy, _keys, _health, _sweep)
+        for make in (_parity, _latency, _occupancy, _keys, _health, _sweep, _chaos)
         for section in make(source)
     ]
     sections.sort(key=lambda section: not section.is_filled)  # what there is comes first
@@ -240,7 +241,7 @@ def _health(source: _Source) -> list[Section]:
     return sections
 
 
-# -- parity and sweep ---------------------------------------------------------------------------
+# -- parity, sweep and chaos ---------------------------------------------------------------------------
 
 
 def _parity(source: _Source) -> list[Section]:
@@ -318,3 +319,31 @@ def _sweep_table(title: str, summary: DataFrame, varying: Sequence[str]) -> Sect
         "are listed.",
         table=Table.of_rows(columns, rows),
     )
+
+
+def _chaos(source: _Source) -> list[Section]:
+    title = "Seeds under which an application fails"
+    summary, failures = source.table("chaos_summary"), source.table("chaos_failures")
+    row = None if summary is None else summary.first()
+    if row is None or failures is None:
+        return _missing(title, "chaos")
+    worst = failures.orderBy(sf.desc("failed_seeds"), "invariant", "faults", "kinds")
+    columns = [
+        "invariant",
+        "failed_seeds",
+        "kinds",
+        "examined",
+        "faults",
+        "schedule",
+        "seed",
+        "repeats",
+    ]
+    return [
+        Section(
+            title,
+            f"{escape(row['test'])}: {row['failed']:,} of {row['seeds']:,} seeds failed, at "
+            f"{row['seeds_per_s_and_core']:.1f} seeds a second and core. For each set of kinds that breaks an "
+            "invariant the smallest schedule; <code>broker-sim chaos --schedule</code> runs it again.",
+            table=Table.of_rows(columns, worst.limit(SHOWN_ROWS).collect()),
+        )
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -16,7 +17,7 @@ import purgatory
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ARCHIVE", "PROGRAM", "ship_code", "write_archive"]
+__all__ = ["ARCHIVE", "PROGRAM", "ship_code", "ship_modules", "write_archive"]
 
 ARCHIVE: Final = "broker_sim.zip"
 PROGRAM: Final = "broker_sim_pipeline.py"
@@ -31,6 +32,8 @@ DATE: Final = (1980, 1, 1, 0, 0, 0)
 """A fixed date, so that the same code makes the same archive byte for byte."""
 DIGEST_DIGITS: Final = 16
 LEFT_OUT: Final = {".pyc", ".pyi"}
+_NOT_A_USERS: Final = {"broker_sim", "integration", "purgatory", "site-packages"}
+"""Folders whose modules executors have, or are sent by `ship_code`."""
 
 
 def write_archive(directory: Path) -> tuple[Path, Path]:
@@ -67,6 +70,32 @@ def ship_code(spark: SparkSession) -> str:
         send_code(spark, archive)
     else:
         shutil.rmtree(archive.parent)
+    return digest
+
+
+def ship_modules(spark: SparkSession) -> str:
+    """Send the modules of the current directory that are imported by now; returns their digest.
+
+    They are a user's own code. What is imported later, or from elsewhere, is not sent.
+    """
+    from integration.pipeline.spark.driver import send_code  # noqa: PLC0415 - as above
+
+    here = Path.cwd()
+    found = {
+        path.relative_to(here)
+        for module in tuple(sys.modules.values())
+        if (name := getattr(module, "__file__", None)) is not None
+        and (path := Path(name)).suffix == ".py"
+        and path.is_relative_to(here)
+    }
+    own = sorted(path for path in found if not _NOT_A_USERS.intersection(path.parts))
+    archive = Path(tempfile.mkdtemp(prefix="broker-sim-")) / "modules.zip"
+    with zipfile.ZipFile(archive, "w") as bundle:
+        for path in own:
+            bundle.writestr(zipfile.ZipInfo(path.as_posix(), DATE), (here / path).read_bytes())
+    digest = _digest(archive)
+    # Executors may fetch it at any time, so it stays; each content has a name of its own.
+    send_code(spark, archive.rename(archive.with_name(f"modules-{digest}.zip")))
     return digest
 
 

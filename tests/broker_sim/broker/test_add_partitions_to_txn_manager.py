@@ -32,11 +32,14 @@ class Bench:
         self.manager = AddPartitionsToTxnManager(
             1,
             environment,
-            SimpleNamespace(call_later=self.call_later, clock=self.clock),
+            SimpleNamespace(
+                call_later=self.call_later,
+                clock=self.clock,
+                after_serving=lambda action: self.call_later(0, action),
+            ),
             config,
             self.image,
             SimpleNamespace(partition_for=lambda _: 0),
-            lambda action: self.call_later(0, action),
         )
 
     def image(self):

@@ -180,6 +180,7 @@ def test_what_does_not_fit_is_not_done():
         "300 crash worker-7 for=100",
         "400 move_groups broker-2",
         "500 transfer broker-2 value=0",
+        "600 isolate broker-9 for=100",
     )
     not_done = [moment.what for moment in outcome.moments if "not done" in moment.what]
     assert [text.partition(":")[0] for text in not_done] == [
@@ -187,4 +188,5 @@ def test_what_does_not_fit_is_not_done():
         "crash worker-7 for 0.1 s",
         "move_groups broker-2",
         "transfer 0 broker-2",
+        "isolate broker-9 for 0.1 s",
     ]

@@ -5,6 +5,7 @@ import gc
 from dataclasses import replace
 
 import pytest
+from aiokafka import AIOKafkaProducer
 
 from broker_sim.chaos import InvariantError, Schedule, run_chaos
 from broker_sim.chaos.shrink import shrink
@@ -118,6 +119,28 @@ def test_error_that_a_task_of_a_worker_has_left_is_judged_as_its_own():
     assert with_left(ValueError()) == "ValueError"
 
 
+@pytest.mark.parametrize(
+    ("error", "invariant"), [(OSError("cut off"), None), (ValueError("a bug"), "ValueError")]
+)
+def test_error_of_a_future_that_nobody_awaits_is_judged_when_garbage_is_collected(error, invariant):
+    left = []
+
+    async def worker():
+        left.append(asyncio.get_running_loop().create_future())
+        left[0].set_exception(error)
+        await asyncio.sleep(3)
+
+    async def test(chaos):
+        chaos.start(worker)
+        await asyncio.sleep(1)
+        left.clear()
+        await asyncio.sleep(1)
+
+    outcome = run_chaos(test, CALM)
+    assert outcome.invariant == invariant
+    assert whats(outcome, "python") == (["nobody takes OSError: cut off"] if not invariant else [])
+
+
 def test_what_must_hold_at_every_moment_is_checked_at_every_moment():
     async def test(chaos):
         stock = [3]
@@ -206,3 +229,21 @@ def test_time_line_begins_before_the_first_fault_folds_and_leaves_the_middle_out
     assert lines[-1].endswith("waits  (3 times)")
     assert lines[11].strip() == "... 37 more lines ..."
     assert len(lines) == 22
+
+
+def test_client_that_asks_for_a_leader_without_a_pause_does_not_stop_the_time():
+    """aiokafka's producer asks for metadata as fast as it is answered while there is no leader."""
+
+    async def test(chaos):
+        servers = chaos.kafka.bootstrap_servers
+        await chaos.kafka.create_topic("orders", partitions=1, replication_factor=1)
+        async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
+            await producer.send_and_wait("orders", b"first")
+            leader = chaos.kafka.leader("orders", 0)
+            chaos.kafka.kill(leader)
+            sent = await producer.send("orders", b"second")
+            await asyncio.sleep(5)
+            await chaos.kafka.start(leader)
+            await sent
+
+    assert run_chaos(test, CALM).error is None

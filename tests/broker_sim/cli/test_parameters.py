@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from broker_sim.cli.parameters import check_topics, parse_configs
+from broker_sim.cli.parameters import check_topics, parse_configs, parse_users
 
 
 @pytest.fixture
@@ -30,3 +30,15 @@ def test_last_value_of_a_configuration_counts(configs):
 def test_invalid_configuration_is_refused_with_an_example(configs, text):
     with pytest.raises(click.BadParameter, match=r"KEY=VALUE, for example"):
         configs(text)
+
+
+@pytest.mark.parametrize("text", ["billing", "=secret", "secret="])
+def test_invalid_user_is_refused_and_not_shown(text):
+    with pytest.raises(click.BadParameter, match=r"give NAME=PASSWORD, for example") as error:
+        parse_users(None, None, [text])
+    assert str(error.value) == "give NAME=PASSWORD, for example billing=secret"
+
+
+def test_users_have_passwords():
+    assert parse_users(None, None, ["a=b=c", "d=e"]) == {"a": "b=c", "d": "e"}
+    assert parse_users(None, None, []) is None

@@ -207,10 +207,6 @@ def test_the_advertised_host_is_for_listeners_that_are_not_advertised_otherwise(
             kafka("INSIDE://:99999"),
             "listeners has port 99999 for INSIDE; a port is a number from 0 (any free one) to 65535",
         ),
-        (
-            kafka("INSIDE://:1", protocols="INSIDE:SSL"),
-            "listener INSIDE has the security protocol SSL; only PLAINTEXT is served",
-        ),
     ],
 )
 def test_listeners_that_a_starting_kafka_refuses(configs, reason):

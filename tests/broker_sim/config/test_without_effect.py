@@ -57,8 +57,9 @@ CHANGED_IN_THE_CLEANER = {
 
 CANDIDATES = (
     *("false", "true", "1", "2", "501", "2000000", "0.25"),
-    *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x"),
+    *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x", "required"),
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 )
 
 

@@ -20,7 +20,27 @@ from broker_sim.controller import (
 )
 from broker_sim.controller import metadata_store as module
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
+from broker_sim.metadata.acl import (
+    Acl,
+    AclFilter,
+    AclOperation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
 from purgatory import VirtualClock
+
+
+def acl(name):
+    return Acl(
+        ResourceType.TOPIC,
+        name,
+        PatternType.PREFIXED,
+        "User:a",
+        "*",
+        AclOperation.READ,
+        Permission.DENY,
+    )
 
 
 class Machine:
@@ -89,6 +109,8 @@ class Machine:
         controller.alter_user_scram_credentials(
             [ScramDeletion("gone", 1)], [ScramUpsertion("kept", 2, 8192, b"", b"salted")]
         )
+        controller.create_acls([acl("kept"), acl("gone")])
+        controller.delete_acls([AclFilter(resource_name="gone")])
         controller.end_session(1)
         controller.allocate_producer_ids(3, epoch)
 
@@ -109,6 +131,7 @@ def test_restarted_controller_has_the_same_image(machine):
         1: b"salt",
         2: b"",
     }
+    assert list(image.acls) == [acl("kept")]
     machine.restart()
     assert machine.controller.image == image
     assert list(machine.controller.image.topics) == ["one", "two"]
@@ -124,9 +147,12 @@ def test_changes_after_a_restart_are_kept(machine):
         [CreatableTopic("one", num_partitions=1, replication_factor=1)]
     )
     machine.controller.alter_user_scram_credentials([ScramDeletion("kept", 1)], [])
+    machine.controller.delete_acls([AclFilter(resource_name="kept")])
+    machine.controller.create_acls([acl("new")])
     image = machine.controller.image
     machine.restart()
     assert machine.controller.image == image
+    assert list(image.acls) == [acl("new")]
     assert len(image.topics["one"].partitions) == 1
     assert list(image.scram["kept"]) == [2]
 

@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.controller import CreatableTopic
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata.acl import Acl, AclOperation, PatternType, Permission, ResourceType
 
 SESSION_MS = 9_000
 
@@ -54,3 +55,11 @@ def test_sessions_begin_anew(cluster):
     assert not cluster.image.brokers[3].fenced
     cluster.pass_time(3_000, alive=[1, 2])
     assert cluster.image.brokers[3].fenced
+
+
+def test_acls_are_deleted(cluster):
+    topic, literal = ResourceType.TOPIC, PatternType.LITERAL
+    acl = Acl(topic, "t", literal, "User:a", "*", AclOperation.READ, Permission.ALLOW)
+    cluster.controller.create_acls([acl])
+    cluster.controller.reset()
+    assert not cluster.image.acls

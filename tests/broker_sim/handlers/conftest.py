@@ -16,7 +16,9 @@ from broker_sim.controller import Controller, CreatableTopic, IsrMember, Partiti
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.fetch_session import FetchManager
 from broker_sim.handlers import RequestContext
+from broker_sim.handlers.denial_log import DenialLog
 from broker_sim.handlers.faults import FaultInjector
+from broker_sim.handlers.support.authorization import make_authorizer
 from broker_sim.log import ProducerStateManagerConfig
 from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -44,6 +46,7 @@ class AlwaysOpen:
     sends_files = False
     listener = "PLAINTEXT"
     principal = ANONYMOUS
+    ip = "127.0.0.1"
 
     def close(self, reason=""):
         raise AssertionError(f"closed: {reason}")
@@ -70,6 +73,8 @@ class BrokerOne:
         self.random = Random(1)
         self.faults = FaultInjector()
         self.config = BrokerConfig.from_mapping(configs or {})
+        self.denials = DenialLog()
+        self.authorizer = make_authorizer(self.config, self.denials.add)
         self._timers = []
         purgatories = Purgatories(lambda name, _: self._purgatory(name), self.config)
         actions = ActionQueue()

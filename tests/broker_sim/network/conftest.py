@@ -87,8 +87,13 @@ class Wire:
     """A client's side of one connection, and all that is behind it."""
 
     def __init__(
-        self, parks=lambda _: False, max_request_bytes=MAX_REQUEST_BYTES, memory_limit=1 << 40
+        self,
+        parks=lambda _: False,
+        max_request_bytes=MAX_REQUEST_BYTES,
+        memory_limit=1 << 40,
+        principal_of=None,
     ):
+        self.principal_of = principal_of
         self.scheduler = ReportingScheduler()
         self.process = Process("broker", self.scheduler)
         self.broker = Broker(parks)
@@ -105,6 +110,7 @@ class Wire:
             self.open.add,
             self.open.discard,
             self.memory,
+            principal_of=self.principal_of,
         )
         transport = MemoryTransport()
         connection.connection_made(transport)

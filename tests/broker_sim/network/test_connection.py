@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker_sim.security import ANONYMOUS, KafkaPrincipal
+
 SEND_BUFFER_BYTES = 100 * 1024
 
 
@@ -104,6 +106,22 @@ def test_request_that_is_answered_twice_is_a_programmers_error(connect):
     send_response([b"answer"])
     with pytest.raises(AssertionError, match="once"):
         send_response([b"answer"])
+
+
+# -- who the client is ----------------------------------------------------------------------------
+
+
+def test_client_is_who_its_certificate_says(connect):
+    assert connect().connection.principal == ANONYMOUS
+    billing = KafkaPrincipal("User", "CN=billing")
+    assert connect(principal_of=lambda _: billing).connection.principal == billing
+
+
+def test_client_whose_certificate_no_rule_matches_is_cut_off(connect):
+    wire = connect(principal_of=lambda _: None)
+    wire.send(b"one")
+    assert wire.transport.closing
+    assert wire.requests == []
 
 
 # -- reading no more than helps -------------------------------------------------------------------

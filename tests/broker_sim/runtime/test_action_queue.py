@@ -47,3 +47,26 @@ def test_failed_action_raises_without_report_error():
     queue.add(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         queue.try_complete_actions()
+
+
+def test_served_request_is_handled_before_what_it_has_completed():
+    log, queue = [], ActionQueue()
+
+    def handle(request):
+        queue.add(lambda: log.append("completed"))
+        log.append(request)
+
+    queue.serve(handle, "request")
+    assert log == ["request", "completed"]
+
+
+def test_what_a_failed_request_has_completed_runs():
+    log, queue = [], ActionQueue()
+
+    def handle():
+        queue.add(lambda: log.append("completed"))
+        raise ValueError("the request is bad")
+
+    with pytest.raises(ValueError, match="the request is bad"):
+        queue.serve(handle)
+    assert log == ["completed"]

@@ -66,7 +66,8 @@ def test_process_gets_the_result_when_it_runs_unless_it_has_died(is_killed):
     process = Process("broker-1", VirtualScheduler())
     calls = []
     process.pause()
-    process.run_beside(lambda: calls.append("then"), lambda: "result", calls.append)
+    process.actions.add(lambda: calls.append("then"))
+    process.run_beside(lambda: "result", calls.append)
     assert calls == []
     if is_killed:
         process.kill()

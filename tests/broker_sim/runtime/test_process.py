@@ -28,6 +28,32 @@ def test_paused_process_keeps_callbacks_and_runs_them_in_order(scheduler, proces
     assert log == [1, 2]
 
 
+def test_what_a_timer_completes_runs_in_the_next_turn_once(scheduler, process):
+    log = []
+
+    def timer():
+        process.after_serving(lambda: log.append("completed"))
+        process.complete_soon()
+        log.append("timer")
+
+    process.call_later(5, timer)
+    process.call_later(5, log.append, "next timer")
+    scheduler.advance_to(5)
+    assert log == ["timer", "next timer", "completed"]
+    process.after_serving(lambda: log.append("again"))
+    scheduler.advance_to(6)
+    assert log[3:] == ["again"]
+
+
+def test_request_served_before_the_next_turn_runs_what_a_timer_completed(scheduler, process):
+    log = []
+    process.after_serving(lambda: log.append("completed"))
+    process.actions.serve(log.append, "request")
+    assert log == ["request", "completed"]
+    scheduler.advance_to(1)
+    assert log == ["request", "completed"]
+
+
 def test_killed_process_drops_all_callbacks(scheduler, process):
     log = []
     process.call_soon(log.append, 1)

@@ -34,7 +34,7 @@ def test_good_arguments_are_taken(kwargs):
 @pytest.mark.parametrize(
     ("kwargs", "text"),
     [
-        ({"seed": 3}, "there is no argument 'seed', only brokers, configs, topics, seeds, order, "),
+        ({"seed": 3}, "there is no argument 'seed', only brokers, configs, topics, security, "),
         ({"seeds": 0}, "seeds=0: give a whole number"),
         ({"seeds": True}, "seeds=True: give a whole number"),
         ({"seeds": range(3)}, "give a whole number"),
@@ -50,6 +50,11 @@ def test_good_arguments_are_taken(kwargs):
         ({"configs": 5}, "configs=5: give configurations by name"),
         ({"topics": "orders"}, "topics='orders': give a list of topics"),
         ({"topics": 5}, "topics=5: "),
+        (
+            {"security": "tls"},
+            "security must be one of plaintext, ssl, sasl_plaintext, sasl_ssl, not 'tls'",
+        ),
+        ({"users": ["a"]}, "users must be a mapping such as"),
         ({"topics": ["a:b"]}, "topics=['a:b']: 'a:b' is not NAME:PARTITIONS:RF:KEY=VALUE"),
         ({"broker_configs": {4: {}}}, "no broker 4 of 3"),
         ({"broker_configs": {1: {"no.such": 1}}}, "Unknown broker config name: no.such"),

@@ -51,6 +51,8 @@ def test_tests_share_a_cluster_where_brokers_and_configs_are_the_same(clusters):
         {"brokers": 2},
         {"brokers": 1, "configs": {"num.partitions": 2}},
         {"brokers": 1, "configs": {"num.partitions": 2, "log.retention.ms": 1}},
+        {"brokers": 1, "security": "sasl_plaintext", "users": {"a": "b"}},
+        {"brokers": 1, "security": "sasl_plaintext", "users": {"a": "c"}},
     ]
     first = [lent(clusters, **options) for options in wanted]
     assert len(set(first)) == len(wanted)

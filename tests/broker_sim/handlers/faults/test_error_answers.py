@@ -56,6 +56,12 @@ REQUESTS = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: messages.AlterUserScramCredentialsRequest(
         [messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion("u", 1)]
     ),
+    ApiKey.CREATE_ACLS: messages.CreateAclsRequest(
+        [messages.CreateAclsRequest.AclCreation(2, "t", 3, "User:a", "*", 3, 3)]
+    ),
+    ApiKey.DELETE_ACLS: messages.DeleteAclsRequest(
+        [messages.DeleteAclsRequest.DeleteAclsFilter(1, None, 1, None, None, 1, 1)]
+    ),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: messages.DescribeTopicPartitionsRequest(
         [messages.DescribeTopicPartitionsRequest.TopicRequest("t")]
     ),

@@ -61,7 +61,16 @@ def chromium():
 @pytest.fixture(scope="session")
 def directory(spark, tmp_path_factory, life, observation, write_lines):
     """Tables of every job, made of few rows."""
-    from integration.pipeline.jobs import ingest, latency, lifecycle, occupancy, parity, sweep
+    from integration.pipeline.jobs import (
+        chaos,
+        ingest,
+        latency,
+        lifecycle,
+        occupancy,
+        parity,
+        sweep,
+    )
+    from integration.pipeline.spark import tables
 
     out = tmp_path_factory.mktemp("report")
     events = [
@@ -97,6 +106,14 @@ def directory(spark, tmp_path_factory, life, observation, write_lines):
         repeats=1,
     )
     sweep.run(spark, plan, str(out), tasks=1)
+    outcomes = spark.createDataFrame([(7, "<b>lost</b>", "", 9, 0.2)], chaos.OUTCOME)
+    schedule = "seed=7 brokers=3\n100 crash worker-1 for=100"
+    shrunk = spark.createDataFrame(
+        [(7, "<b>lost</b>", "crash", 1, schedule, 14, "d", True, "told")], chaos.SHRUNK
+    )
+    test = chaos.ChaosTest("shop:test_orders")
+    tables.overwrite(chaos.distinct_failures(outcomes, shrunk), str(out), "chaos_failures")
+    tables.overwrite(chaos.summary(outcomes, test), str(out), "chaos_summary")
     return out
 
 
@@ -119,6 +136,8 @@ def test_every_section_shows_its_table(page):
         "not one JSON object",
         "The simulator compared with a real Kafka",
         "How often acks=all would time out",
+        "shop:test_orders: 1 of 1 seeds failed, at 5.0 seeds a second and core",
+        "100 crash worker-1 for=100",
     ):
         assert text in page
     assert "has not run" not in page

@@ -1,0 +1,74 @@
+"""Repairs bugs of aiokafka for one run: correct applications fail on them.
+
+Each is shown by a program of examples/aiokafka_bugs on a real Kafka. Methods of aiokafka's classes
+are replaced, and put back after the run; so only one run at a time can have them.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    Method = Callable[..., Awaitable[Any]]
+
+__all__ = ["REPAIRS", "repaired_aiokafka"]
+
+REPAIRS: Final = (
+    "an OffsetFetch that is refused as a whole is sent again",
+    "ListOffsets to a broker that does not lead asks for new metadata",
+)
+
+
+@contextmanager
+def repaired_aiokafka() -> Iterator[None]:
+    """Repair aiokafka for as long as this lasts. Raises ImportError without aiokafka."""
+    repairs: list[tuple[str, str, str, Callable[[Method], Method]]] = [
+        ("aiokafka.consumer.group_coordinator", "GroupCoordinator", "_send_req", _refused),
+        ("aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _with_new_metadata),
+    ]
+    replaced: list[tuple[type, str, Method]] = []
+    try:
+        for module, class_name, name, repair in repairs:
+            owner = getattr(import_module(module), class_name)
+            replaced.append((owner, name, getattr(owner, name)))
+            setattr(owner, name, repair(getattr(owner, name)))
+        yield
+    finally:
+        for owner, name, method in replaced:
+            setattr(owner, name, method)
+
+
+def _refused(send_req: Method) -> Method:
+    """Raise the error of a refused OffsetFetch, which is taken for "no offset is committed"."""
+    errors, commit = import_module("aiokafka.errors"), import_module("aiokafka.protocol.commit")
+
+    async def _send_req(self: Any, request: Any) -> Any:
+        response = await send_req(self, request)
+        is_fetch = isinstance(request, commit.OffsetFetchRequest) and response.API_VERSION >= 2
+        if is_fetch and response.error_code:
+            error = errors.for_code(response.error_code)
+            if error is errors.NotCoordinatorForGroupError:
+                self.coordinator_dead()
+            raise error
+        return response
+
+    return _send_req
+
+
+def _with_new_metadata(proc_offset_request: Method) -> Method:
+    """Ask for metadata when a broker does not lead; it is asked again until the metadata is old."""
+    errors = import_module("aiokafka.errors")
+
+    async def _proc_offset_request(self: Any, node_id: int, topic_data: Any) -> Any:
+        try:
+            return await proc_offset_request(self, node_id, topic_data)
+        except errors.KafkaError as error:
+            if error.invalid_metadata:
+                self._client.force_metadata_update()
+            raise
+
+    return _proc_offset_request

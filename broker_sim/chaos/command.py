@@ -1,0 +1,251 @@
+"""Runs a command of any language in real time, beside a cluster of real sockets that has faults.
+
+The command finds the cluster in its environment: `KAFKA_BOOTSTRAP_SERVERS`, and the control port in
+`BROKER_SIM_CONTROL`. The faults of the schedule begin with the first request of a client, because to
+start a JVM or to compile takes its time. In real time the schedule repeats; what the command does need not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.chaos.command_faults import CommandFaults
+from broker_sim.chaos.faults import Faults
+from broker_sim.chaos.kinds import KINDS, kinds_beside_a_command
+from broker_sim.chaos.observer import Leaders
+from broker_sim.chaos.run import CONFIGS
+from broker_sim.chaos.schedule import ScheduleError
+from broker_sim.chaos.timeline import FAULT, Timeline, timeline_text
+from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.cluster_faults import ClusterFaults
+from broker_sim.cluster.socket_network import SocketNetwork
+from broker_sim.errors import ClusterTimeoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from broker_sim.chaos.schedule import Schedule
+    from broker_sim.chaos.timeline import Moment
+    from broker_sim.config import GivenValue
+    from broker_sim.handlers.request_log import RequestStatus
+
+__all__ = ["CommandOutcome", "CommandRun", "check_schedule"]
+
+SERVERS_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
+CONTROL_VARIABLE: Final = "BROKER_SIM_CONTROL"
+COMMAND: Final = "command"
+RECOVERY_S: Final = 60
+MOST_REQUESTS: Final = 2_000
+"""So many failed requests are told."""
+SIGNALLED: Final = 128
+"""A command that was ended by signal N has the exit code 128 + N, as in a shell."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutcome:
+    """How the command ended, and what happened meanwhile."""
+
+    command: tuple[str, ...]
+    schedule: Schedule
+    exit_code: int
+    elapsed_s: float
+    faults_until_s: float | None
+    """When the last fault is over, in seconds since the command started; None if no client came."""
+    moments: tuple[Moment, ...]
+
+    @property
+    def summary(self) -> str:
+        """What a reader of an exit code must know: whether the faults happened."""
+        head = f"seed {self.schedule.seed}: exit code {self.exit_code} after {self.elapsed_s:.1f} s"
+        if self.faults_until_s is None:
+            return f"{head}; no fault happened, because no client sent a request"
+        left_s = self.faults_until_s - self.elapsed_s
+        if left_s > 0:
+            return f"{head}; the command ended {left_s:.1f} s before the faults were over"
+        return f"{head}; all {len(self.schedule.actions)} faults were over"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values, for tools."""
+        return {
+            "command": list(self.command),
+            "seed": self.schedule.seed,
+            "exit_code": self.exit_code,
+            "elapsed_s": self.elapsed_s,
+            "faults_until_s": self.faults_until_s,
+            "schedule": str(self.schedule).splitlines(),
+            "timeline": [moment._asdict() for moment in self.moments],
+        }
+
+    def __str__(self) -> str:
+        return f"{timeline_text(self.moments)}\n\n{self.summary}"
+
+
+def check_schedule(schedule: Schedule) -> None:
+    """Raise ScheduleError for faults that cannot happen beside a command."""
+    possible = kinds_beside_a_command()
+    for action in schedule.actions:
+        if action.kind in KINDS and action.kind not in possible:
+            raise ScheduleError(
+                f"{action}: {action.kind} happens in virtual time only; beside a command there are "
+                f"{', '.join(possible)}"
+            )
+
+
+class CommandRun:
+    """One command under one schedule. Thread rule: the event loop on which `run` is awaited."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        schedule: Schedule,
+        *,
+        topics: Sequence[str] = (),
+        configs: Mapping[str, GivenValue] | None = None,
+    ) -> None:
+        """Raise ScheduleError, and what `AsyncCluster` raises."""
+        check_schedule(schedule)
+        self._command = tuple(command)
+        self._schedule = schedule
+        self._freezes = any(KINDS[each.kind].on == "worker" for each in schedule.actions)
+        self._kafka = AsyncCluster(
+            schedule.brokers,
+            topics=topics,
+            configs={**CONFIGS, **(configs or {})},
+            seed=schedule.seed,
+            control=True,
+        )
+        if schedule.latency_ms:
+            draw = random.Random(f"{schedule.seed}/links").randint
+            self._kafka.latency_ms = lambda _source, _target: draw(0, schedule.latency_ms)
+        self._requests_told = 0
+        self._began_s: float | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self) -> CommandOutcome:
+        """Run the command to its end. Raises OSError if it cannot be started."""
+        loop = asyncio.get_running_loop()
+        async with self._kafka:
+            started_s = loop.time()
+            self._timeline = timeline = Timeline(lambda: loop.time() - started_s)
+            process = self._start()
+            timeline.note(COMMAND, f"starts: {' '.join(self._command)}")
+            self._programs = CommandFaults(process)
+            cluster = ClusterFaults(self._kafka, SocketNetwork(self._kafka))
+            self._faults = Faults(loop, cluster, self._programs, timeline)
+            self._kafka.keep_requests(1)
+            self._kafka.nodes.requests.on_answer = self._on_answer
+            self._tasks.append(loop.create_task(self._watch_leaders()))
+            try:
+                with _signals_passed_on(loop, self._on_signal):
+                    code = await asyncio.to_thread(process.wait)
+            finally:
+                self._kafka.nodes.requests.on_answer = None
+                for task in self._tasks:
+                    task.cancel()
+            elapsed_s = loop.time() - started_s
+            code = code if code >= 0 else SIGNALLED - code
+            timeline.note(COMMAND, f"exits with code {code}")
+        began_s, lasts_s = self._began_s, self._schedule.duration_ms / 1000
+        until_s = None if began_s is None else began_s + lasts_s
+        moments = tuple(timeline.moments)
+        return CommandOutcome(self._command, self._schedule, code, elapsed_s, until_s, moments)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        environment = {
+            **os.environ,
+            SERVERS_VARIABLE: self._kafka.bootstrap_servers,
+            CONTROL_VARIABLE: str(self._kafka.control_url),
+        }
+        # All that the command has started stands still with it, so they are a group of their own then, which
+        # may not read from the terminal.
+        return subprocess.Popen(  # noqa: S603 - it is what the user has given
+            self._command,
+            env=environment,
+            process_group=0 if self._freezes else None,
+            stdin=subprocess.DEVNULL if self._freezes else None,
+        )
+
+    def _on_answer(self, request: RequestStatus) -> None:
+        if self._began_s is None:
+            self._begin(request.client_id)
+        if request.errors and self._requests_told < MOST_REQUESTS:
+            self._requests_told += 1
+            errors = ", ".join(error.name for error in request.errors)
+            text = f"{request.api} to broker {request.broker}: {errors}"
+            self._timeline.note(request.client_id or "client", text)
+
+    def _begin(self, client_id: str | None) -> None:
+        loop = asyncio.get_running_loop()
+        self._timeline.note(FAULT, f"the schedule begins: {client_id or 'a client'} has come")
+        self._began_s = self._timeline.now_s()
+        self._faults.schedule(self._schedule.actions)
+        self._tasks.append(loop.create_task(self._tell_the_end()))
+
+    async def _tell_the_end(self) -> None:
+        await asyncio.sleep(self._schedule.duration_ms / 1000)
+        nodes = self._kafka.nodes
+        try:
+            await self._kafka.wait_until(
+                lambda: not self._faults.are_in_force and nodes.is_ready and nodes.is_in_sync,
+                RECOVERY_S,
+            )
+        except ClusterTimeoutError:
+            self._timeline.note(FAULT, f"all over, and not all replicas in sync in {RECOVERY_S} s")
+        else:
+            self._timeline.note(FAULT, "all over, all replicas in sync")
+
+    async def _watch_leaders(self) -> None:
+        leaders, changes = Leaders(self._kafka, self._timeline), self._kafka.changes
+        count = changes.count
+        while True:
+            count = await changes.after(count)
+            leaders.look()
+
+    def _on_signal(self, number: int, *, is_known: bool) -> None:
+        """Leave it to the command when it ends; `is_known` if it has heard the signal already."""
+        self._timeline.note(COMMAND, f"is told {signal.Signals(number).name}")
+        self._programs.thaw()
+        if self._freezes or not is_known:
+            self._programs.send_signal(number)
+
+
+@contextmanager
+def _signals_passed_on(
+    loop: asyncio.AbstractEventLoop, on_signal: Callable[..., None]
+) -> Iterator[None]:
+    """Call `on_signal` for SIGINT and SIGTERM meanwhile; a first ctrl-C is known to the whole group."""
+    is_known = _is_in_the_foreground()
+
+    def interrupted() -> None:
+        nonlocal is_known
+        known, is_known = is_known, False
+        on_signal(signal.SIGINT, is_known=known)
+
+    handled = []
+    with suppress(NotImplementedError):  # Windows
+        for number, handler in (
+            (signal.SIGINT, interrupted),
+            (signal.SIGTERM, lambda: on_signal(signal.SIGTERM, is_known=False)),
+        ):
+            loop.add_signal_handler(number, handler)
+            handled.append(number)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)
+
+
+def _is_in_the_foreground() -> bool:
+    """Return whether ctrl-C in a terminal reaches this process, and so the command in its group."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except (AttributeError, OSError):
+        return False

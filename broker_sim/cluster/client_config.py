@@ -1,0 +1,154 @@
+"""What a client needs to connect and to log in, under the names of its own library.
+
+confluent      librdkafka's: confluent-kafka, kcat and others on top of it
+aiokafka       keyword arguments of its classes
+kafka-python   keyword arguments of its classes
+java           properties of the Java client, and of what is made of it
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker_sim.config import PLAINTEXT
+from broker_sim.errors import ConfigError
+from broker_sim.security import load_key_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker_sim.security import KeyPair, SaslListener
+
+__all__ = ["CLIENT", "CLIENTS", "Login", "Trust", "choose_login", "client_config"]
+
+CLIENT: Final = "client"
+"""The name of a client's certificate, unless a user is named."""
+PLAIN: Final = "PLAIN"
+_JAVA_MODULES: Final = "org.apache.kafka.common.security"
+
+
+class Login(NamedTuple):
+    """By which mechanism a client logs in, and as whom; the password is not in its text."""
+
+    mechanism: str
+    user: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Login({self.mechanism}, {self.user})"
+
+
+class Trust(NamedTuple):
+    """Which brokers a client trusts, and what it shows them."""
+
+    certificates: str
+    """As PEM."""
+    own: KeyPair | None
+
+
+def choose_login(
+    sasl: SaslListener,
+    users: Mapping[str, str] | None,
+    user: str | None,
+    mechanism: str | None,
+) -> Login:
+    """Return a login at that listener: by PLAIN if it is there, as the only user, unless others are named.
+
+    Raises ConfigError for what the listener or the cluster does not have.
+    """
+    mechanisms = sorted(sasl.mechanisms)
+    chosen = mechanism or (PLAIN if PLAIN in mechanisms else mechanisms[0])
+    if chosen not in mechanisms:
+        raise ConfigError(f"there is no mechanism {chosen!r}, but {', '.join(mechanisms)}")
+    known = sasl.users.passwords if users is None else users
+    if user is None and len(known) != 1:
+        raise ConfigError(f"which user? Give user=, one of {', '.join(known) or 'none'}")
+    name = next(iter(known)) if user is None else user
+    if name not in known:
+        raise ConfigError(f"there is no user {name!r}, but {', '.join(known) or 'none'}")
+    return Login(chosen, name, known[name])
+
+
+def client_config(
+    client: str, servers: str, protocol: str, login: Login | None = None, trust: Trust | None = None
+) -> dict[str, Any]:
+    """Return the configuration of one of `CLIENTS`. Raises ConfigError for another one."""
+    make = CLIENTS.get(client)
+    if make is None:
+        raise ConfigError(f"client must be one of {', '.join(CLIENTS)}, not {client!r}")
+    return make(servers, protocol, login, trust)
+
+
+def _librdkafka(
+    servers: str, protocol: str, login: Login | None, trust: Trust | None
+) -> dict[str, Any]:
+    config = _dotted(servers, protocol, login)
+    if login is not None:
+        config["sasl.username"] = login.user
+        config["sasl.password"] = login.password
+    if trust is not None:
+        config["ssl.ca.pem"] = trust.certificates
+        if trust.own is not None:
+            config["ssl.certificate.pem"] = trust.own.chain
+            config["ssl.key.pem"] = trust.own.key
+    return config
+
+
+def _python(
+    servers: str, protocol: str, login: Login | None, trust: Trust | None
+) -> dict[str, Any]:
+    config: dict[str, Any] = {"bootstrap_servers": servers}
+    if protocol != PLAINTEXT:
+        config["security_protocol"] = protocol
+    if login is not None:
+        config["sasl_mechanism"] = login.mechanism
+        config["sasl_plain_username"] = login.user
+        config["sasl_plain_password"] = login.password
+    if trust is not None:
+        context = ssl.create_default_context(cadata=trust.certificates)
+        if trust.own is not None:
+            load_key_pair(context, trust.own, None, "client")
+        config["ssl_context"] = context
+    return config
+
+
+def _java(servers: str, protocol: str, login: Login | None, trust: Trust | None) -> dict[str, Any]:
+    config = _dotted(servers, protocol, login)
+    if login is not None:
+        kind = "plain.Plain" if login.mechanism == PLAIN else "scram.Scram"
+        config["sasl.jaas.config"] = (
+            f"{_JAVA_MODULES}.{kind}LoginModule required username={_quoted(login.user)}"
+            f" password={_quoted(login.password)};"
+        )
+    if trust is not None:
+        config["ssl.truststore.type"] = "PEM"
+        config["ssl.truststore.certificates"] = trust.certificates
+        if trust.own is not None:
+            config["ssl.keystore.type"] = "PEM"
+            config["ssl.keystore.certificate.chain"] = trust.own.chain
+            config["ssl.keystore.key"] = trust.own.key
+    return config
+
+
+def _dotted(servers: str, protocol: str, login: Login | None) -> dict[str, Any]:
+    """Return what librdkafka and Java call the same."""
+    config: dict[str, Any] = {"bootstrap.servers": servers}
+    if protocol != PLAINTEXT:
+        config["security.protocol"] = protocol
+    if login is not None:
+        config["sasl.mechanism"] = login.mechanism
+    return config
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+CLIENTS: Final[Mapping[str, Callable[[str, str, Login | None, Trust | None], dict[str, Any]]]] = {
+    "confluent": _librdkafka,
+    "aiokafka": _python,
+    "kafka-python": _python,
+    "java": _java,
+}

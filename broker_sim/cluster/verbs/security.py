@@ -1,0 +1,76 @@
+"""Verbs on what clients may do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.cluster.verbs.base import BaseVerbs
+from broker_sim.control.verb import verb, waiting_verb
+from broker_sim.errors import WrongStateError
+
+if TYPE_CHECKING:
+    from broker_sim.handlers.denial_log import DenialsStatus
+
+__all__ = ["SecurityVerbs"]
+
+
+class SecurityVerbs(BaseVerbs):
+    """What can be done about rights, where `authorizer.class.name` is set."""
+
+    @waiting_verb()
+    async def grant(
+        self, principal: str, operation: str, resource: str, *, host: str = "*", deny: bool = False
+    ) -> None:
+        """Add an ACL: `grant("User:billing", "READ", "topic:orders")`.
+
+        Returns when every running broker that can be reached knows it. `resource` is `topic:orders`,
+        `topic:ord*` for all that begin so, `topic:*`, or `cluster`; likewise `group:` and
+        `transactional_id:`. A principal without a type is a user. `deny` forbids instead, which wins
+        over all that allows. Raises WrongStateError without an authorizer.
+        """
+        from broker_sim.cluster.acl_text import parse_acl  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
+
+        self._check_guarded()
+        acl = parse_acl(principal, operation, resource, host, deny=deny)
+        (outcome,) = self.nodes.controller.create_acls([acl])
+        if not outcome.ok:
+            raise ApiError(outcome.error_code, outcome.error_message or "")
+        await self._until_acls_are_known(f"the brokers to hear of the rights of {acl.principal}")
+
+    @waiting_verb()
+    async def revoke(
+        self, principal: str, operation: str, resource: str, *, host: str = "*", deny: bool = False
+    ) -> None:
+        """Remove an ACL that was added with the same arguments, or by a client.
+
+        Requests of a client from now on are refused, also on its open connections. Raises LookupError if
+        there is no such ACL.
+        """
+        from broker_sim.cluster.acl_text import parse_acl  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.metadata.acl import AclFilter  # noqa: PLC0415 - see `Verbs`
+
+        self._check_guarded()
+        acl = parse_acl(principal, operation, resource, host, deny=deny)
+        (deleted,) = self.nodes.controller.delete_acls([AclFilter(*acl)])
+        if not deleted.acls:
+            raise LookupError(f"there is no such ACL: {acl}")
+        await self._until_acls_are_known(f"the brokers to forget rights of {acl.principal}")
+
+    @verb("GET", "/denials")
+    def denials(self, principal: str | None = None) -> DenialsStatus:
+        """Return what clients asked for and were denied, in order; the last 10 000, for one principal or all.
+
+        It is Kafka's audit log: what was only left out of a list is not in it.
+        """
+        return self.nodes.denials.find(principal)
+
+    def _check_guarded(self) -> None:
+        """Raise WrongStateError where everybody may do everything."""
+        if not self.nodes.has_authorizer:
+            raise WrongStateError(
+                "there is no authorizer; set authorizer.class.name, as docs/security.md shows"
+            )
+
+    async def _until_acls_are_known(self, what: str) -> None:
+        await self._until_heard_of(self.nodes.controller.image.version, what)

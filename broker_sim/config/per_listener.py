@@ -1,0 +1,40 @@
+"""Configurations that are set for one listener: `listener.name.NAME.`, in lower case, and Kafka's name.
+
+That of a mechanism has its name in between: `listener.name.outside.plain.sasl.jaas.config`. Mirrors
+`ListenerName.configPrefix` and `ChannelBuilders.channelBuilderConfigs`.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["JAAS_CONFIG", "listener_values", "without_listener"]
+
+PREFIX: Final = "listener.name."
+JAAS_CONFIG: Final = "sasl.jaas.config"
+OF_MECHANISMS: Final = frozenset(
+    {
+        JAAS_CONFIG,
+        "connections.max.reauth.ms",
+        "sasl.login.callback.handler.class",
+        "sasl.login.class",
+        "sasl.server.callback.handler.class",
+    }
+)
+"""What may be set for a single mechanism."""
+
+
+def listener_values(values: Mapping[str, str], listener: str) -> dict[str, str]:
+    """Return what is set for that listener alone, without the prefix."""
+    prefix = f"{PREFIX}{listener.lower()}."
+    return {
+        name.removeprefix(prefix): text for name, text in values.items() if name.startswith(prefix)
+    }
+
+
+def without_listener(name: str) -> str:
+    """Return Kafka's name of what is set for one listener, or for one mechanism of it; others as they are."""
+    if not name.startswith(PREFIX):
+        return name
+    own = name.removeprefix(PREFIX).partition(".")[2]
+    of_mechanism = own.partition(".")[2]
+    return of_mechanism if of_mechanism in OF_MECHANISMS else own

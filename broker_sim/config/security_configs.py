@@ -1,0 +1,89 @@
+"""Configurations of logins and TLS; mirrors `BrokerSecurityConfigs` and `SslConfigs`, with Kafka's defaults."""
+
+from dataclasses import dataclass
+
+from broker_sim.config.definition import (
+    INT,
+    LIST,
+    PASSWORD,
+    STRING,
+    OneOf,
+    UpdateMode,
+    at_least,
+    declare,
+)
+
+_PER_BROKER = UpdateMode.PER_BROKER
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecurityConfigs:
+    """How clients log in; each may be set for one listener alone, see `BrokerConfig.for_listener`."""
+
+    sasl_enabled_mechanisms: tuple[str, ...] = declare(
+        LIST,
+        ("GSSAPI",),
+        "By which mechanisms clients may log in; the default is not served.",
+        update_mode=_PER_BROKER,
+    )
+    sasl_server_max_receive_size: int = declare(
+        INT, 524_288, "Largest request in bytes of a client that has not logged in."
+    )
+    connection_failed_authentication_delay_ms: int = declare(
+        INT,
+        100,
+        "How long the answer to a failed login, and the close of its connection, are delayed.",
+        at_least(0),
+    )
+    ssl_client_auth: str = declare(
+        STRING,
+        "none",
+        "Whether clients are asked for a certificate; where they log in, for one listener only.",
+        OneOf(("required", "requested", "none")),
+        update_mode=_PER_BROKER,
+    )
+    ssl_enabled_protocols: tuple[str, ...] = declare(
+        LIST,
+        ("TLSv1.2", "TLSv1.3"),
+        "The versions of TLS; older ones than these are not served.",
+        update_mode=_PER_BROKER,
+    )
+    ssl_keystore_type: str = declare(
+        STRING, "JKS", "PEM or PKCS12; JKS itself is not read.", update_mode=_PER_BROKER
+    )
+    ssl_keystore_location: str | None = declare(
+        STRING,
+        None,
+        "The file with certificate and key; without any, the cluster makes them.",
+        update_mode=_PER_BROKER,
+    )
+    ssl_keystore_password: str | None = declare(
+        PASSWORD, None, "The password of that file, for PKCS12.", update_mode=_PER_BROKER
+    )
+    ssl_keystore_certificate_chain: str | None = declare(
+        PASSWORD, None, "The certificate and those above it, as PEM.", update_mode=_PER_BROKER
+    )
+    ssl_keystore_key: str | None = declare(
+        PASSWORD, None, "The key, as PEM in PKCS8.", update_mode=_PER_BROKER
+    )
+    ssl_key_password: str | None = declare(
+        PASSWORD, None, "The password of the key.", update_mode=_PER_BROKER
+    )
+    ssl_truststore_type: str = declare(
+        STRING, "JKS", "PEM or PKCS12; JKS itself is not read.", update_mode=_PER_BROKER
+    )
+    ssl_truststore_location: str | None = declare(
+        STRING,
+        None,
+        "The file with the certificates that those of clients must be signed by.",
+        update_mode=_PER_BROKER,
+    )
+    ssl_truststore_password: str | None = declare(
+        PASSWORD, None, "The password of that file, for PKCS12.", update_mode=_PER_BROKER
+    )
+    ssl_truststore_certificates: str | None = declare(
+        PASSWORD, None, "The same certificates, as PEM.", update_mode=_PER_BROKER
+    )
+    ssl_principal_mapping_rules: str = declare(
+        STRING, "DEFAULT", "How the name of a client's certificate becomes that of a principal."
+    )

@@ -1,0 +1,78 @@
+"""The rules of access control; mirrors `AclControlManager`. Error messages are Kafka's, because clients see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.controller.requests import DeletedAcls, Outcome
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata.acl import AclOperation, PatternType, Permission, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from broker_sim.metadata import MetadataDelta
+    from broker_sim.metadata.acl import Acl, AclFilter
+
+__all__ = ["create_acls", "delete_acls"]
+
+_ABSTRACT_TYPES: Final = (ResourceType.UNKNOWN, ResourceType.ANY)
+_ABSTRACT_OPERATIONS: Final = (AclOperation.UNKNOWN, AclOperation.ANY)
+
+
+def create_acls(delta: MetadataDelta, acls: Sequence[Acl]) -> list[Outcome]:
+    """Add those that are valid; returns one outcome each. One that is there already is no error."""
+    outcomes = [_check(acl) for acl in acls]
+    new = [
+        acl
+        for acl, outcome in zip(acls, outcomes, strict=True)
+        if outcome.ok and acl not in delta.acls
+    ]
+    if new:
+        delta.change_acls(new, ())
+    return outcomes
+
+
+def delete_acls(delta: MetadataDelta, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
+    """Remove what the filters mean; each tells all that it means, also what another one removes too."""
+    results = [_find(delta, wanted) for wanted in filters]
+    removed = {acl for result in results for acl in result.acls}
+    if removed:
+        delta.change_acls((), removed)
+    return results
+
+
+def _find(delta: MetadataDelta, wanted: AclFilter) -> DeletedAcls:
+    if ResourceType.UNKNOWN is wanted.resource_type or PatternType.UNKNOWN is wanted.pattern_type:
+        return DeletedAcls(_invalid("Unknown patternFilter."))
+    if AclOperation.UNKNOWN is wanted.operation or Permission.UNKNOWN is wanted.permission:
+        return DeletedAcls(_invalid("Unknown entryFilter."))
+    return DeletedAcls(Outcome(), tuple(delta.base.acls.matching(wanted)))
+
+
+def _check(acl: Acl) -> Outcome:
+    problem = next(_problems(acl), None)
+    return Outcome() if problem is None else _invalid(problem)
+
+
+def _problems(acl: Acl) -> Iterator[str]:
+    """Tell what is wrong, in the order of Kafka's `validateNewAcl`."""
+    if acl.resource_type in _ABSTRACT_TYPES:
+        yield f"Invalid resourceType {acl.resource_type.name}"
+    if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        yield f"Invalid patternType {acl.pattern_type.name}"
+    if acl.operation in _ABSTRACT_OPERATIONS:
+        yield f"Invalid operation {acl.operation.name}"
+    if acl.permission not in (Permission.DENY, Permission.ALLOW):
+        yield f"Invalid permissionType {acl.permission.name}"
+    if not acl.resource_name:
+        yield "Resource name should not be empty"
+    if ":" not in acl.principal:
+        yield (
+            f"Could not parse principal from `{acl.principal}` (no colon is present separating the"
+            " principal type from the principal name)"
+        )
+
+
+def _invalid(message: str) -> Outcome:
+    return Outcome(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,109 @@
+"""What clients were denied, for tests that ask; mirrors Kafka's audit log `kafka.authorizer.logger`.
+
+As there, it has what a client asked for, and not what was left out of a list or of its authorized
+operations.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.runtime.event_log import get_logger
+
+if TYPE_CHECKING:
+    from broker_sim.handlers.context import RequestContext
+    from broker_sim.metadata.acl import AclOperation, ResourceType
+    from broker_sim.security import Decision
+
+__all__ = ["DenialLog", "DenialStatus", "DenialsStatus"]
+
+LIMIT: Final = 10_000
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DenialStatus:
+    """One denial."""
+
+    time_ms: int
+    """In ms since the epoch."""
+    broker: int
+    principal: str
+    """As `User:billing`."""
+    client_host: str
+    client_id: str | None
+    api: str
+    """Kafka's name of the request, such as `Produce`."""
+    operation: str
+    """Such as `WRITE`."""
+    resource_type: str
+    """Such as `TOPIC`."""
+    resource: str
+    """The resource's name."""
+    rule: str
+    """What it is based on, as in Kafka's audit log: `DefaultDeny`, or the ACL that denies."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+class DenialsStatus(tuple[DenialStatus, ...]):
+    """Denials in the order in which they came."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"denials": [denial.to_json() for denial in self]}
+
+
+class DenialLog:
+    """Keeps the last 10 000 denials. Thread rule: the cluster's event loop."""
+
+    def __init__(self) -> None:
+        self._kept: deque[DenialStatus] = deque(maxlen=LIMIT)
+
+    def add(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        resource: str,
+        decision: Decision,
+    ) -> None:
+        """Keep and log that a client may not do something."""
+        broker = context.broker
+        denial = DenialStatus(
+            broker.clock.wall_clock_ms(),
+            broker.broker_id,
+            str(context.principal),
+            context.connection.ip,
+            context.client_id,
+            context.api_key.api_name,
+            operation.name,
+            resource_type.name,
+            resource,
+            decision.rule_text,
+        )
+        self._kept.append(denial)
+        if _log.is_enabled_for_info:
+            _log.bind(broker.clock, node=f"broker-{broker.broker_id}").info(
+                "denied",
+                principal=denial.principal,
+                host=denial.client_host,
+                api=denial.api,
+                operation=denial.operation,
+                resource=f"{denial.resource_type}:{resource}",
+                rule=denial.rule,
+            )
+
+    def forget(self) -> None:
+        """Forget what is kept."""
+        self._kept.clear()
+
+    def find(self, principal: str | None) -> DenialsStatus:
+        """Return what a principal was denied, with None everybody."""
+        return DenialsStatus(each for each in self._kept if principal in (None, each.principal))

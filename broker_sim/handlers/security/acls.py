@@ -1,0 +1,212 @@
+"""DescribeAcls (key 29), CreateAcls (30) and DeleteAcls (31), versions 1-3; mirrors `AclApis`.
+
+Behaviour:
+* without an authorizer all of them say SECURITY_DISABLED
+* each rule is created or refused alone; to create one that is there already is no error
+* each filter deletes what it means, and tells it
+* the code 0 closes the connection, as in Kafka, where such a request does not parse
+* a rule for ANY, which only a filter can be for, makes the whole request fail
+
+Version notes: 1 has pattern types (KIP-290), 2 is flexible, 3 knows users as resources (KIP-373).
+
+Deliberate difference: the rules come in the order of their fields; Kafka lists them in that of its hash
+tables.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.controller import DeletedAcls, Outcome
+from broker_sim.errors import ErrorCode
+from broker_sim.metadata.acl import (
+    CLUSTER_NAME,
+    Acl,
+    AclFilter,
+    AclOperation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+from broker_sim.protocol import messages
+from broker_sim.protocol.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from broker_sim.errors import ApiError
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_create_acls", "handle_delete_acls", "handle_describe_acls"]
+
+Described = messages.DescribeAclsResponse
+Created = messages.CreateAclsResponse.AclCreationResult
+Deleted = messages.DeleteAclsResponse
+
+_NO_AUTHORIZER: Final = Outcome(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+
+
+def handle_describe_acls(
+    request: messages.DescribeAclsRequest,
+    context: RequestContext,
+    respond: Callable[[messages.DescribeAclsResponse], None],
+) -> None:
+    """List the rules that the filter means."""
+    wanted = _filter(request)
+    if context.broker.authorizer is None:
+        text = "No Authorizer is configured on the broker"
+        respond(Described(error_code=ErrorCode.SECURITY_DISABLED, error_message=text))
+        return
+    found = context.broker.image.acls.matching(wanted)
+    resources = [
+        Described.DescribeAclsResource(
+            resource_type,
+            resource_name,
+            pattern_type,
+            [
+                Described.AclDescription(acl.principal, acl.host, acl.operation, acl.permission)
+                for acl in acls
+            ],
+        )
+        for (resource_type, resource_name, pattern_type), acls in groupby(found, _pattern)
+    ]
+    respond(Described(resources=resources))
+
+
+def handle_create_acls(
+    request: messages.CreateAclsRequest,
+    context: RequestContext,
+    respond: Callable[[messages.CreateAclsResponse], None],
+) -> None:
+    """Create the rules, each for itself."""
+    acls = [_acl(asked) for asked in request.creations]
+
+    def answer(outcomes: Sequence[Outcome]) -> None:
+        results = [Created(outcome.error_code, outcome.error_message) for outcome in outcomes]
+        respond(messages.CreateAclsResponse(results=results))
+
+    if context.broker.authorizer is None:
+        answer([_NO_AUTHORIZER] * len(acls))
+        return
+    if any(map(_is_for_filters, acls)):
+        answer([Outcome(ErrorCode.UNKNOWN_SERVER_ERROR)] * len(acls))
+        return
+    refused = {index: refusal for index, acl in enumerate(acls) if (refusal := _refusal(acl))}
+    wanted = [acl for index, acl in enumerate(acls) if index not in refused]
+
+    def merge(outcomes: Sequence[Outcome]) -> None:
+        in_order = iter(outcomes)
+        answer([refused.get(index) or next(in_order) for index in range(len(acls))])
+
+    context.broker.controller.call(
+        lambda controller: controller.create_acls(wanted),
+        merge,
+        lambda error: merge([_outcome(error)] * len(wanted)),
+    )
+
+
+def handle_delete_acls(
+    request: messages.DeleteAclsRequest,
+    context: RequestContext,
+    respond: Callable[[messages.DeleteAclsResponse], None],
+) -> None:
+    """Delete the rules that each filter means."""
+    filters = [_filter(asked) for asked in request.filters]
+
+    def answer(results: Sequence[DeletedAcls]) -> None:
+        respond(Deleted(filter_results=[_filter_result(result) for result in results]))
+
+    if context.broker.authorizer is None:
+        answer([DeletedAcls(_NO_AUTHORIZER)] * len(filters))
+        return
+    context.broker.controller.call(
+        lambda controller: controller.delete_acls(filters),
+        answer,
+        lambda error: answer([DeletedAcls(_outcome(error))] * len(filters)),
+    )
+
+
+def _pattern(acl: Acl) -> tuple[ResourceType, str, PatternType]:
+    return acl.resource_type, acl.resource_name, acl.pattern_type
+
+
+def _filter(
+    asked: messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter,
+) -> AclFilter:
+    kind, pattern_type = asked.resource_type_filter, asked.pattern_type_filter
+    _check_given(kind, pattern_type, asked.operation, asked.permission_type)
+    return AclFilter(
+        ResourceType(kind),
+        asked.resource_name_filter,
+        PatternType(pattern_type),
+        asked.principal_filter,
+        asked.host_filter,
+        AclOperation(asked.operation),
+        Permission(asked.permission_type),
+    )
+
+
+def _acl(asked: messages.CreateAclsRequest.AclCreation) -> Acl:
+    kind, pattern_type = asked.resource_type, asked.resource_pattern_type
+    _check_given(kind, pattern_type, asked.operation, asked.permission_type)
+    return Acl(
+        ResourceType(kind),
+        asked.resource_name,
+        PatternType(pattern_type),
+        asked.principal,
+        asked.host,
+        AclOperation(asked.operation),
+        Permission(asked.permission_type),
+    )
+
+
+def _check_given(*codes: int) -> None:
+    """Raise ProtocolError, which closes the connection, for a code that stands for nothing."""
+    if 0 in codes:
+        raise ProtocolError("a request for ACLs has a type that is not given")
+
+
+def _is_for_filters(acl: Acl) -> bool:
+    """Whether a rule has what only a filter can have."""
+    return (
+        acl.resource_type is ResourceType.ANY
+        or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or acl.operation is AclOperation.ANY
+        or acl.permission is Permission.ANY
+    )
+
+
+def _refusal(acl: Acl) -> Outcome | None:
+    """Return why a rule is refused before the controller sees it."""
+    if acl.resource_type is ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
+        text = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+        return Outcome(ErrorCode.INVALID_REQUEST, text)
+    if not acl.resource_name:
+        return Outcome(ErrorCode.INVALID_REQUEST, "Invalid empty resource name")
+    return None
+
+
+def _filter_result(result: DeletedAcls) -> Deleted.DeleteAclsFilterResult:
+    return Deleted.DeleteAclsFilterResult(
+        result.outcome.error_code,
+        result.outcome.error_message,
+        [
+            Deleted.DeleteAclsMatchingAcl(
+                ErrorCode.NONE,
+                None,
+                acl.resource_type,
+                acl.resource_name,
+                acl.pattern_type,
+                acl.principal,
+                acl.host,
+                acl.operation,
+                acl.permission,
+            )
+            for acl in result.acls
+        ],
+    )
+
+
+def _outcome(error: ApiError) -> Outcome:
+    return Outcome(error.error_code, error.error_message)

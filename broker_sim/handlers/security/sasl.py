@@ -1,0 +1,45 @@
+"""SaslHandshake (key 17), versions 0-1, and SaslAuthenticate (key 36), versions 0-2, of a known client.
+
+Mirrors `KafkaApis.handleSaslHandshakeRequest` and `handleSaslAuthenticateRequest`.
+
+Behaviour:
+* a login is served before requests are (`broker_sim.network.login`); one that comes here is too late, or
+  on a listener without logins: ILLEGAL_SASL_STATE
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.handlers.context import RequestContext
+
+__all__ = ["handle_sasl_authenticate", "handle_sasl_handshake"]
+
+
+def handle_sasl_handshake(
+    _request: messages.SaslHandshakeRequest,
+    _context: RequestContext,
+    respond: Callable[[messages.SaslHandshakeResponse], None],
+) -> None:
+    """Refuse it."""
+    respond(messages.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))
+
+
+def handle_sasl_authenticate(
+    _request: messages.SaslAuthenticateRequest,
+    _context: RequestContext,
+    respond: Callable[[messages.SaslAuthenticateResponse], None],
+) -> None:
+    """Refuse it."""
+    respond(
+        messages.SaslAuthenticateResponse(
+            error_code=ErrorCode.ILLEGAL_SASL_STATE,
+            error_message="SaslAuthenticate request received after successful authentication",
+        )
+    )

@@ -1,0 +1,61 @@
+"""The mechanisms of SCRAM and what they derive from a password (RFC 5802).
+
+Mirrors the internal `ScramMechanism` and `ScramFormatter`. The stored key shows that a client knows the
+password, the server key shows the client that the server does; neither can be used to log in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.metadata.image import ScramCredential
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SCRAM_MECHANISMS", "ScramMechanism"]
+
+_CLIENT_KEY: Final = b"Client Key"
+_SERVER_KEY: Final = b"Server Key"
+
+
+class ScramMechanism(NamedTuple):
+    """A mechanism: Kafka's code of it, its name, and its hash."""
+
+    code: int
+    name: str
+    digest: str
+    min_iterations: int
+
+    def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
+        """Return the password salted and hashed so many times; it takes milliseconds."""
+        return hashlib.pbkdf2_hmac(self.digest, password.encode(), salt, iterations)
+
+    def credential(self, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
+        """Derive what is kept of a password."""
+        return ScramCredential(
+            salt,
+            stored_key=self.stored_key(hmac.digest(salted_password, _CLIENT_KEY, self.digest)),
+            server_key=hmac.digest(salted_password, _SERVER_KEY, self.digest),
+            iterations=iterations,
+        )
+
+    def stored_key(self, client_key: bytes) -> bytes:
+        """Return the hash of a client's key, by which it is known."""
+        return hashlib.new(self.digest, client_key).digest()
+
+    def signature(self, key: bytes, message: bytes) -> bytes:
+        """Sign what client and server have told each other."""
+        return hmac.digest(key, message, self.digest)
+
+
+SCRAM_MECHANISMS: Final[Mapping[int, ScramMechanism]] = MappingProxyType(
+    {
+        1: ScramMechanism(1, "SCRAM-SHA-256", "sha256", 4_096),
+        2: ScramMechanism(2, "SCRAM-SHA-512", "sha512", 4_096),
+    }
+)
+"""By Kafka's code."""

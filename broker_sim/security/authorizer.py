@@ -1,0 +1,162 @@
+"""Whether a principal may do something; mirrors `StandardAuthorizer` and `StandardAuthorizerData`.
+
+How it is decided, for an operation on a resource from a host:
+
+A. A super user may do everything.
+B. A rule that denies wins, whatever else allows.
+C. Otherwise a rule that allows is enough.
+D. A resource with rules of which none fits is closed, whomever they are for.
+E. Without any rule for the resource `allow.everyone.if.no.acl.found` decides; by default it is closed.
+
+A rule fits if it is for the principal or for `User:*`, for the host or for `*`, and for the operation or
+for ALL. To read, write, delete or alter something implies to describe it, and to alter its configurations
+to describe them; to deny one of these implies nothing.
+
+Pure: rules are given with each question, so one authorizer serves brokers and the controller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.metadata.acl import WILDCARD, AclOperation, PatternType, Permission
+from broker_sim.security.kafka_principal import KafkaPrincipal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from broker_sim.metadata.acl import Acl, Acls, ResourceType
+
+__all__ = ["ANY_PRINCIPAL", "Authorizer", "Decision", "parse_super_users"]
+
+ANY_PRINCIPAL: Final = "User:*"
+"""The principal of a rule for everybody."""
+
+HARDCODED_NAME: Final = "hardcode"
+"""The resource that Kafka asks about to find super users and those who may do it with any resource."""
+
+_ONLY_ITSELF: Final[Mapping[AclOperation, frozenset[AclOperation]]] = {
+    operation: frozenset({operation, AclOperation.ALL}) for operation in AclOperation
+}
+_IMPLIED_BY: Final[Mapping[AclOperation, frozenset[AclOperation]]] = {
+    **_ONLY_ITSELF,
+    AclOperation.DESCRIBE: frozenset(
+        {
+            AclOperation.ALL,
+            AclOperation.DESCRIBE,
+            AclOperation.READ,
+            AclOperation.WRITE,
+            AclOperation.DELETE,
+            AclOperation.ALTER,
+        }
+    ),
+    AclOperation.DESCRIBE_CONFIGS: frozenset(
+        {AclOperation.ALL, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}
+    ),
+}
+"""The operations that a rule may allow so that this one is allowed."""
+
+
+class Decision(NamedTuple):
+    """An answer, and the rule that it is based on: one that somebody made, or the case's name in Kafka."""
+
+    is_allowed: bool
+    rule: Acl | str
+
+    @property
+    def rule_text(self) -> str:
+        """The rule as it stands in Kafka's audit log."""
+        return self.rule if isinstance(self.rule, str) else f"MatchingAcl(acl={self.rule})"
+
+
+_SUPER_USER: Final = Decision(True, "SuperUser")
+_DEFAULT_ALLOW: Final = Decision(True, "DefaultAllow")
+_DEFAULT_DENY: Final = Decision(False, "DefaultDeny")
+
+
+def parse_super_users(text: str) -> frozenset[KafkaPrincipal]:
+    """Return the principals of `super.users`, which stand between semicolons. Raises ConfigError."""
+    names = (name.strip() for name in text.split(";"))
+    return frozenset(KafkaPrincipal.parse(name) for name in names if name)
+
+
+class Authorizer:
+    """Decides by rules. Any thread may ask."""
+
+    __slots__ = ("_no_acl", "_super_users")
+
+    def __init__(
+        self, super_users: Iterable[KafkaPrincipal] = (), *, allow_everyone_if_no_acl: bool = False
+    ) -> None:
+        self._super_users = frozenset(super_users)
+        self._no_acl = _DEFAULT_ALLOW if allow_everyone_if_no_acl else _DEFAULT_DENY
+
+    def decide(
+        self,
+        acls: Acls,
+        principal: KafkaPrincipal,
+        host: str,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> Decision:
+        """Return whether the principal may do this with the resource of that name, and why."""
+        if principal in self._super_users:
+            return _SUPER_USER  # case A
+        groups = acls.for_resource(resource_type, name)
+        if not groups:
+            return self._no_acl  # case E
+        own = str(principal)
+        allowing = _IMPLIED_BY[operation]
+        denying = _ONLY_ITSELF[operation]
+        allowed: Acl | None = None
+        for group in groups:
+            for acl in (*group.get(own, ()), *group.get(ANY_PRINCIPAL, ())):
+                if acl.host not in (WILDCARD, host):
+                    continue
+                if acl.permission is Permission.DENY:
+                    if acl.operation in denying:
+                        return Decision(False, acl)  # case B
+                elif acl.operation in allowing:
+                    allowed = acl
+        return _DEFAULT_DENY if allowed is None else Decision(True, allowed)  # cases D and C
+
+    def is_allowed_on_any(
+        self,
+        acls: Acls,
+        principal: KafkaPrincipal,
+        host: str,
+        operation: AclOperation,
+        resource_type: ResourceType,
+    ) -> bool:
+        """Return whether there is a resource of the type with which the principal may do this (KIP-679).
+
+        Mirrors `Authorizer.authorizeByResourceType`. What another operation implies does not count.
+        """
+        if self.decide(acls, principal, host, operation, resource_type, HARDCODED_NAME).is_allowed:
+            return True
+        allowed: list[Acl] = []
+        denied: set[tuple[PatternType, str]] = set()
+        for acl in acls.of_principals(resource_type, (str(principal), ANY_PRINCIPAL)):
+            if acl.host not in (WILDCARD, host):
+                continue
+            if acl.operation not in _ONLY_ITSELF[operation]:
+                continue
+            if acl.permission is Permission.ALLOW:
+                allowed.append(acl)
+            else:
+                denied.add((acl.pattern_type, acl.resource_name))
+        if (PatternType.LITERAL, WILDCARD) in denied:
+            return False
+        return any(_is_open(acl, denied) for acl in allowed)
+
+
+def _is_open(allowed: Acl, denied: set[tuple[PatternType, str]]) -> bool:
+    """Whether a resource is left that the rule allows and none of the denied patterns covers."""
+    name = allowed.resource_name
+    if allowed.pattern_type is PatternType.LITERAL:
+        if name == WILDCARD:
+            return True
+        if (PatternType.LITERAL, name) in denied:
+            return False
+    return not any((PatternType.PREFIXED, name[:end]) in denied for end in range(1, len(name) + 1))

@@ -1,0 +1,172 @@
+"""Certificates that a cluster makes by itself, so that a test needs no key store; with `cryptography`.
+
+They are valid from 2020 to 2120: virtual time need not know of them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+__all__ = ["CertificateAuthority", "Certificates", "KeyPair", "read_pkcs12"]
+
+_FROM: Final = datetime(2020, 1, 1, tzinfo=UTC)
+_UNTIL: Final = datetime(2120, 1, 1, tzinfo=UTC)
+_MISSING: Final = "cryptography is not installed: pip install 'broker-sim[security]'"
+
+
+class KeyPair(NamedTuple):
+    """A certificate with its chain, and its key, as PEM; the key is not in its text."""
+
+    chain: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"KeyPair({len(self.chain)} characters of certificates)"
+
+
+class CertificateAuthority:
+    """Signs the certificates of one cluster and its clients. Raises MissingExtraError."""
+
+    def __init__(self) -> None:
+        try:
+            from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(_MISSING) from error
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = "broker-sim"
+        certificate = _sign(self._name, self._key, self._name, self._key, (), is_authority=True)
+        self.certificate = _pem(certificate)
+        """As PEM: what clients trust."""
+
+    def issue(self, name: str, hosts: Iterable[str] = ()) -> KeyPair:
+        """Return a certificate for `CN=name`, of a server if it has hosts, and its key."""
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - the same
+
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = _sign(name, key, self._name, self._key, tuple(hosts), is_authority=False)
+        key_text = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ).decode()
+        return KeyPair(_pem(certificate), key_text)
+
+
+class Certificates:
+    """What a cluster makes by itself: the authority comes with the first certificate."""
+
+    def __init__(self) -> None:
+        self._authority: CertificateAuthority | None = None
+
+    @property
+    def authority(self) -> CertificateAuthority:
+        """Who signs them. Raises MissingExtraError."""
+        if self._authority is None:
+            self._authority = CertificateAuthority()
+        return self._authority
+
+    def for_hosts(self, hosts: Iterable[str]) -> tuple[KeyPair, str]:
+        """Return the certificate of a broker under these names, and whom to trust. Raises MissingExtraError."""
+        names = sorted({*hosts, "localhost", "127.0.0.1"})
+        return self.authority.issue("broker", names), self.authority.certificate
+
+    def for_client(self, name: str) -> KeyPair:
+        """Return a client's certificate, `CN=name`. Raises MissingExtraError."""
+        return self.authority.issue(name)
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - an extra
+
+    return certificate.public_bytes(Encoding.PEM).decode()
+
+
+def _sign(
+    name: str,
+    key: EllipticCurvePrivateKey,
+    issuer: str,
+    issuer_key: EllipticCurvePrivateKey,
+    hosts: tuple[str, ...],
+    *,
+    is_authority: bool,
+) -> x509.Certificate:
+    from cryptography import x509  # noqa: PLC0415 - an extra
+    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - the same
+
+    def named(text: str) -> x509.Name:
+        return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
+
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(named(name))
+        .issuer_name(named(issuer))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_FROM)
+        .not_valid_after(_UNTIL)
+        .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
+            critical=False,
+        )
+    )
+    if hosts:
+        names = x509.SubjectAlternativeName([_alternative_name(host) for host in hosts])
+        builder = builder.add_extension(names, critical=False)
+    return builder.sign(issuer_key, hashes.SHA256())
+
+
+def _alternative_name(host: str) -> x509.GeneralName:
+    from cryptography import x509  # noqa: PLC0415 - an extra
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def read_pkcs12(data: bytes, password: str, place: str) -> KeyPair:
+    """Return what is in a PKCS12 store; a trust store has no key. Raises ConfigError, MissingExtraError."""
+    try:
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - the same
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(_MISSING) from error
+    try:
+        store = pkcs12.load_pkcs12(data, password.encode())
+    except ValueError:
+        raise ConfigError(f"{place}: the password is wrong, or it is no PKCS12 store") from None
+    own = [store.cert] if store.cert else []
+    chain = "".join(_pem(each.certificate) for each in [*own, *store.additional_certs])
+    key = ""
+    if store.key is not None:
+        key = store.key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ).decode()
+    return KeyPair(chain, key)

@@ -1,0 +1,73 @@
+"""SASL PLAIN: a name and a password (RFC 4616).
+
+Mirrors `PlainSaslServer` and `PlainServerCallbackHandler`. Messages are Kafka's, because clients see
+them.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.security.sasl_server import SaslAuthenticationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["PLAIN", "PlainSaslServer", "PlainUsers"]
+
+PLAIN: Final = "PLAIN"
+TOKENS: Final = 3
+MOST_TOKENS: Final = 4
+"""Kafka counts no further."""
+
+
+class PlainUsers:
+    """The passwords of users, by name; they are in no text of it."""
+
+    __slots__ = ("passwords",)
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self.passwords = passwords
+
+    def knows(self, user: str, password: str) -> bool:
+        """Whether that is the user's password; it takes the same time for all wrong ones of a length."""
+        expected = self.passwords.get(user)
+        # A user that there is not takes as long as a wrong password.
+        known = password if expected is None else expected
+        is_equal = hmac.compare_digest(password.encode(), known.encode())
+        return is_equal and expected is not None
+
+
+class PlainSaslServer:
+    """One login by name and password."""
+
+    __slots__ = ("_users", "authorization_id", "is_complete")
+
+    def __init__(self, users: PlainUsers) -> None:
+        self._users = users
+        self.is_complete = False
+        self.authorization_id = ""
+
+    def evaluate_response(self, token: bytes) -> bytes:
+        """Take the only message that there is. Raises SaslAuthenticationError."""
+        tokens = token.decode(errors="replace").split("\0", MOST_TOKENS)[:MOST_TOKENS]
+        if len(tokens) != TOKENS:
+            raise SaslAuthenticationError(
+                f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(tokens)}"
+            )
+        authorization_id, user, password = tokens
+        if not user:
+            raise SaslAuthenticationError("Authentication failed: username not specified")
+        if not password:
+            raise SaslAuthenticationError("Authentication failed: password not specified")
+        if not self._users.knows(user, password):
+            raise SaslAuthenticationError("Authentication failed: Invalid username or password")
+        if authorization_id not in {"", user}:
+            raise SaslAuthenticationError(
+                "Authentication failed: Client requested an authorization id that is different from"
+                " username"
+            )
+        self.authorization_id = user
+        self.is_complete = True
+        return b""

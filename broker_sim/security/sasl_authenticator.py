@@ -1,0 +1,186 @@
+"""The server's side of a SASL login: frames in, frames out, without I/O; mirrors `SaslServerAuthenticator`.
+
+    handshake or versions request   the beginning: SaslHandshake or ApiVersions
+    handshake request               after ApiVersions: SaslHandshake alone
+    authenticate                    tokens: in SaslAuthenticate after SaslHandshake version 1, else bare
+    complete                        the client is known, what follows is for the broker
+
+A failed login raises `LoginFailedError`, with the answer to send when the delay of Kafka's is over; where
+Kafka closes the connection at once, ProtocolError is raised.
+
+Deliberate differences: the broker answers ApiVersions here as it does after the login, so that faults can
+hit it; `versions_told` hears of it. A request for topics or partitions between SaslHandshake and
+SaslAuthenticate gets an answer without them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey, request_class
+from broker_sim.protocol.codec import decode
+from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.headers import RequestHeader, decode_request_header, encode_response
+from broker_sim.security.kafka_principal import USER_TYPE, KafkaPrincipal
+from broker_sim.security.sasl_server import SaslAuthenticationError, SaslError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from broker_sim.protocol.message import Chunk, Message
+    from broker_sim.security.sasl_server import SaslServer
+
+    Mechanisms = Mapping[str, Callable[[], SaslServer]]
+    ErrorAnswer = Callable[[ApiKey, Any, int, ErrorCode], Message]
+
+__all__ = ["LoginFailedError", "SaslServerAuthenticator"]
+
+HANDSHAKE_VERSIONS: Final = range(2)
+AUTHENTICATE_VERSIONS: Final = range(3)
+HEADERS_VERSION: Final = 1
+"""From this version of SaslHandshake on tokens come in SaslAuthenticate."""
+
+
+class LoginFailedError(Exception):
+    """The client is not who it says it is. The text is for the log, `answer` for the client."""
+
+    def __init__(self, reason: str, answer: Sequence[Chunk] | None = None) -> None:
+        super().__init__(reason)
+        self.answer = answer
+
+
+class _State(Enum):
+    HANDSHAKE_OR_VERSIONS_REQUEST = "handshake or versions request"
+    HANDSHAKE_REQUEST = "handshake request"
+    AUTHENTICATE = "authenticate"
+    COMPLETE = "complete"
+
+
+class SaslServerAuthenticator:
+    """The login of one connection. `mechanisms` are those that are enabled, in the order of Kafka's list."""
+
+    def __init__(self, mechanisms: Mechanisms, error_answer: ErrorAnswer) -> None:
+        self._mechanisms = mechanisms
+        self._error_answer = error_answer
+        self._state = _State.HANDSHAKE_OR_VERSIONS_REQUEST
+        self._mechanism = ""
+        self._server: SaslServer | None = None
+        self._has_headers = False
+
+    @property
+    def principal(self) -> KafkaPrincipal | None:
+        """Who the client is, None until it is known."""
+        if self._state is not _State.COMPLETE:
+            return None
+        assert self._server is not None
+        return KafkaPrincipal(USER_TYPE, self._server.authorization_id)
+
+    def versions_told(self) -> None:
+        """Hear that the broker has answered ApiVersions without an error."""
+        if self._state is _State.HANDSHAKE_OR_VERSIONS_REQUEST:
+            self._state = _State.HANDSHAKE_REQUEST
+
+    def receive(self, frame: memoryview) -> Sequence[Chunk] | None:
+        """Return the answer to a frame, None where the broker has to answer ApiVersions.
+
+        Raises LoginFailedError, ProtocolError.
+        """
+        if self._state is _State.AUTHENTICATE:
+            return self._receive_token(frame)
+        header, offset = decode_request_header(frame)
+        if header.api_key is ApiKey.SASL_HANDSHAKE:
+            return self._handshake(header, frame, offset)
+        if header.api_key is not ApiKey.API_VERSIONS:
+            raise ProtocolError(
+                f"Unexpected Kafka request of type {header.api_key.name} during SASL handshake."
+            )
+        if self._state is not _State.HANDSHAKE_OR_VERSIONS_REQUEST:
+            raise ProtocolError(
+                "Unexpected ApiVersions request received during SASL authentication state"
+                f" {self._state.name}"
+            )
+        return None
+
+    def _handshake(
+        self, header: RequestHeader, frame: memoryview, offset: int
+    ) -> Sequence[Chunk] | None:
+        request = _decode(header, frame, offset, HANDSHAKE_VERSIONS)
+        self._has_headers |= header.api_version >= HEADERS_VERSION
+        make_server = self._mechanisms.get(request.mechanism)
+        answer = _encode(
+            header,
+            messages.SaslHandshakeResponse(
+                error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM
+                if make_server is None
+                else ErrorCode.NONE,
+                mechanisms=list(self._mechanisms),
+            ),
+        )
+        if make_server is None:
+            raise LoginFailedError(f"Unsupported SASL mechanism {request.mechanism}", answer)
+        self._mechanism = request.mechanism
+        self._server = make_server()
+        self._state = _State.AUTHENTICATE
+        return answer
+
+    def _receive_token(self, frame: memoryview) -> Sequence[Chunk]:
+        if not self._has_headers:
+            return self._receive_bare_token(frame)
+        header, offset = decode_request_header(frame)
+        if header.api_key is not ApiKey.SASL_AUTHENTICATE:
+            unexpected: Any = decode(
+                request_class(header.api_key), header.api_version, frame, offset
+            )
+            answer = self._error_answer(
+                header.api_key, unexpected, header.api_version, ErrorCode.ILLEGAL_SASL_STATE
+            )
+            raise LoginFailedError(
+                f"Unexpected Kafka request of type {header.api_key.name} during SASL authentication.",
+                _encode(header, answer),
+            )
+        request = _decode(header, frame, offset, AUTHENTICATE_VERSIONS)
+        try:
+            token = self._evaluate(bytes(request.auth_bytes))
+        except SaslError as error:
+            # What the client is told hides whether there is such a user.
+            told = (
+                str(error)
+                if isinstance(error, SaslAuthenticationError)
+                else "Authentication failed during authentication due to invalid credentials with SASL"
+                f" mechanism {self._mechanism}"
+            )
+            failure = messages.SaslAuthenticateResponse(
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=told
+            )
+            raise LoginFailedError(str(error), _encode(header, failure)) from None
+        return _encode(header, messages.SaslAuthenticateResponse(auth_bytes=token))
+
+    def _receive_bare_token(self, frame: memoryview) -> Sequence[Chunk]:
+        """Take a token as clients before Kafka 1.0 send it; a failure has no answer."""
+        try:
+            token = self._evaluate(bytes(frame))
+        except SaslAuthenticationError as error:
+            raise LoginFailedError(str(error)) from None
+        except SaslError as error:
+            raise ProtocolError(str(error)) from None
+        return [len(token).to_bytes(4, "big") + token]
+
+    def _evaluate(self, token: bytes) -> bytes:
+        assert self._server is not None
+        answer = self._server.evaluate_response(token)
+        if self._server.is_complete:
+            self._state = _State.COMPLETE
+        return answer
+
+
+def _decode(header: RequestHeader, frame: memoryview, offset: int, versions: range) -> Any:
+    if header.api_version not in versions:
+        raise ProtocolError(f"{header.api_key.name} version {header.api_version} is not served")
+    return decode(request_class(header.api_key), header.api_version, frame, offset)
+
+
+def _encode(header: RequestHeader, message: Message) -> Sequence[Chunk]:
+    return encode_response(header.api_key, header.api_version, header.correlation_id, message)

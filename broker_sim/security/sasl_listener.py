@@ -1,0 +1,117 @@
+"""How clients of a listener log in: the mechanisms that its configurations enable.
+
+Mirrors `SaslChannelBuilder` and the part of `ChannelBuilders` that reads JAAS lines.
+
+Deliberate differences: GSSAPI is not served. SCRAM needs no JAAS line, though one is accepted.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.config import JAAS_CONFIG, listener_values
+from broker_sim.errors import ConfigError
+from broker_sim.group.java_order import hash_order, string_hash
+from broker_sim.metadata import SCRAM_MECHANISMS
+from broker_sim.security.jaas import LoginModule, parse_jaas
+from broker_sim.security.plain import PLAIN, PlainSaslServer, PlainUsers
+from broker_sim.security.sasl_authenticator import SaslServerAuthenticator
+from broker_sim.security.scram import ScramSaslServer
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.security.sasl_authenticator import ErrorAnswer
+    from broker_sim.security.sasl_server import SaslServer
+    from broker_sim.security.scram import CredentialOf
+
+__all__ = ["SASL_MECHANISMS", "SaslListener", "sasl_listener"]
+
+_SCRAM_BY_NAME: Final = {each.name: each for each in SCRAM_MECHANISMS.values()}
+SASL_MECHANISMS: Final = (PLAIN, *_SCRAM_BY_NAME)
+"""Those that are served."""
+_PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_USER: Final = "user_"
+
+
+class SaslListener(NamedTuple):
+    """What a listener's logins need that does not change."""
+
+    mechanisms: tuple[str, ...]
+    """In the order in which Kafka tells them."""
+    users: PlainUsers
+    max_receive_bytes: int
+    failure_delay_ms: int
+
+    def make_authenticator(
+        self, credential_of: CredentialOf, nonces: random.Random, error_answer: ErrorAnswer
+    ) -> SaslServerAuthenticator:
+        """Return the login of one connection."""
+        makers: dict[str, Callable[[], SaslServer]] = {}
+        for name in self.mechanisms:
+            if name == PLAIN:
+                makers[name] = partial(PlainSaslServer, self.users)
+            else:
+                scram = _SCRAM_BY_NAME[name]
+                makers[name] = partial(ScramSaslServer, scram, credential_of, nonces)
+        return SaslServerAuthenticator(makers, error_answer)
+
+
+def sasl_listener(
+    config: BrokerConfig, listener: str, users: Mapping[str, str] | None
+) -> SaslListener:
+    """Return how clients of the listener log in; `users` take the place of those in its JAAS line.
+
+    Raises ConfigError.
+    """
+    own_config = config.for_listener(listener)
+    enabled = own_config.sasl_enabled_mechanisms
+    for mechanism in enabled or ("none",):
+        if mechanism not in SASL_MECHANISMS:
+            raise ConfigError(
+                f"listener {listener}: the SASL mechanism {mechanism} is not served; set"
+                f" sasl.enabled.mechanisms to some of {', '.join(SASL_MECHANISMS)}"
+            )
+    texts = listener_values(config.originals, listener)
+    modules = {
+        mechanism: _module(f"{mechanism.lower()}.{JAAS_CONFIG}", texts, listener)
+        for mechanism in enabled
+    }
+    passwords = dict(users or {})
+    if users is None and PLAIN in enabled:
+        passwords = _users_of(modules[PLAIN], listener)
+    return SaslListener(
+        tuple(hash_order(enabled, string_hash)),
+        PlainUsers(passwords),
+        own_config.sasl_server_max_receive_size,
+        own_config.connection_failed_authentication_delay_ms,
+    )
+
+
+def _module(name: str, texts: Mapping[str, str], listener: str) -> LoginModule | None:
+    text = texts.get(name)
+    if text is None:
+        return None
+    try:
+        return parse_jaas(text)
+    except ConfigError as error:
+        raise ConfigError(f"listener.name.{listener.lower()}.{name}: {error}") from None
+
+
+def _users_of(module: LoginModule | None, listener: str) -> dict[str, str]:
+    """Return the passwords of users by name."""
+    if module is None:
+        raise ConfigError(
+            f"listener {listener} has no users for PLAIN: give the cluster users={{'NAME': 'PASSWORD'}}"
+            f" (--user NAME=PASSWORD), or set listener.name.{listener.lower()}.plain.{JAAS_CONFIG}"
+        )
+    if module.name != _PLAIN_MODULE:
+        return {}
+    return {
+        option.removeprefix(_USER): password
+        for option, password in module.options.items()
+        if option.startswith(_USER)
+    }

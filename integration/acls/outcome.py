@@ -1,0 +1,39 @@
+"""What the table compares of an answer: its errors, whom it names, and what it says may be done."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol.message import Struct
+
+__all__ = ["outcome_of"]
+
+_NAMES: Final = frozenset(
+    {"name", "topic", "topic_name", "group_id", "transactional_id", "key", "resource_name", "user"}
+)
+
+_PRESENT: Final = frozenset({"api_keys", "configs", "finalized_features", "supported_features"})
+
+
+def outcome_of(answer: Any) -> Any:
+    """Return plain values; lists are sorted, because many are hash tables in Kafka.
+
+    Of configurations and features only their presence counts: other comparisons look at them.
+    """
+    if isinstance(answer, list):
+        return sorted((outcome_of(each) for each in answer), key=repr)
+    found: dict[str, Any] = {}
+    for name in answer.__slots__:
+        value = getattr(answer, name)
+        if name.endswith("error_code"):
+            found[name] = ErrorCode(value).name
+        elif name.endswith("authorized_operations") or name in _NAMES:
+            found[name] = value
+        elif name in _PRESENT:
+            found[name] = bool(value)
+        elif isinstance(value, list) and value and isinstance(value[0], Struct):
+            inner = [each for each in outcome_of(value) if each]
+            if inner:
+                found[name] = inner
+    return found

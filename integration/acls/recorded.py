@@ -1,0 +1,35 @@
+"""What a real Kafka answered: one line of JSON for each request, with its different answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["RECORDING", "read_recording", "to_text"]
+
+RECORDING: Final = Path(__file__).with_name("recorded.jsonl")
+
+
+def to_text(rows: Iterable[tuple[str, str, Any]]) -> str:
+    """Return the lines for rows of request, rights and outcome."""
+    answers: dict[str, dict[str, list[str]]] = {}
+    for asked, rights, outcome in rows:
+        text = json.dumps(outcome, sort_keys=True)
+        answers.setdefault(asked, {}).setdefault(text, []).append(rights)
+    lines = [
+        {"asked": asked, "answers": [[rights, json.loads(text)] for text, rights in found.items()]}
+        for asked, found in answers.items()
+    ]
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+def read_recording() -> Iterator[tuple[str, str, Any]]:
+    """Yield request, rights and outcome of each row."""
+    for line in map(json.loads, RECORDING.read_text("utf-8").splitlines()):
+        for rights, outcome in line["answers"]:
+            for name in rights:
+                yield line["asked"], name, outcome

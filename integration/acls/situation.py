@@ -1,0 +1,81 @@
+"""A row of the table of rights: a request, and what is granted before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from broker_sim.metadata.acl import (
+    Acl,
+    AclOperation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from broker_sim.protocol.message import Message
+
+__all__ = ["Asked", "Situation", "situations_of"]
+
+Resource = tuple[ResourceType, str]
+_CONFIGS: Final = ("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "ALL")
+_OPERATIONS: Final = {
+    ResourceType.TOPIC: ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", *_CONFIGS),
+    ResourceType.GROUP: ("READ", "DELETE", "DESCRIBE", *_CONFIGS),
+    ResourceType.CLUSTER: (
+        *("CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "IDEMPOTENT_WRITE"),
+        *_CONFIGS,
+    ),
+    ResourceType.TRANSACTIONAL_ID: ("DESCRIBE", "WRITE", "ALL"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that needs rights on these resources, all of them together or one of them.
+
+    `make` gets the id of the topic.
+    """
+
+    name: str
+    make: Callable[[bytes], Message]
+    version: int
+    resources: Sequence[Resource]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A request and the rules that hold for who sends it."""
+
+    asked: Asked
+    name: str
+    acls: tuple[Acl, ...]
+
+
+def situations_of(asked: Asked, principal: str) -> Iterator[Situation]:
+    """Play the request without rights, with each right alone, and with all but one."""
+    yield Situation(asked, "nothing", ())
+    for resource in asked.resources:
+        others = [other for other in asked.resources if other != resource]
+        beside = tuple(_acl(other, principal, "ALL") for other in others)
+        for operation in _OPERATIONS[resource[0]]:
+            granted = _acl(resource, principal, operation)
+            name = f"{resource[0].name} {operation}"
+            yield Situation(asked, name, (granted, *beside))
+            if operation == "ALL":
+                continue
+            everything = _acl(resource, principal, "ALL")
+            denied = _acl(resource, principal, operation, Permission.DENY)
+            yield Situation(asked, f"not {name}", (everything, denied, *beside))
+
+
+def _acl(
+    resource: Resource, principal: str, operation: str, permission: Permission = Permission.ALLOW
+) -> Acl:
+    resource_type, name = resource
+    literal = PatternType.LITERAL
+    operations = AclOperation[operation]
+    return Acl(resource_type, name, literal, principal, "*", operations, permission)

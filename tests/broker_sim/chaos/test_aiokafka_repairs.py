@@ -1,0 +1,86 @@
+"""Bugs of aiokafka are there without the repairs, gone with them, and back afterwards."""
+
+import asyncio
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.consumer.fetcher import Fetcher
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+
+from broker_sim.chaos import Schedule, run_chaos
+from broker_sim.chaos.search import ChaosTest, examine
+
+CALM = Schedule(1, duration_ms=1_000)
+PLACE = TopicPartition("orders", 0)
+
+
+async def place_order(chaos):
+    await chaos.kafka.create_topic("orders", partitions=1, replication_factor=3)
+    servers = chaos.kafka.bootstrap_servers
+    async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
+        await producer.send_and_wait("orders", b"an order")
+    return servers
+
+
+async def committed_is_known_after_a_move(chaos):
+    servers = await place_order(chaos)
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=servers, group_id="shop", enable_auto_commit=False
+    )
+    consumer.assign([PLACE])
+    async with consumer:
+        await consumer.commit({PLACE: 1})
+        leader = chaos.kafka.leader("__consumer_offsets", 0)
+        other = next(broker for broker in (1, 2, 3) if broker != leader)
+        chaos.kafka.nodes.transfer_leadership("__consumer_offsets", 0, other)
+        await asyncio.sleep(1)
+        assert await consumer.committed(PLACE) == 1
+
+
+async def record_comes_soon_after_a_move(chaos):
+    servers = await place_order(chaos)
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest")
+    async with consumer:
+        await consumer._client.set_topics(["orders"])
+        leader = chaos.kafka.leader("orders", 0)
+        chaos.kafka.nodes.transfer_leadership("orders", 0, leader % 3 + 1)
+        await asyncio.sleep(1)
+        consumer.assign([PLACE])
+        async with asyncio.timeout(10):
+            assert (await consumer.getone()).value == b"an order"
+
+
+@pytest.mark.parametrize("test", [committed_is_known_after_a_move, record_comes_soon_after_a_move])
+def test_correct_application_fails_on_the_bug_and_passes_with_the_repair(test):
+    assert run_chaos(test, CALM).error is not None
+    repaired = run_chaos(test, CALM, repair_aiokafka=True)
+    assert repaired.error is None
+    assert repaired.repairs
+
+
+async def fails_while_repaired(chaos):
+    assert GroupCoordinator._send_req.__module__ != GroupCoordinator.__module__
+
+
+def test_methods_are_put_back_after_the_run():
+    before = GroupCoordinator._send_req, Fetcher._proc_offset_request
+    assert run_chaos(fails_while_repaired, CALM, repair_aiokafka=True).error is None
+    assert (GroupCoordinator._send_req, Fetcher._proc_offset_request) == before
+    assert run_chaos(fails_while_repaired, CALM).error is not None
+
+
+@pytest.mark.chaos(repair_aiokafka=True, workers=3, faults={"crash"}, duration_s=2)
+async def fail(_):
+    raise AssertionError
+
+
+def test_marker_of_a_test_counts_for_the_command_and_the_report_tells_of_repairs(monkeypatch):
+    monkeypatch.setattr("broker_sim.chaos.search.load_test", lambda _: fail)
+    test = ChaosTest.of("module:fail", workers=1)
+    schedule = test.draw(1)
+    assert {action.kind for action in schedule.actions} == {"crash"}
+    assert (schedule.workers, schedule.duration_ms) == (1, 2_000)
+    failure = examine(test, schedule, shrinks=False)
+    assert "\naiokafka is repaired for this run: an OffsetFetch" in str(failure)
+    assert "run_chaos(fail, schedule, repair_aiokafka=True)" in str(failure)
+    assert failure.to_json()["repairs"] == list(failure.small.repairs)

@@ -1,0 +1,198 @@
+"""A command in real time beside a cluster of sockets: its environment, its faults, its end."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import click
+import pytest
+
+from broker_sim.chaos import Schedule, ScheduleError
+from broker_sim.chaos.command import CommandOutcome, CommandRun, check_schedule
+from broker_sim.chaos.kinds import weights_beside_a_command
+from broker_sim.cli import chaos
+
+PYTHON = [sys.executable, "-IS", "-c"]
+CONNECT = """
+import os, socket, sys, time
+began = time.monotonic()
+host, port = os.environ["KAFKA_BOOTSTRAP_SERVERS"].split(",")[0].split(":")
+client = socket.create_connection((host, int(port)), timeout=20)
+client.sendall(bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255]))  # ApiVersions
+client.recv(4)
+"""
+WAITED = """
+sys.exit(6 if time.monotonic() - began > 0.25 else 0)
+"""
+FROZEN = """
+last = time.monotonic()
+while last - began < 5:
+    time.sleep(0.01)
+    last, before = time.monotonic(), last
+    if last - before > 0.25:
+        sys.exit(7)
+"""
+UNTIL_TOLD = """
+import signal
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+print("ready", flush=True)
+time.sleep(60)
+"""
+CONTROLLED = """
+from http.client import HTTPConnection
+control = HTTPConnection(os.environ["BROKER_SIM_CONTROL"].removeprefix("http://"), timeout=20)
+while True:
+    control.request("GET", "/brokers/3")
+    if b'"dead"' in control.getresponse().read():
+        sys.exit(5)
+    time.sleep(0.01)
+"""
+
+
+def run(program, *actions, duration_ms=1_000):
+    """Run a program beside one broker, or as many as the actions need."""
+    brokers = 3 if any("broker-3" in action for action in actions) else 1
+    head = f"seed=1 brokers={brokers} duration_ms={duration_ms}"
+    schedule = Schedule.parse("\n".join((head, *actions)))
+    return asyncio.run(CommandRun([*PYTHON, program], schedule).run())
+
+
+def told(outcome):
+    return [f"{moment.who}: {moment.what}" for moment in outcome.moments]
+
+
+def test_command_finds_the_cluster_and_its_faults():
+    outcome = run(CONNECT + CONTROLLED, "10 kill broker-3 for=990")
+    assert outcome.exit_code == 5
+    assert "FAULT: the schedule begins: a client has come" in told(outcome)
+    assert "FAULT: kill broker-3 for 0.99 s" in told(outcome)
+    assert told(outcome)[-1] == "command: exits with code 5"
+    assert "s before the faults were over" in outcome.summary
+
+
+def test_nothing_fails_before_a_client_has_come():
+    outcome = run("pass", "0 kill broker-1 for=10")
+    assert outcome.exit_code == 0
+    assert [text for text in told(outcome) if text.startswith("FAULT")] == []
+    assert outcome.summary.endswith("no fault happened, because no client sent a request")
+
+
+def test_frozen_command_stands_still_and_goes_on():
+    outcome = run(CONNECT + FROZEN, "100 freeze worker-1 for=300", "150 freeze worker-1 for=10")
+    assert outcome.exit_code == 7
+    assert "FAULT: freeze worker-1 for 0.01 s: not done, the command does not run" in told(outcome)
+
+
+def test_broker_that_was_cut_off_is_reached_again():
+    outcome = run(f"{CONNECT}{CONNECT}{WAITED}", "0 unreachable broker-1 for=300")
+    assert outcome.exit_code == 6
+
+
+def test_what_failed_is_told():
+    outcome = run(
+        CONNECT + CONNECT, "0 error brokers for=900 value=ApiVersions/UNSUPPORTED_VERSION"
+    )
+    assert "client: ApiVersions to broker 1: UNSUPPORTED_VERSION" in told(outcome)
+
+
+def test_faults_end_while_the_command_goes_on():
+    outcome = run(f"{CONNECT}time.sleep(0.3)", "0 pause broker-1 for=50", duration_ms=100)
+    assert "FAULT: all over, all replicas in sync" in told(outcome)
+    assert outcome.summary.endswith("all 1 faults were over")
+
+
+@pytest.fixture
+def beside(tmp_path):
+    """Start the command line; a process that is not waited for is killed at the end."""
+    started = []
+
+    def start(*words):
+        command = [sys.executable, "-m", "broker_sim", "chaos", *words]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def test_signal_is_passed_on_and_the_schedule_repeats(beside, tmp_path):
+    options = ["--seed", "7", "--duration", "20", "--brokers", "1"]
+    files = ["--write-schedule", "written.txt", "--json", "told.json"]
+    process = beside(*options, *files, "--", *PYTHON, CONNECT + UNTIL_TOLD)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 9, text
+    assert "command  is told SIGTERM" in text
+    (tmp_path / "again.txt").write_text((tmp_path / "written.txt").read_text())
+    repeated = beside("--schedule", "again.txt", *files, "--", *PYTHON, "import sys; sys.exit(3)")
+    assert repeated.wait(60) == 3
+    assert json.loads((tmp_path / "told.json").read_text())["schedule"] == (
+        (tmp_path / "written.txt").read_text().splitlines()
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--", "no-such-command"], 127, "no-such-command: there is no such command"),
+        (["--"], 2, "Missing argument 'COMMAND...'"),
+        (["--faults", "crash", "--", "true"], 2, "crash happens in virtual time only; beside a"),
+        (["--faults", "explode", "--", "true"], 2, "there is no fault 'explode'"),
+        (["--jobs", "2", "--", "true"], 2, "No such option '--jobs'"),
+        (["--topic", "a:b", "--", "true"], 2, "Invalid value for '--topic'"),
+        (["--config", "broker.id=x", "--", "true"], 2, "broker.id"),
+    ],
+)
+def test_wrong_usage_starts_nothing(words, code, message):
+    with (
+        pytest.raises(click.ClickException) as refused,
+        chaos.command.make_context("chaos", words) as context,
+    ):
+        context.command.invoke(context)
+    assert refused.value.exit_code == code
+    assert message in refused.value.format_message()
+
+
+def test_file_that_is_no_program_is_told(beside, tmp_path):
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF")
+    os.chmod(program, 0o755)  # noqa: PTH101 - as short
+    process = beside("--brokers", "1", "--", str(program))
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 126
+    assert "program: Exec format error" in error
+
+
+def test_ended_by_a_signal_is_128_and_more():
+    outcome = run("import os; os.kill(os.getpid(), 9)")
+    assert outcome.exit_code == 137
+
+
+@pytest.mark.parametrize("line", ["0 crash worker-1 for=10", "0 mute broker-1 for=10"])
+def test_what_needs_virtual_time_is_refused(line):
+    with pytest.raises(ScheduleError, match="happens in virtual time only; beside a command"):
+        check_schedule(Schedule.parse(f"seed=1\n{line}"))
+
+
+def test_a_command_is_frozen_only_if_that_is_asked_for():
+    assert "freeze" not in weights_beside_a_command(None)
+    assert weights_beside_a_command(["freeze", "kill"]) == {"freeze": 2, "kill": 1}
+
+
+def test_outcome_as_json_has_all_of_it():
+    schedule = Schedule.parse("seed=4\n5 kill broker-1 for=10")
+    outcome = CommandOutcome(("mvn", "test"), schedule, 1, 9.0, 30.0, ())
+    assert outcome.to_json()["schedule"] == str(schedule).splitlines()
+    assert outcome.summary == (
+        "seed 4: exit code 1 after 9.0 s; the command ended 21.0 s before the faults were over"
+    )

@@ -1,0 +1,65 @@
+"""The bug of each application of examples/chaos is found and made small; its mended twin passes."""
+
+from pathlib import Path
+
+import pytest
+
+from broker_sim.chaos import Schedule
+from broker_sim.chaos.search import ChaosTest, examine
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "chaos"
+CRASH = """
+    seed=0 workers=2 duration_ms=10000
+    9000 crash worker-1 for=100
+"""
+SMALLEST = {
+    "background_tasks": CRASH,
+    "cache_across_rebalance": """
+        seed=7 workers=2 duration_ms=13000
+        7000 freeze worker-2 for=6000
+    """,
+    "commit_before_work": CRASH,
+    "copy_without_transactions": CRASH,
+    "offsets_outside_transaction": CRASH,
+    "retries_without_idempotence": """
+        seed=4 workers=1 duration_ms=5000
+        4000 lose brokers for=100 value=Produce
+    """,
+}
+"""What the search finds and shrinks each bug to."""
+MOST = 40
+
+
+@pytest.fixture(params=SMALLEST)
+def example(request, monkeypatch):
+    """The name of each example, whose module can be imported."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    return request.param
+
+
+def test_every_example_is_played():
+    assert sorted(SMALLEST) == sorted(path.stem for path in EXAMPLES.glob("*_*.py"))
+
+
+def test_one_fault_is_enough_for_the_bug_and_repeats(example):
+    test, schedule = ChaosTest.of(f"{example}:test_wrong"), Schedule.parse(SMALLEST[example])
+    once, again = test.run(schedule), test.run(schedule)
+    assert once.invariant is not None
+    assert (once.invariant, once.digest) == (again.invariant, again.digest)
+
+
+def test_mended_twin_passes(example):
+    test = ChaosTest.of(f"{example}:test_mended")
+    for schedule in (Schedule.parse(SMALLEST[example]), test.draw(0), test.draw(1)):
+        assert test.run(schedule).error is None
+
+
+@pytest.mark.soak(part="chaos")
+@pytest.mark.parametrize("first", [0, 10_000])
+def test_bug_is_found_shrunk_and_repeats(example, first):
+    test = ChaosTest.of(f"{example}:test_wrong")
+    schedules = map(test.draw, range(first, first + MOST))
+    failure = next(filter(None, (examine(test, schedule) for schedule in schedules)), None)
+    assert failure is not None
+    assert len(failure.small.schedule.actions) <= 2, failure
+    assert failure.repeats

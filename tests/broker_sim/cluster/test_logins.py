@@ -1,0 +1,159 @@
+"""Logins at the brokers of a cluster, in virtual time."""
+
+import pytest
+
+from broker_sim import AsyncCluster, VirtualCluster
+from broker_sim.controller import ScramUpsertion
+from broker_sim.errors import ConfigError, ErrorCode
+from broker_sim.metadata import SCRAM_MECHANISMS
+from broker_sim.protocol import messages
+
+USERS = {"billing": "secret"}
+PLAIN = b"\0billing\0secret"
+SCRAM_FIRST = b"n,,n=%s,r=abc"
+
+
+@pytest.fixture
+def cluster():
+    with VirtualCluster(1, security="sasl_plaintext", users=USERS, topics=["t:1:1"]) as running:
+        yield running
+
+
+def ask(cluster, client, request, version):
+    """Return the answer, None if the connection is closed instead."""
+    pending = client.send(1, request, version)
+    cluster.run_until(lambda: pending.done or pending.disconnected)
+    return None if pending.disconnected else pending.response
+
+
+def log_in(cluster, client, token, mechanism="PLAIN"):
+    ask(cluster, client, messages.SaslHandshakeRequest(mechanism=mechanism), 1)
+    return ask(cluster, client, messages.SaslAuthenticateRequest(auth_bytes=token), 2)
+
+
+def metadata(cluster, client):
+    return ask(cluster, client, messages.MetadataRequest(topics=None), 9)
+
+
+def test_client_that_has_logged_in_is_served(cluster):
+    client = cluster.client()
+    assert ask(cluster, client, messages.ApiVersionsRequest("x", "1"), 3).error_code == 0
+    assert log_in(cluster, client, PLAIN).error_code == ErrorCode.NONE
+    seen = metadata(cluster, client)
+    assert [topic.name for topic in seen.topics] == ["t"]
+    assert (seen.brokers[0].host, seen.brokers[0].port) == cluster.inside.address(1)
+
+
+def test_client_that_has_not_is_cut_off(cluster):
+    assert metadata(cluster, cluster.client()) is None
+    client = cluster.client()
+    ask(cluster, client, messages.ApiVersionsRequest("x", "1"), 3)
+    assert metadata(cluster, client) is None
+
+
+@pytest.mark.parametrize("delay_ms", [None, 0, 250])
+def test_failed_login_is_answered_and_closed_after_the_delay(delay_ms):
+    name = "connection.failed.authentication.delay.ms"
+    configs = {} if delay_ms is None else {name: delay_ms}
+    with VirtualCluster(1, security="sasl_plaintext", users=USERS, configs=configs) as cluster:
+        client = cluster.client()
+        before_ms = cluster.now_ms
+        answer = log_in(cluster, client, b"\0billing\0wrong")
+        assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert cluster.now_ms - before_ms == (100 if delay_ms is None else delay_ms)
+        assert metadata(cluster, client) is None
+
+
+def test_request_may_be_large_only_after_the_login(cluster):
+    large = messages.MetadataRequest(
+        topics=[messages.MetadataRequest.MetadataRequestTopic(name="x" * 30_000)] * 20
+    )
+    assert log_in(cluster, cluster.client(), bytes(600_000)) is None
+    client = cluster.client()
+    log_in(cluster, client, PLAIN)
+    assert len(ask(cluster, client, large, 0).topics) == 1
+
+
+def test_login_comes_too_late_once_the_client_is_known(cluster):
+    client = cluster.client()
+    log_in(cluster, client, PLAIN)
+    again = log_in(cluster, client, PLAIN)
+    assert again.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert (
+        again.error_message == "SaslAuthenticate request received after successful authentication"
+    )
+    assert metadata(cluster, client) is not None
+
+
+@pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS.values(), ids=lambda each: each.name)
+def test_stored_credentials_count_for_the_next_login(cluster, mechanism):
+    def challenge(user):
+        return log_in(cluster, cluster.client(), SCRAM_FIRST % user, mechanism.name).auth_bytes
+
+    assert b",i=4096" in bytes(challenge(b"billing"))
+    assert not challenge(b"later")
+    salted = mechanism.salted_password("x", b"salt", 5000)
+    cluster.nodes.controller.alter_user_scram_credentials(
+        [], [ScramUpsertion("later", mechanism.code, 5000, b"salt", salted)]
+    )
+    cluster.advance(10)
+    assert bytes(challenge(b"later")).endswith(b",s=c2FsdA==,i=5000")
+
+
+def test_users_are_there_after_a_reset(cluster):
+    before = cluster.nodes.controller.image.scram["billing"]
+    cluster.reset()
+    assert cluster.nodes.controller.image.scram == {"billing": before}
+    assert log_in(cluster, cluster.client(), PLAIN).error_code == ErrorCode.NONE
+
+
+def test_listeners_may_differ():
+    configs = {
+        "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+    }
+    text = "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0"
+    with VirtualCluster(1, listeners=text, configs=configs, users=USERS) as cluster:
+        assert metadata(cluster, cluster.client(listener="INSIDE")) is not None
+        assert metadata(cluster, cluster.client(listener="OUTSIDE")) is None
+        client = cluster.client(listener="OUTSIDE")
+        log_in(cluster, client, PLAIN)
+        assert metadata(cluster, client) is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"security": "tls"},
+            "security must be one of plaintext, ssl, sasl_plaintext, sasl_ssl, not 'tls'",
+        ),
+        (
+            {"users": USERS},
+            "users log in nowhere: give security='sasl_plaintext' or 'sasl_ssl' too",
+        ),
+        ({"security": "sasl_plaintext"}, "listener SASL_PLAINTEXT has no users for PLAIN"),
+        ({"users": ["billing"]}, "users must be a mapping such as {'billing': 'secret'}"),
+        ({"users": {"": "secret"}}, "a name must be a text that is not empty, not ''"),
+        ({"users": {"billing": ""}}, "the password of 'billing' must be a text that is not empty"),
+        ({"users": {"billing": b"secret"}}, "the password of 'billing' must be a text"),
+    ],
+)
+def test_refusals(options, message):
+    with pytest.raises(ConfigError, match=message) as error:
+        AsyncCluster(1, **options)
+    assert "secret" not in str(error.value).replace("'billing': 'secret'", "")
+
+
+def test_described_configuration_hides_the_users():
+    line = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="secret";'
+    name = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+    resource = messages.DescribeConfigsRequest.DescribeConfigsResource(4, "1", None)
+    request = messages.DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+    with VirtualCluster(1, security="sasl_plaintext", configs={name: line}) as cluster:
+        client = cluster.client()
+        assert log_in(cluster, client, b"\0a\0secret").error_code == ErrorCode.NONE
+        (result,) = ask(cluster, client, request, 1).results
+    found = {entry.name: entry for entry in result.configs}
+    assert (found[name].value, found[name].is_sensitive) == (None, True)
+    assert "user_a" not in repr(result)

@@ -1,0 +1,78 @@
+"""`broker-sim chaos -- COMMAND` with applications in Java, Go and Node: each order is delivered."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from integration.reference.errors import ReferenceUnavailableError
+from integration.reference.jars import kafka_jars
+
+pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "chaos_commands"
+SEED = 7
+SECONDS = 20
+TIMEOUT_S = 300
+
+
+@pytest.fixture
+def program(tmp_path, require_or_skip):
+    """Return by language what makes its program ready, and returns how it is started."""
+
+    def need(name, package):
+        path = shutil.which(name)
+        if path is None:
+            require_or_skip(
+                f"{name} is missing: apt-get install -y --no-install-recommends {package}"
+            )
+        return path
+
+    def java():
+        need("javac", "openjdk-17-jdk-headless")
+        try:
+            jars = kafka_jars()
+        except ReferenceUnavailableError as unavailable:
+            require_or_skip(str(unavailable))
+        return ["java", "-cp", f"{jars}/*", str(EXAMPLES / "Deliver.java")]
+
+    def go():
+        built = tmp_path / "deliver"
+        subprocess.run(
+            [need("go", "golang-go"), "build", "-buildvcs=false", "-o", str(built), "."],
+            cwd=EXAMPLES / "go",
+            check=True,
+        )
+        return [str(built)]
+
+    def node():
+        npm = need("npm", "npm")
+        copy = shutil.copytree(EXAMPLES / "node", tmp_path / "node")
+        subprocess.run([npm, "install", "--no-audit", "--no-fund"], cwd=copy, check=True)
+        return ["node", str(copy / "deliver.js")]
+
+    return {"java": java, "go": go, "node": node}
+
+
+@pytest.mark.parametrize("language", ["java", "go", "node"])
+def test_each_order_is_delivered_while_brokers_fail(program, language, tmp_path):
+    words = program[language]()
+    told = tmp_path / "told.json"
+    options = ["--seed", str(SEED), "--duration", str(SECONDS), "--topic", "orders:2:3"]
+    done = subprocess.run(
+        [sys.executable, "-m", "broker_sim", "chaos", *options, "--json", told, "--", *words],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "60 of 60 orders delivered" in done.stdout
+    outcome = json.loads(told.read_text())
+    assert outcome["faults_until_s"] < outcome["elapsed_s"]
+    faults = [moment["what"] for moment in outcome["timeline"] if moment["who"] == "FAULT"]
+    assert "pause broker-1 for 3 s" in faults
+    assert faults[-1] == "all over, all replicas in sync"

@@ -1,0 +1,130 @@
+"""Chaos on executors: outcomes per seed, continued, and each way to fail once with its smallest schedule."""
+
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+APPLICATION = '''
+"""An application without a client of Kafka: a worker takes its work off a list before it does it."""
+
+import asyncio
+
+
+async def forget(chaos):
+    left, done = list(range(5)), []
+
+    async def worker():
+        while left:
+            number = left.pop()
+            await asyncio.sleep(1)
+            done.append(number)
+
+    chaos.start(worker)
+    await chaos.faults_over()
+    await chaos.eventually(lambda: len(done) == 5, "nothing is forgotten", within_s=10)
+'''
+
+
+@pytest.fixture
+def plan(require_spark, tmp_path, monkeypatch):
+    """Return a function that makes a plan for the application, which is in the current directory."""
+    from integration.pipeline.jobs.chaos import ChaosPlan, ChaosTest
+
+    (tmp_path / "forgetful.py").write_text(APPLICATION)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield lambda **options: ChaosPlan(
+        ChaosTest("forgetful:forget", (("crash", 1.0),), brokers=1, workers=1, duration_ms=4_000),
+        examined=2,
+        **options,
+    )
+    sys.modules.pop("forgetful", None)
+
+
+def test_seeds_are_run_and_failures_are_shrunk(spark, plan, tmp_path):
+    from integration.pipeline.jobs import chaos
+
+    out = str(tmp_path / "tables")
+    told = chaos.run(spark, plan(seeds=3), out, tasks=1)
+    outcomes = spark.read.parquet(f"{out}/chaos").collect()
+    failed = [row for row in outcomes if row.invariant is not None]
+    assert told.startswith(f"3 seeds, {len(failed)} failed in 1 ways; ")
+    (failure,) = spark.read.parquet(f"{out}/chaos_failures").collect()
+    assert (failure.invariant, failure.failed_seeds) == ("nothing is forgotten", len(failed))
+    assert (failure.kinds, failure.faults, failure.repeats) == ("crash", 1, True)
+    assert f"seed={failure.seed} " in failure.schedule
+    assert "from forgetful import forget" in failure.told
+
+
+@pytest.mark.soak(part="spark")
+def test_seeds_that_are_known_are_not_run_again(spark, plan, tmp_path):
+    from integration.pipeline.jobs import chaos
+
+    out = str(tmp_path / "tables")
+    chaos.run(spark, plan(seeds=3), out, tasks=2)
+    before = {tuple(row) for row in spark.read.parquet(f"{out}/chaos").collect()}
+    told = chaos.run(spark, plan(seeds=5), out, tasks=2)
+    assert told.startswith("5 seeds, 3 of them known already, ")
+    after = {tuple(row) for row in spark.read.parquet(f"{out}/chaos").collect()}
+    assert len(after) == 5
+    assert before <= after
+    shrunk = spark.read.parquet(f"{out}/chaos_shrunk").collect()
+    assert len({row.seed for row in shrunk}) == len(shrunk)
+
+
+def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
+    from integration.pipeline.jobs.chaos import (
+        OUTCOME,
+        SHRUNK,
+        distinct_failures,
+        to_examine,
+    )
+
+    outcomes = spark.createDataFrame(
+        [(1, "lost", "", 9, 1.0), (2, "lost", "", 3, 1.0), (3, None, "", 1, 1.0),
+         (4, "twice", "", 5, 1.0), (5, "lost", "", 3, 1.0)],
+        OUTCOME,
+    )  # fmt: skip
+    assert sorted(row.seed for row in to_examine(outcomes, 2).collect()) == [2, 4, 5]
+    shrunk = spark.createDataFrame(
+        [(2, "lost", "crash", 2, "long", 1, "d", True, "t"),
+         (5, "lost", "crash", 1, "short", 1, "d", True, "t"),
+         (4, "twice", "lose", 1, "one", 1, "d", False, "t"),
+         (9, None, None, None, None, None, None, None, None)],
+        SHRUNK,
+    )  # fmt: skip
+    found = distinct_failures(outcomes, shrunk).orderBy("invariant").collect()
+    ways = [(row.invariant, row.schedule, row.examined, row.failed_seeds) for row in found]
+    assert ways == [("lost", "short", 2, 3), ("twice", "one", 1, 1)]
+
+
+def test_a_wave_is_what_all_tasks_do(plan):
+    assert plan(seeds=5, seed=7).waves(3) == [(7, 10), (10, 12)]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("forgetful:nothing", "has no 'nothing'"),
+        ("nowhere:test", "No module named 'nowhere'"),
+        ("forgetful", "name the test as MODULE:FUNCTION"),
+    ],
+)
+def test_a_test_that_is_not_there_is_one_line(plan, tmp_path, name, why):
+    from integration.pipeline.errors import PipelineError
+    from integration.pipeline.jobs.chaos import ChaosPlan, ChaosTest, run
+
+    with pytest.raises(PipelineError, match=why):
+        run(None, ChaosPlan(ChaosTest(name)), str(tmp_path))
+
+
+def test_kinds_that_are_not_there_are_one_line(require_spark):
+    from integration.pipeline.errors import PipelineError
+    from integration.pipeline.jobs.chaos import kinds_of
+
+    assert kinds_of(None) is None
+    assert dict(kinds_of("crash,pause")) == {"crash": 3, "pause": 1}
+    with pytest.raises(PipelineError, match="there is no fault 'explode'"):
+        kinds_of("explode")
