@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING, Final
 
+from integration.scenarios.families.ages import ages
 from integration.scenarios.families.compaction import compacted_transactions, compaction
 from integration.scenarios.families.fetch import (
     fetch_leader_change,
@@ -47,7 +48,7 @@ from integration.scenarios.families.replication import (
 )
 from integration.scenarios.families.restart import lost_files, recovery, restart
 from integration.scenarios.families.security import scram_credentials
-from integration.scenarios.families.timing import ages, changes, purgatories, waits, wake_ups
+from integration.scenarios.families.timing import changes, purgatories, waits, wake_ups
 from integration.scenarios.families.topics import (
     config_admin,
     configs,
