@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["OpenFiles"]
 
 MOST_FILES: Final = 1_024
-_READ_WRITE: Final = os.O_RDWR | os.O_CLOEXEC
 SHARE_OF_LIMIT: Final = 8
 """An eighth of what the process may open goes to the files of one broker; sockets need the rest.
 
@@ -56,7 +55,7 @@ class OpenFiles:
             return found
         while len(self._opened) >= self._most:
             self.close(next(iter(self._opened)))
-        opened = self._opened[path] = OpenFile(os.open(str(path), _READ_WRITE))
+        opened = self._opened[path] = OpenFile(os.open(str(path), os.O_RDWR))
         return opened
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
@@ -86,7 +85,7 @@ class OpenFiles:
         if found is not None:
             os.ftruncate(found.descriptor, 0)
             return
-        os.close(os.open(str(path), _READ_WRITE | os.O_CREAT | os.O_TRUNC, 0o644))
+        os.close(os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644))
 
     def truncate(self, path: StoragePath, size_bytes: int) -> None:
         """Cut the file. Raises OSError."""
