@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from broker_sim.cluster.kafka_container import KafkaContainer
     from broker_sim.cluster.lost_records import LostRecords
+    from broker_sim.cluster.purgatory_status import PurgatoriesStatus, PurgatoryStatus
     from broker_sim.cluster.records import TopicRecord, TopicRecords
     from broker_sim.cluster.scopes import Scope
     from broker_sim.cluster.simulated_cluster import SimulatedCluster
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
         LinkStatus,
         MemoryStatus,
         PartitionStatus,
-        PurgatoriesStatus,
-        PurgatoryStatus,
         ReplicaStatus,
         TopicStatus,
     )
@@ -136,6 +135,7 @@ _MODULES = {
     ),
     "broker_sim.cluster.kafka_container": ("KafkaContainer",),
     "broker_sim.cluster.lost_records": ("LostRecords",),
+    "broker_sim.cluster.purgatory_status": ("PurgatoriesStatus", "PurgatoryStatus"),
     "broker_sim.cluster.records": ("TopicRecord", "TopicRecords"),
     "broker_sim.cluster.scopes": ("Scope",),
     "broker_sim.cluster.simulated_cluster": ("SimulatedCluster",),
@@ -146,8 +146,6 @@ _MODULES = {
         "LinkStatus",
         "MemoryStatus",
         "PartitionStatus",
-        "PurgatoriesStatus",
-        "PurgatoryStatus",
         "ReplicaStatus",
         "TopicStatus",
     ),

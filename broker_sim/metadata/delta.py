@@ -109,6 +109,13 @@ class MetadataDelta:
             return topic
         return replace(topic, partitions=tuple(partitions))
 
+    def topic_head(self, name: str) -> TopicState | None:
+        """Return the topic for its id and configurations, at no cost per partition, or None.
+
+        Its partitions may be those before the changes so far.
+        """
+        return (self.base.topics if self._topics is None else self._topics).get(name)
+
     def all_topics(self) -> list[TopicState]:
         """Return all topics with the changes so far."""
         topics = self.base.topics if self._topics is None else self._topics
@@ -118,9 +125,13 @@ class MetadataDelta:
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
         """Return the topic of that id with the changes so far, or None."""
-        names = self.base.topic_names if self._topic_names is None else self._topic_names
-        name = names.get(topic_id)
+        name = self.topic_name(topic_id)
         return None if name is None else self.topic(name)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """Return the name of the topic of that id, or None."""
+        names = self.base.topic_names if self._topic_names is None else self._topic_names
+        return names.get(topic_id)
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
         """Return the partition with the changes so far, or None."""
