@@ -135,7 +135,8 @@ def test_key_is_found_among_others(key, rsa_key):
     others = [rsa_key, EcKey(kid="other"), EcKey("P-384", kid="ec")]
     assert is_good(jwt(key), *others, key)
     assert not is_good(jwt(key, header={"kid": "unknown"}), key)
-    assert not is_good(jwt(EcKey(use="enc")), EcKey(use="enc"))
+    for_encryption = EcKey(use="enc")
+    assert not is_good(jwt(for_encryption), for_encryption)
     # Without the id of a key the first that fits is taken.
     assert is_good(jwt(key, header={"kid": None}), key, others[1])
     assert not is_good(jwt(key, header={"kid": None}), others[1], key)
