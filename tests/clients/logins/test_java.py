@@ -11,7 +11,7 @@ from broker_sim import Cluster
 
 pytestmark = pytest.mark.soak(part="clients")
 
-SOURCE = Path(__file__).parent / "LogIn.java"
+LOGINS, DELEGATION = (Path(__file__).parent / name for name in ("LogIn.java", "Tokens.java"))
 TIMEOUT_S = 240
 USERS = {"billing": 'se"cr,e\\t'}
 TOKENS = {"sasl.enabled.mechanisms": "OAUTHBEARER"}
@@ -30,7 +30,9 @@ def as_properties(config):
     return "".join(f"{name}={value}\n" for name, value in escaped.items())
 
 
-def test_java_logs_in(tmp_path, require_or_skip):
+@pytest.fixture
+def run_java(require_or_skip):
+    """Return a function that runs a program with files and returns what it has printed."""
     from integration.reference.errors import ReferenceUnavailableError
     from integration.reference.jars import kafka_jars
 
@@ -42,6 +44,23 @@ def test_java_logs_in(tmp_path, require_or_skip):
         jars = kafka_jars()
     except ReferenceUnavailableError as unavailable:
         require_or_skip(str(unavailable))
+
+    def run(source, *files):
+        done = subprocess.run(
+            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(source)]
+            + [str(path) for path in files],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_java_logs_in(tmp_path, run_java):
     files = []
     with ExitStack() as stack:
         for number, (mechanism, options) in enumerate(CASES.items()):
@@ -50,13 +69,17 @@ def test_java_logs_in(tmp_path, require_or_skip):
             lines = {name: value.replace("\n", " ") for name, value in config.items()}
             files.append(tmp_path / f"{number}.properties")
             files[-1].write_text(as_properties(lines))
-        done = subprocess.run(
-            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(SOURCE)]
-            + [str(path) for path in files],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TIMEOUT_S,
-        )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["t"] * len(CASES)
+        assert run_java(LOGINS, *files).split() == ["t"] * len(CASES)
+
+
+def test_java_has_delegation_tokens(tmp_path, run_java):
+    configs = {
+        "delegation.token.secret.key": "any",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    }
+    options = {"security": "sasl_plaintext", "users": USERS, "configs": configs}
+    with Cluster(1, topics=["t:1:1"], **options) as cluster:
+        file = tmp_path / "client.properties"
+        file.write_text(as_properties(cluster.client_config("java")))
+        printed = run_java(DELEGATION, file).splitlines()
+    assert printed == ["User:billing", "true", "true", "[t]", "[]"]
