@@ -34,7 +34,6 @@ _LOGIN = (
 PROTOCOLS = {"CONTROLLER": "SASL_PLAINTEXT", "CLIENT": "PLAINTEXT", "ADMIN": "SASL_PLAINTEXT"}
 PROPERTIES = {
     **CONFIGS,
-    "inter.broker.listener.name": "ADMIN",
     "sasl.enabled.mechanisms": "PLAIN",
     "sasl.mechanism.inter.broker.protocol": "PLAIN",
     "sasl.mechanism.controller.protocol": "PLAIN",
@@ -50,7 +49,7 @@ class RealBroker:
 
     def __enter__(self) -> Self:
         self._cleanup = ExitStack()
-        node = self._cleanup.enter_context(single_node(PROTOCOLS, "CLIENT", PROPERTIES))
+        node = self._cleanup.enter_context(single_node(PROTOCOLS, "CLIENT", "ADMIN", PROPERTIES))
         try:
             client_port, admin_port = node.ports["CLIENT"], node.ports["ADMIN"]
             self._client = self._cleanup.enter_context(RawConnection("127.0.0.1", client_port))

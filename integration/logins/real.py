@@ -11,13 +11,14 @@ from integration.reference.clusters.single_node import single_node
 
 __all__ = ["play_on_real"]
 
+OWN = "OWN"
+
 
 def play_on_real() -> dict[str, list[Any]]:
     """Return what came back, by case."""
-    protocols = {"CONTROLLER": "PLAINTEXT", ADMIN: "PLAINTEXT"}
+    protocols = {"CONTROLLER": "PLAINTEXT", ADMIN: "PLAINTEXT", OWN: "PLAINTEXT"}
     protocols |= dict.fromkeys(LISTENERS, "SASL_PLAINTEXT")
-    properties = {**CONFIGS, "inter.broker.listener.name": ADMIN}
-    with single_node(protocols, ADMIN, properties) as node:
+    with single_node(protocols, ADMIN, OWN, CONFIGS) as node:
         addresses = {name: ("127.0.0.1", port) for name, port in node.ports.items()}
         # The first time much of a JVM is slow.
         asyncio.run(play(addresses))

@@ -51,11 +51,12 @@ class Node:
 
 @contextmanager
 def single_node(
-    protocols: Mapping[str, str], plaintext: str, properties: Mapping[str, str]
+    protocols: Mapping[str, str], plaintext: str, own: str, properties: Mapping[str, str]
 ) -> Iterator[Node]:
     """Yield a node with these listeners, and CONTROLLER; nothing is left of it.
 
-    `protocols` has CONTROLLER's too. `plaintext` is the listener that is asked whether Kafka is there.
+    `protocols` has CONTROLLER's too. `plaintext` is the listener that is asked whether Kafka is there, `own`
+    the one that the node uses itself.
     """
     names = [name for name in protocols if name != "CONTROLLER"]
     ports = dict(zip(names, free_ports(len(names)), strict=True))
@@ -65,7 +66,11 @@ def single_node(
         "listeners": ",".join(
             ["CONTROLLER://127.0.0.1:9093", *(f"{n}://0.0.0.0:{inside[n]}" for n in names)]
         ),
-        "advertised.listeners": ",".join(f"{n}://127.0.0.1:{ports[n]}" for n in names),
+        # The node finds itself by the one that it uses.
+        "advertised.listeners": ",".join(
+            f"{n}://127.0.0.1:{(inside if n == own else ports)[n]}" for n in names
+        ),
+        "inter.broker.listener.name": own,
         "listener.security.protocol.map": ",".join(f"{n}:{protocols[n]}" for n in protocols),
         **properties,
     }
