@@ -5,21 +5,15 @@ The client and the super user log in by SASL, the super user at a listener that 
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
-from functools import partial
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, response_class
 from integration.acls.simulated import CONFIGS
 from integration.clients.raw_client import RawConnection
-from integration.reference.clusters.node_config import CLUSTER_ID
-from integration.reference.clusters.ports import free_ports
+from integration.reference.clusters.single_node import single_node
 from integration.reference.clusters.waiting import wait_until
-from integration.reference.docker_daemon import connect_docker
-from integration.reference.image import find_or_make_image
-from integration.reference.jars import KAFKA_VERSION
-from integration.reference.progress import silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RealBroker"]
 
-START_TIMEOUT_MS = 120_000
 WAIT_MS = 30_000
 PAUSE_MS = 5
 _LOGIN = (
@@ -37,31 +30,16 @@ _LOGIN = (
 )
 
 
-def _environment(client_port: int) -> dict[str, str]:
-    properties = {
-        **CONFIGS,
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": "1@127.0.0.1:9093",
-        "listeners": "CLIENT://0.0.0.0:9092,CONTROLLER://127.0.0.1:9093,ADMIN://0.0.0.0:9094",
-        "advertised.listeners": f"CLIENT://127.0.0.1:{client_port},ADMIN://127.0.0.1:9094",
-        "listener.security.protocol.map": (
-            "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT,ADMIN:SASL_PLAINTEXT"
-        ),
-        "inter.broker.listener.name": "ADMIN",
-        "controller.listener.names": "CONTROLLER",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "sasl.mechanism.controller.protocol": "PLAIN",
-        "listener.name.client.plain.sasl.jaas.config": _LOGIN,
-        "listener.name.admin.plain.sasl.jaas.config": _LOGIN,
-        "listener.name.controller.plain.sasl.jaas.config": _LOGIN,
-        "log.dirs": "/tmp/data",  # noqa: S108 - of the container
-    }
-    return {
-        "CLUSTER_ID": CLUSTER_ID,
-        **{f"KAFKA_{name.replace('.', '_').upper()}": value for name, value in properties.items()},
-    }
+PROTOCOLS = dict.fromkeys(("CONTROLLER", "CLIENT", "ADMIN"), "SASL_PLAINTEXT")
+PROPERTIES = {
+    **CONFIGS,
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.client.plain.sasl.jaas.config": _LOGIN,
+    "listener.name.admin.plain.sasl.jaas.config": _LOGIN,
+    "listener.name.controller.plain.sasl.jaas.config": _LOGIN,
+}
 
 
 class RealBroker:
@@ -71,23 +49,14 @@ class RealBroker:
 
     def __enter__(self) -> Self:
         self._cleanup = ExitStack()
-        docker = self._cleanup.enter_context(closing(connect_docker()))
-        client_port, admin_port = free_ports(2)
-        container = docker.containers.run(
-            find_or_make_image(KAFKA_VERSION, progress=silent),
-            detach=True,
-            environment=_environment(client_port),
-            ports={"9092/tcp": ("127.0.0.1", client_port), "9094/tcp": ("127.0.0.1", admin_port)},
-        )
-        self._cleanup.callback(container.remove, force=True, v=True)
+        node = self._cleanup.enter_context(single_node(PROTOCOLS, "CLIENT", "ADMIN", PROPERTIES))
         try:
-            wait_until(partial(_answers, client_port), "Kafka answers", timeout_ms=START_TIMEOUT_MS)
+            client_port, admin_port = node.ports["CLIENT"], node.ports["ADMIN"]
             self._client = self._cleanup.enter_context(RawConnection("127.0.0.1", client_port))
             self._admin = self._cleanup.enter_context(RawConnection("127.0.0.1", admin_port))
             _log_in(self._client, b"\0alice\0alice")
             _log_in(self._admin, b"\0admin\0admin")
-            container.reload()
-            self.host = container.attrs["NetworkSettings"]["Networks"]["bridge"]["Gateway"]
+            self.host = node.host_of_clients
         except BaseException:
             self._cleanup.close()
             raise
@@ -113,16 +82,6 @@ def _log_in(connection: RawConnection, token: bytes) -> None:
     _ask(connection, messages.SaslHandshakeRequest("PLAIN"), 1)
     answer = _ask(connection, messages.SaslAuthenticateRequest(token), 2)
     assert not answer.error_code, answer
-
-
-def _answers(port: int) -> bool:
-    """Whether the broker itself is there, not only Docker's end of its port."""
-    try:
-        with RawConnection("127.0.0.1", port) as connection:
-            _ask(connection, messages.ApiVersionsRequest(), 0)
-    except OSError:
-        return False
-    return True
 
 
 def _ask(connection: RawConnection, message: Message, version: int) -> Any:

@@ -133,6 +133,10 @@ PARTS: Final = {
         "librdkafka's clients go on through ten minutes of 168 faults, and nothing is lost or twice",
         (("env", "FAULT_SECONDS=600", "FAULTS=168", *_marked("faults")),),
     ),
+    "logins": Part(
+        "100 000 mutated handshakes get nobody in",
+        (_marked("logins"),),
+    ),
     "pythons": Part("the fast tests on every Python of this machine", (_make("test-pythons"),)),
     "native": Part(
         "the tests on native modules, those with a clock and outside clients too",

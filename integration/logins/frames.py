@@ -1,0 +1,116 @@
+"""The frames that clients send when they log in, good ones and bad ones."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.headers import RequestHeader, encode_request
+
+if TYPE_CHECKING:
+    from broker_sim.protocol.message import Message
+
+__all__ = ["Pause", "ScramClient", "Sent", "bare", "bearer", "handshake", "raw", "request", "token"]
+
+CORRELATION_ID: Final = 7
+CLIENT_NONCE: Final = "nonce-of-the-client"
+FOR_EVER_S: Final = 4_000_000_000
+"""Tokens end in the year 2096, so that no clock is asked."""
+
+
+class Sent(NamedTuple):
+    """A frame with its size, and how its answer is read; without an API it is a bare token."""
+
+    data: bytes
+    api_key: ApiKey | None = None
+    answer_version: int = 0
+
+
+class Pause(NamedTuple):
+    """Nothing is sent for so long."""
+
+    ms: int
+
+
+def request(message: Message, version: int) -> Sent:
+    """Return a whole request."""
+    assert message.API_KEY is not None
+    api_key = ApiKey(message.API_KEY)
+    header = RequestHeader(api_key, version, CORRELATION_ID, "client")
+    frame = b"".join(encode_request(header, message))
+    return Sent(frame, api_key, version)
+
+
+def handshake(mechanism: str = "PLAIN", version: int = 1) -> Sent:
+    """Return a SaslHandshake."""
+    return request(messages.SaslHandshakeRequest(mechanism), version)
+
+
+def token(data: bytes, version: int = 2) -> Sent:
+    """Return a SaslAuthenticate."""
+    return request(messages.SaslAuthenticateRequest(data), version)
+
+
+def bare(data: bytes) -> Sent:
+    """Return a token as clients before Kafka 1.0 send it."""
+    return Sent(len(data).to_bytes(4, "big") + data)
+
+
+def raw(api_key: int, version: int, rest: bytes = b"") -> Sent:
+    """Return a request with any body; its answer, which does not come, is read as bytes."""
+    return bare(struct.pack(">hhih", api_key, version, CORRELATION_ID, 1) + b"c" + rest)
+
+
+def bearer(
+    claims: dict[str, Any] | None = None,
+    *,
+    authzid: str = "",
+    scheme: str = "Bearer",
+    **header: str,
+) -> bytes:
+    """Return a client's first message by OAUTHBEARER, with a token that nobody has signed."""
+    said = {"sub": "billing", "exp": FOR_EVER_S} | (claims or {})
+    parts = [header or {"alg": "none"}, said]
+    encoded = (base64.urlsafe_b64encode(json.dumps(each).encode()).decode() for each in parts)
+    text = ".".join(encoded).replace("=", "")
+    who = f"a={authzid}" if authzid else ""
+    return f"n,{who},\x01auth={scheme} {text}.\x01\x01".encode()
+
+
+class ScramClient:
+    """A client by RFC 5802."""
+
+    def __init__(
+        self, user: str, password: str, mechanism: str = "SCRAM-SHA-256", *, header: str = "n,,"
+    ) -> None:
+        self._password = password
+        self._digest = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
+        self._header = header
+        self._bare = f"n={user},r={CLIENT_NONCE}"
+
+    @property
+    def first(self) -> bytes:
+        """The client's first message."""
+        return f"{self._header}{self._bare}".encode()
+
+    def final(self, challenge: bytes, *, nonce: str | None = None, cut: int = 0) -> bytes:
+        """Return the answer to the server's first message; with less of the proof by `cut`."""
+        text = challenge.decode()
+        parts = dict(part.split("=", 1) for part in text.split(","))
+        digest = self._digest
+        salted = hashlib.pbkdf2_hmac(
+            digest, self._password.encode(), base64.b64decode(parts["s"]), int(parts["i"])
+        )
+        key = hmac.digest(salted, b"Client Key", digest)
+        channel = base64.b64encode(self._header.encode()).decode()
+        without_proof = f"c={channel},r={nonce or parts['r']}"
+        told = f"{self._bare},{text},{without_proof}".encode()
+        signature = hmac.digest(hashlib.new(digest, key).digest(), told, digest)
+        proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))[cut:]
+        return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()

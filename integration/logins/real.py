@@ -1,0 +1,25 @@
+"""The table on a real broker: one KRaft node in a container."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from integration.logins.configs import ADMIN, CONFIGS, LISTENERS
+from integration.logins.play import play
+from integration.reference.clusters.single_node import single_node
+
+__all__ = ["play_on_real"]
+
+OWN = "OWN"
+
+
+def play_on_real() -> dict[str, list[Any]]:
+    """Return what came back, by case."""
+    protocols = {"CONTROLLER": "PLAINTEXT", ADMIN: "PLAINTEXT", OWN: "PLAINTEXT"}
+    protocols |= dict.fromkeys(LISTENERS, "SASL_PLAINTEXT")
+    with single_node(protocols, ADMIN, OWN, CONFIGS) as node:
+        addresses = {name: ("127.0.0.1", port) for name, port in node.ports.items()}
+        # The first time much of a JVM is slow.
+        asyncio.run(play(addresses))
+        return asyncio.run(play(addresses))

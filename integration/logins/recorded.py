@@ -1,0 +1,25 @@
+"""What a real Kafka answered: one line of JSON for each case, with what came back for each frame."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["RECORDING", "read_recording", "to_text"]
+
+RECORDING: Final = Path(__file__).with_name("recorded.jsonl")
+
+
+def to_text(outcomes: Mapping[str, list[Any]]) -> str:
+    """Return the lines."""
+    return "".join(f"{json.dumps({'case': each, 'got': outcomes[each]})}\n" for each in outcomes)
+
+
+def read_recording() -> dict[str, list[Any]]:
+    """Return the outcomes by case."""
+    lines = map(json.loads, RECORDING.read_text("utf-8").splitlines())
+    return {line["case"]: line["got"] for line in lines}

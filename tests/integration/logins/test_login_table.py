@@ -1,0 +1,48 @@
+"""What a login gets, frame by frame, as Kafka 4.3.1 answered."""
+
+import json
+
+import pytest
+
+from integration.logins.recorded import RECORDING, read_recording, to_text
+from integration.logins.simulated import play_on_simulated
+from integration.logins.table import TABLE
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    return json.loads(json.dumps(play_on_simulated()))
+
+
+CLOSED_SOONER = [
+    "a frame of a negative size",
+    "an empty bare token",
+    "a large token",
+    "a large bare token",
+    "a large handshake",
+]
+"""Sizes that are refused close the connection at once, in Kafka after the delay (docs/differences.md)."""
+
+
+@pytest.mark.parametrize("case", [case for case in TABLE if case not in CLOSED_SOONER])
+def test_a_login_gets_what_kafka_gives_it(outcomes, case):
+    assert outcomes[case] == read_recording()[case]
+
+
+@pytest.mark.parametrize("case", CLOSED_SOONER)
+def test_a_size_that_is_refused_closes_sooner_than_in_kafka(outcomes, case):
+    *before, last = read_recording()[case]
+    assert last == ["closed", "after the delay"]
+    assert outcomes[case] == [*before, ["closed", "at once"]]
+
+
+def test_the_recording_has_these_cases():
+    assert list(read_recording()) == list(TABLE)
+
+
+@pytest.mark.real_kafka
+@pytest.mark.soak(part="scenarios")
+def test_a_real_kafka_still_answers_as_it_was_recorded():
+    from integration.logins.real import play_on_real
+
+    assert to_text(play_on_real()) == RECORDING.read_text("utf-8")
