@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.security.json_web_keys import JsonWebKeys, check_cryptography
@@ -40,12 +39,17 @@ class KeySet:
 class TokenIssuer:
     """One for each cluster; its key comes with the first token. Raises MissingExtraError."""
 
-    @cached_property
-    def _key(self) -> EllipticCurvePrivateKey:
-        check_cryptography()
-        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
+    def __init__(self) -> None:
+        self._made: EllipticCurvePrivateKey | None = None
 
-        return ec.generate_private_key(ec.SECP256R1())
+    @property
+    def _key(self) -> EllipticCurvePrivateKey:
+        if self._made is None:
+            check_cryptography()
+            from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
+
+            self._made = ec.generate_private_key(ec.SECP256R1())
+        return self._made
 
     @property
     def key_set(self) -> KeySet:
