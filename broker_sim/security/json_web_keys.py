@@ -12,7 +12,7 @@ import json
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 from broker_sim.errors import ConfigError, MissingExtraError
 from broker_sim.security.bearer_token import decode_part
@@ -109,7 +109,8 @@ class JsonWebKeys:
         if urlsplit(url).scheme not in _SCHEMES:
             raise ConfigError(f"{url} must be a URL that begins with {': or '.join(_SCHEMES)}:")
         try:
-            with urlopen(url, timeout=TIMEOUT_S) as response:  # noqa: S310 - checked above
+            # As Java: no proxy of the environment.
+            with build_opener(ProxyHandler({})).open(url, timeout=TIMEOUT_S) as response:
                 return cls.parse(response.read())
         except (OSError, ValueError, RecursionError, HTTPException) as error:
             raise ConfigError(f"{url} has no JSON Web Key Set: {error}") from None
