@@ -51,6 +51,7 @@ MODULES = (
     "broker_sim.handlers.data.fetch",
     "broker_sim.handlers.data.fetch_response",
     "broker_sim.handlers.data.produce",
+    "broker_sim.handlers.data.wanted_partitions",
     "broker_sim.log.append_info",
     "broker_sim.log.leader_epoch_cache",
     "broker_sim.log.local_log",

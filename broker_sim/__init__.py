@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from broker_sim.cluster.kafka_container import KafkaContainer
     from broker_sim.cluster.lost_records import LostRecords
+    from broker_sim.cluster.purgatory_status import PurgatoriesStatus, PurgatoryStatus
     from broker_sim.cluster.records import TopicRecord, TopicRecords
     from broker_sim.cluster.scopes import Scope
     from broker_sim.cluster.simulated_cluster import SimulatedCluster
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
         LinkStatus,
         MemoryStatus,
         PartitionStatus,
-        PurgatoriesStatus,
-        PurgatoryStatus,
         ReplicaStatus,
         TopicStatus,
     )
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.purgatory import ParkedOperation
+    from broker_sim.security import KeySet
     from broker_sim.trace import Trace, TraceSink
 
     compiled: bool
@@ -87,6 +87,7 @@ __all__ = [
     "HookedRequest",
     "InjectedFault",
     "KafkaContainer",
+    "KeySet",
     "LinkStatus",
     "Loss",
     "LostRecords",
@@ -134,6 +135,7 @@ _MODULES = {
     ),
     "broker_sim.cluster.kafka_container": ("KafkaContainer",),
     "broker_sim.cluster.lost_records": ("LostRecords",),
+    "broker_sim.cluster.purgatory_status": ("PurgatoriesStatus", "PurgatoryStatus"),
     "broker_sim.cluster.records": ("TopicRecord", "TopicRecords"),
     "broker_sim.cluster.scopes": ("Scope",),
     "broker_sim.cluster.simulated_cluster": ("SimulatedCluster",),
@@ -144,8 +146,6 @@ _MODULES = {
         "LinkStatus",
         "MemoryStatus",
         "PartitionStatus",
-        "PurgatoriesStatus",
-        "PurgatoryStatus",
         "ReplicaStatus",
         "TopicStatus",
     ),
@@ -170,6 +170,7 @@ _MODULES = {
     "broker_sim.metadata.topic_partition": ("TopicPartition",),
     "broker_sim.protocol.api_keys": ("ApiKey",),
     "broker_sim.purgatory": ("ParkedOperation",),
+    "broker_sim.security": ("KeySet",),
     "broker_sim.trace": ("Trace", "TraceSink"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

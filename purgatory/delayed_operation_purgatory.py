@@ -12,13 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Generic
 
 from purgatory._operation_journal import PurgatoryJournal
+from purgatory._parked_operations import parked_operations
 from purgatory._timing_wheel import DUE, WAITS, WAITS_FIRST
 from purgatory._watchers import OperationT, WatcherList
 from purgatory.delayed_operation import UNPARKED, DelayedOperation
 from purgatory.key_set import KeySet
 from purgatory.native import mypyc_attr
 from purgatory.observer import IMMEDIATE, SHUTDOWN, PurgatoryObserver
-from purgatory.snapshots import ParkedOperation, PlacedTask, PurgatoryStatistics
+from purgatory.snapshots import ParkedOperation, PurgatoryStatistics
 from purgatory.system_timer import Timer
 
 if TYPE_CHECKING:
@@ -256,17 +257,10 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         with self._lock:
             placements = self.timer.locked_placements()
             watch_lists = self._watchers.watched_by_key()
-        keys: dict[int, list[object]] = {}
-        for key, operations, _ in watch_lists:
-            for operation in operations:
-                keys.setdefault(id(operation), []).append(key)
-        parked = [
-            self._show(placed, placed.task, keys.get(id(placed.task), []), now_ms)
-            for placed in placements
-            if isinstance(placed.task, DelayedOperation)
-        ]
-        parked.sort(key=lambda each: (each.time_left_ms, each.operation_id))
-        return parked
+        operations = [(p.task, p) for p in placements if isinstance(p.task, DelayedOperation)]
+        for operation, _ in operations:
+            self._give_id(operation)
+        return parked_operations(operations, watch_lists, now_ms)
 
     def watch_lists(self) -> list[tuple[object, tuple[OperationT, ...]]]:
         """Return every key with the operations that are watched under it, completed ones included.
@@ -401,18 +395,3 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             if operation.operation_id == 0:
                 self._last_id += 1
                 operation.operation_id = self._last_id
-
-    def _show(
-        self, placed: PlacedTask, operation: DelayedOperation, keys: list[object], now_ms: int
-    ) -> ParkedOperation:
-        self._give_id(operation)
-        return ParkedOperation(
-            operation_id=operation.operation_id,
-            operation=type(operation).__name__,
-            keys=tuple(keys),
-            delay_ms=operation.delay_ms,
-            age_ms=max(now_ms - operation.created_ms, 0),
-            time_left_ms=max(operation.expiration_ms - now_ms, 0),
-            wheel_level=placed.wheel_level,
-            wheel_bucket=placed.wheel_bucket,
-        )

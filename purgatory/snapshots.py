@@ -4,10 +4,13 @@
 parked operations has no counterpart in Kafka.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from __future__ import annotations
 
-from purgatory.timer_task import TimerTask
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from purgatory.timer_task import TimerTask
 
 
 class PlacedTask(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.broker.background_work import BackgroundWork
 from broker_sim.broker.controller_link import ControllerLink
-from broker_sim.broker.coordinator_storage import ReplicatedStorage
+from broker_sim.broker.coordinators import make_group_coordinator, make_transaction_coordinator
 from broker_sim.broker.dispatch import RequestDispatcher
 from broker_sim.broker.guarded_apis import guarded_apis
 from broker_sim.broker.late_metadata import LateMetadata
@@ -25,16 +25,12 @@ from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.replica_server import ReplicaServer
 from broker_sim.broker.throttling import Throttling
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
-from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
 from broker_sim.config import RACK_AWARE_SELECTOR
 from broker_sim.fetch_session import FetchManager
-from broker_sim.group.environment import GroupEnvironment
-from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.handlers.support.authorization import make_authorizer
 from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions
 from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
-from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.quota import ConnectionQuotas, QuotaManagers
@@ -47,8 +43,6 @@ from broker_sim.replica import (
     ReplicaManager,
     TransactionalAppends,
 )
-from broker_sim.transaction.coordinator import TransactionCoordinator
-from broker_sim.transaction.environment import TransactionEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -123,7 +117,15 @@ class Broker:
         self.producer_ids = ProducerIds(
             broker_id, self.controller, self._broker_epoch, process.clock
         )
-        self.transactions = self._make_transactions(MarkerLink(broker_id, environment, process))
+        self.transactions = make_transaction_coordinator(
+            broker_id,
+            config,
+            process,
+            self.metadata,
+            self.replica_manager,
+            self.producer_ids,
+            MarkerLink(broker_id, environment, process),
+        )
         self.transactional_appends = TransactionalAppends(
             self.replica_manager,
             AddPartitionsToTxnManager(
@@ -140,7 +142,16 @@ class Broker:
             clock=process.clock,
             call_later=process.call_later,
         )
-        self.groups = self._make_groups()
+        self.groups = make_group_coordinator(
+            broker_id,
+            config,
+            process,
+            environment.random,
+            self.metadata,
+            self.purgatories,
+            self.replica_manager,
+            self.transactional_appends,
+        )
         self._txn_markers = TxnMarkerWriter(
             self.replica_manager, self.groups, process.clock, config.request_timeout_ms
         )
@@ -150,9 +161,14 @@ class Broker:
         if self.authorizer is not None:
             apis = guarded_apis(apis)
         self._dispatcher = RequestDispatcher(
-            self, apis, environment.faults, environment.requests, process.actions,
-            Throttling(self.quotas, self.purgatories.make("ThrottledChannel"), process.clock), process.call_later
-        )  # fmt: skip
+            self,
+            apis,
+            environment.faults,
+            environment.requests,
+            process.actions,
+            Throttling(self.quotas, self.purgatories.make("ThrottledChannel"), process.clock),
+            process.call_later,
+        )
         self.background_work = BackgroundWork(
             broker_id,
             process,
@@ -170,47 +186,6 @@ class Broker:
         if self.config.replica_selector_class != RACK_AWARE_SELECTOR:
             return None
         return RackAwareReplicaSelector(self.metadata)
-
-    def _make_storage(self, topic: str, read_bytes: int) -> ReplicatedStorage:
-        return ReplicatedStorage(
-            topic, self.replica_manager, self.process.complete_soon, read_bytes
-        )
-
-    def _make_groups(self) -> GroupCoordinatorService:
-        process = self.process
-        return GroupCoordinatorService(
-            GroupEnvironment(
-                broker_id=self.broker_id,
-                config=self.config,
-                clock=process.clock,
-                random=self.random,
-                call_later=process.call_later,
-                image=lambda: self.image,
-                storage=self._make_storage(
-                    GROUP_METADATA_TOPIC, self.config.offsets_load_buffer_size
-                ),
-                verify_transaction=TxnOffsetVerifier(self.transactional_appends),
-                rebalance=self.purgatories.make("Rebalance"),
-                heartbeat=self.purgatories.make("Heartbeat"),
-            )
-        )
-
-    def _make_transactions(self, markers: MarkerLink) -> TransactionCoordinator:
-        return TransactionCoordinator(
-            TransactionEnvironment(
-                broker_id=self.broker_id,
-                config=self.config,
-                clock=self.clock,
-                call_later=self.process.call_later,
-                after_handler=self.process.after_serving,
-                image=lambda: self.image,
-                storage=self._make_storage(
-                    TRANSACTION_STATE_TOPIC, self.config.transaction_state_log_load_buffer_size
-                ),
-                next_producer_id=self.producer_ids.next_id,
-                markers=markers,
-            )
-        )
 
     def _make_applier(self, environment: BrokerEnvironment) -> MetadataApplier:
         fetchers = FetcherManager(

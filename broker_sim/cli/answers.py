@@ -105,6 +105,12 @@ def _print_requests(_: Any, answer: Any) -> None:
     print_requests(answer["requests"])
 
 
+def _print_denials(_: Any, answer: Any) -> None:
+    from broker_sim.cli.tables import print_denials  # noqa: PLC0415 - brings rich along
+
+    print_denials(answer["denials"])
+
+
 _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {
     "status": _print_status,
     "purgatory": _print_purgatory,
@@ -113,6 +119,7 @@ _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {
     "wait_for_isr": _print_partition,
     "groups": _print_groups,
     "requests": _print_requests,
+    "denials": _print_denials,
     "group": _print_group,
     "wait_for_group": _print_group,
 }

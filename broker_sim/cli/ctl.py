@@ -42,6 +42,11 @@ FAULT_OPTIONS = (
         ["--delay-ms"], type=click.IntRange(min=0), help="Delay the response by this time."
     ),
     click.Option(
+        ["--throttle-ms"],
+        type=click.IntRange(min=0),
+        help="Throttle the client for this time, as a quota does.",
+    ),
+    click.Option(
         ["--count"], type=click.IntRange(min=1), help="Hit this many requests; all by default."
     ),
 )

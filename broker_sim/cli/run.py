@@ -64,6 +64,7 @@ class _Options(NamedTuple):
     advertised_listeners: str | None
     security: str | None
     users: Mapping[str, str] | None
+    ca_path: str | None
     topics: Sequence[str]
     configs: Mapping[str, str]
     control_host: str
@@ -109,6 +110,12 @@ class _Options(NamedTuple):
     "--security",
     metavar="PROTOCOL",
     help="plaintext, ssl, sasl_plaintext or sasl_ssl: with TLS, and with logins by PLAIN or SCRAM.",
+)
+@click.option(
+    "--ca-certificate",
+    "ca_path",
+    type=click.Path(writable=True, dir_okay=False),
+    help="With TLS, write there, as PEM, which certificates clients must trust.",
 )
 @click.option(
     "--user",
@@ -306,6 +313,8 @@ async def _run(options: _Options) -> None:
         await stack.enter_async_context(cluster)
         if trace_topic is not None:
             trace_topic.open(cluster.nodes)
+        if options.ca_path is not None:
+            _write_certificates(options.ca_path, cluster)
         _print_ready(cluster)
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
@@ -354,6 +363,10 @@ def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) ->
         run_id=random.Random(seed).randbytes(8).hex(),
         untraced_topic=None if topic is None else topic.name,
     )
+
+
+def _write_certificates(path: str, cluster: AsyncCluster) -> None:
+    Path(path).write_text(cluster.trusted_certificates, "ascii")
 
 
 def _print_ready(cluster: AsyncCluster) -> None:

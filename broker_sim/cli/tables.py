@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "new_table",
     "print_broker",
+    "print_denials",
     "print_partition",
     "print_purgatory",
     "print_requests",
@@ -28,7 +29,7 @@ TEN = 10
 STATE_STYLES = {"running": "green", "paused": "yellow", "dead": "red"}
 
 LONG = ("address", "api", "assignment", "client", "effect", "errors", "end offsets", "group", "host", "ISR", "keys",
-        "member", "operation", "partitions", "topic", "transaction", "where")  # fmt: skip
+        "member", "operation", "partitions", "principal", "resource", "rule", "topic", "transaction", "where")  # fmt: skip
 """Columns that are folded into several lines where the terminal is narrow; the others are not."""
 
 
@@ -102,6 +103,23 @@ def print_requests(requests: list[dict[str, Any]]) -> None:
             str(request["api_version"]),
             "no answer" if elapsed_ms is None else f"{elapsed_ms} ms",
             ", ".join(request["errors"]),
+        )
+    print_tables([table])
+
+
+def print_denials(denials: list[dict[str, Any]]) -> None:
+    """Print a line for each denial, with the time since the first one."""
+    columns = ("principal", "host", "api", "operation", "resource", "rule")
+    table = new_table("denials", "at", *columns, right=("at",))
+    for denial in denials:
+        table.add_row(
+            f"{denial['time_ms'] - denials[0]['time_ms']} ms",
+            denial["principal"],
+            denial["client_host"],
+            denial["api"],
+            denial["operation"],
+            f"{denial['resource_type']}:{denial['resource']}",
+            denial["rule"],
         )
     print_tables([table])
 

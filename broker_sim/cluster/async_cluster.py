@@ -29,10 +29,10 @@ from broker_sim.cluster.data_directory import DataDirectory
 from broker_sim.cluster.listeners import Listeners
 from broker_sim.cluster.nodes import Nodes
 from broker_sim.cluster.security_arguments import check_users, credentials_of, read_security
-from broker_sim.cluster.topic_text import parse_topic
+from broker_sim.cluster.topic_text import creatable_topics
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
+from broker_sim.cluster.verbs.base import wait_limit_s
 from broker_sim.control.verb import AsyncFace
-from broker_sim.controller import CreatableTopic
 from broker_sim.errors import ClusterTimeoutError, WrongStateError
 from broker_sim.protocol.release import find_release
 from broker_sim.runtime.argument_names import names_checked
@@ -40,14 +40,14 @@ from broker_sim.runtime.memory import parse_memory_limit
 from broker_sim.runtime.purgatories import PurgatoryFactory
 from broker_sim.runtime.scheduler import LoopScheduler
 from broker_sim.runtime.sockets import address_text, bare_host
-from broker_sim.security import Certificates
+from broker_sim.security import Certificates, TokenIssuer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from broker_sim.config import GivenValue
     from broker_sim.control.server import ControlServer
-    from broker_sim.controller import ScramUpsertion
+    from broker_sim.controller import CreatableTopic, ScramUpsertion
     from broker_sim.log import SimulatedDisk
     from broker_sim.runtime.purgatories import ObserverFactory
     from broker_sim.trace import Trace
@@ -114,7 +114,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self._configs = broker_configs_by_id(brokers, configs, broker_configs)
         check_hosts(host, advertised_host, self._configs)
         check_ports(brokers, ports)
-        self._topics = _creatable_topics(topics)
+        self._topics = creatable_topics(topics)
         self._seed = seed
         check_data_dir(data_dir)
         self._data = None if data_dir is None else DataDirectory(data_dir)
@@ -135,6 +135,7 @@ class AsyncCluster(Verbs, AsyncFace):
         """Told whenever a broker has applied new metadata or accepts clients; of all else on request."""
         self._waiting = 0
         self.certificates = Certificates()
+        self.token_issuer = TokenIssuer()
         self.listeners = Listeners(
             listeners_by_id(
                 self._configs,
@@ -144,6 +145,7 @@ class AsyncCluster(Verbs, AsyncFace):
                 protocol,
                 self._security.users,
                 self.certificates,
+                self.token_issuer,
             ),
             self.changes.notify,
         )
@@ -282,8 +284,10 @@ class AsyncCluster(Verbs, AsyncFace):
         self.listeners.close(broker_id)
 
     async def _until(
-        self, condition: Callable[[], bool], what: str, limit_s: float = WAIT_LIMIT_S
+        self, condition: Callable[[], bool], what: str, limit_s: float | None = None
     ) -> None:
+        if limit_s is None:
+            limit_s = wait_limit_s(self.nodes.controller.image)
         await self._wait(condition, lambda: f"{what}; look at the cluster's status", limit_s)
 
     async def _until_changed(
@@ -346,6 +350,12 @@ class AsyncCluster(Verbs, AsyncFace):
         addresses = self.listeners.addresses_of(listener)
         return ",".join(address_text(*addresses[n]) for n in self.nodes.nodes if n in addresses)
 
+    @property
+    def trusted_certificates(self) -> str:
+        """The certificates that clients must trust, as PEM, of all listeners with TLS."""
+        found = [ssl.trusted for each in self.listeners.all for ssl in each.ssl.values()]
+        return "".join(dict.fromkeys(found))
+
     def client_config(
         self,
         client: str,
@@ -381,15 +391,6 @@ class AsyncCluster(Verbs, AsyncFace):
     def address(self, broker_id: int) -> tuple[str, int]:
         """Return host and port of one broker's first listener. Raises UnknownBrokerError."""
         return self.nodes.node(broker_id).address
-
-
-def _creatable_topics(topics: Sequence[str]) -> list[CreatableTopic]:
-    if isinstance(topics, str):
-        raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
-    return [
-        CreatableTopic(each.name, each.partitions, each.replication_factor, configs=each.configs)
-        for each in map(parse_topic, topics)
-    ]
 
 
 def _control_server(wanted: bool | int | ControlServer, token: str | None) -> ControlServer:

@@ -30,6 +30,7 @@ from broker_sim.security import (
     Certificates,
     SaslListener,
     SslListener,
+    TokenIssuer,
     sasl_listener,
     ssl_listener,
 )
@@ -72,12 +73,14 @@ def broker_listeners(
     protocol: str = PLAINTEXT,
     users: Mapping[str, str] | None = None,
     certificates: Certificates | None = None,
+    issuer: TokenIssuer | None = None,
 ) -> BrokerListeners:
     """Return a broker's listeners. Raises ConfigError, worded as Kafka's.
 
     Unless `listeners` is set, there is one at `host` and `port`, of that protocol. `advertised_host` takes
     the place of all hosts where `advertised.listeners` is not set. `users` are the passwords of users by
-    name, in place of those in the configuration. `certificates` makes those that no configuration has.
+    name, in place of those in the configuration. `certificates` makes those that no configuration has,
+    `issuer` signs tokens where no configuration names keys.
     """
     protocols = parse_protocol_map(config.listener_security_protocol_map)
     if LISTENERS in config.originals:
@@ -117,7 +120,7 @@ def broker_listeners(
     _check_ports(LISTENERS, bound)
     _check_ports(ADVERTISED_LISTENERS, advertised)
     sasl = {
-        each.listener: sasl_listener(config, each.listener, users)
+        each.listener: sasl_listener(config, each.listener, users, issuer)
         for each in bound
         if each.security_protocol in SASL_PROTOCOLS
     }
@@ -205,6 +208,7 @@ def listeners_by_id(
     protocol: str = PLAINTEXT,
     users: Mapping[str, str] | None = None,
     certificates: Certificates | None = None,
+    issuer: TokenIssuer | None = None,
 ) -> dict[int, BrokerListeners]:
     """Return the listeners of each broker. Raises ConfigError."""
     if ports is not None and any(LISTENERS in config.originals for config in configs.values()):
@@ -219,6 +223,7 @@ def listeners_by_id(
             protocol=protocol,
             users=users,
             certificates=certificates,
+            issuer=issuer,
         )
         for (broker_id, config), port in zip(configs.items(), own_ports, strict=True)
     }

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.config import PLAINTEXT
 from broker_sim.errors import ConfigError
-from broker_sim.security import OAUTHBEARER, load_key_pair
+from broker_sim.security import EXPIRES_S, OAUTHBEARER, load_key_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,16 +37,21 @@ __all__ = [
 CLIENT: Final = "client"
 """The name of a client's certificate, unless a user is named."""
 PLAIN: Final = "PLAIN"
-_EXPIRES_S: Final = 4_102_444_800
 _JAVA_MODULES: Final = "org.apache.kafka.common.security"
 
 
 class Login(NamedTuple):
-    """By which mechanism a client logs in, and as whom; the password is not in its text."""
+    """By which mechanism a client logs in, and as whom; no secret is in its text."""
 
     mechanism: str
     user: str
     password: str
+    """Of OAUTHBEARER the signed token, empty where nobody signs tokens."""
+
+    @property
+    def token(self) -> str:
+        """The signed token of OAUTHBEARER; empty without one."""
+        return self.password if self.mechanism == OAUTHBEARER else ""
 
     def __repr__(self) -> str:
         return f"Login({self.mechanism}, {self.user})"
@@ -68,9 +73,9 @@ def choose_login(
 ) -> Login:
     """Return a login at that listener: by PLAIN if it is there, as the only user, unless others are named.
 
-    By OAUTHBEARER a client may be whoever it likes, because nobody signs its token.
+    By OAUTHBEARER a client may be whoever it likes, because nobody signs its token, or the cluster does.
 
-    Raises ConfigError for what the listener or the cluster does not have.
+    Raises ConfigError for what the listener or the cluster does not have, as a token that others sign.
     """
     mechanisms = sorted(sasl.mechanisms)
     chosen = mechanism or (PLAIN if PLAIN in mechanisms else mechanisms[0])
@@ -78,13 +83,23 @@ def choose_login(
         raise ConfigError(f"there is no mechanism {chosen!r}, but {', '.join(mechanisms)}")
     known = sasl.users.passwords if users is None else users
     if chosen == OAUTHBEARER:
-        return Login(chosen, user or (next(iter(known)) if len(known) == 1 else CLIENT), "")
+        name = user or (next(iter(known)) if len(known) == 1 else CLIENT)
+        return Login(chosen, name, _signed_token(sasl, name))
     if user is None and len(known) != 1:
         raise ConfigError(f"which user? Give user=, one of {', '.join(known) or 'none'}")
     name = next(iter(known)) if user is None else user
     if name not in known:
         raise ConfigError(f"there is no user {name!r}, but {', '.join(known) or 'none'}")
     return Login(chosen, name, known[name])
+
+
+def _signed_token(sasl: SaslListener, user: str) -> str:
+    """Return a token of the cluster's own issuer, none where nobody signs tokens."""
+    if sasl.own_token is not None:
+        return sasl.own_token(user)
+    if sasl.takes_signed_tokens:
+        raise ConfigError("sasl.oauthbearer.jwks.endpoint.url names others, who sign the tokens")
+    return ""
 
 
 def client_config(
@@ -101,7 +116,10 @@ def _librdkafka(
     servers: str, protocol: str, login: Login | None, trust: Trust | None
 ) -> dict[str, Any]:
     config = _dotted(servers, protocol, login)
-    if login is not None and login.mechanism == OAUTHBEARER:
+    if login is not None and login.token:
+        token = login.token
+        config["oauth_cb"] = lambda _: (token, EXPIRES_S)
+    elif login is not None and login.mechanism == OAUTHBEARER:
         config["enable.sasl.oauthbearer.unsecure.jwt"] = "true"
         config["sasl.oauthbearer.config"] = f"principal={login.user}"
     elif login is not None:
@@ -128,7 +146,9 @@ def _python(
     if login is not None:
         config["sasl_mechanism"] = login.mechanism
         if login.mechanism == OAUTHBEARER:
-            config["sasl_oauth_token_provider"] = provider(unsecured_token(login.user))
+            config["sasl_oauth_token_provider"] = provider(
+                login.token or unsecured_token(login.user)
+            )
         else:
             config["sasl_plain_username"] = login.user
             config["sasl_plain_password"] = login.password
@@ -142,6 +162,10 @@ def _python(
 
 def _java(servers: str, protocol: str, login: Login | None, trust: Trust | None) -> dict[str, Any]:
     config = _dotted(servers, protocol, login)
+    if login is not None and login.token:
+        raise ConfigError(
+            "Java takes a signed token from a file or a URL only, so it has none here"
+        )
     if login is not None:
         config["sasl.jaas.config"] = _jaas_line(login)
     if trust is not None:
@@ -167,7 +191,7 @@ def _jaas_line(login: Login) -> str:
 
 def unsecured_token(user: str) -> str:
     """Return a token for that user, good until 2100, that nobody has signed."""
-    parts = ({"alg": "none"}, {"sub": user, "exp": _EXPIRES_S})
+    parts = ({"alg": "none"}, {"sub": user, "exp": EXPIRES_S})
     texts = (urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in parts)
     return f"{'.'.join(texts)}."
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ConfigError
 from broker_sim.handlers.faults.error_answers import error_answer
 from broker_sim.network import ListenerLogin, ListenerSecurity, SocketServer
+from broker_sim.security import DelegationTokenCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -174,6 +175,9 @@ def _login(sasl: SaslListener, broker: Broker) -> ListenerLogin:
         partial(
             sasl.make_authenticator,
             credential_of,
+            DelegationTokenCache(
+                broker.config.delegation_token_secret_key, lambda: broker.image, broker.random
+            ).credential_of,
             broker.random,
             error_answer,
             broker.clock.wall_clock_ms,

@@ -8,6 +8,8 @@ from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
     JAAS_CONFIG,
+    SERVER_HANDLER,
+    SIGNED_TOKEN_HANDLERS,
     without_listener,
 )
 from broker_sim.errors import ConfigError
@@ -31,7 +33,12 @@ def log_doubtful_configs(configs: Iterable[BrokerConfig], log: EventLogger) -> N
 
 
 def _log_configs_without_effect(configs: Iterable[BrokerConfig], log: EventLogger) -> None:
-    names = {name for config in configs for name in config.originals}
+    names = {
+        name
+        for config in configs
+        for name, text in config.originals.items()
+        if without_listener(name) != SERVER_HANDLER or text not in SIGNED_TOKEN_HANDLERS
+    }
     has_effect = BROKER_CONFIGS.keys() - BROKER_WITHOUT_EFFECT.keys()
     without_effect = sorted(
         name

@@ -123,10 +123,10 @@ class Nodes:
             producer_ids=None if data is None else data.producer_ids(),
             restored=None if restored is None else restored.image,
         )
-        if data is not None:
-            self._begin_metadata(data)
         self._controller_quotas = QuotaManagers(self._first_config, scheduler.clock)
         self._controller_quotas.update(self.controller.image.client_quotas)
+        if data is not None:
+            self._begin_metadata(data)
         self._environment = BrokerEnvironment(
             cluster_id=cluster_id,
             links=self.links,

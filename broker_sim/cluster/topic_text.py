@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker_sim.controller import CreatableTopic
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["TopicText", "parse_topic"]
+__all__ = ["TopicText", "creatable_topics", "parse_topic"]
 
 BROKER_DEFAULT = -1
 
@@ -61,3 +63,13 @@ def _parse_configs(texts: Sequence[str]) -> dict[str, str]:
         else:
             raise ValueError(text)
     return configs
+
+
+def creatable_topics(topics: Sequence[str]) -> list[CreatableTopic]:
+    """Return the topics that a cluster is opened with. Raises TypeError for one text, ValueError as above."""
+    if isinstance(topics, str):
+        raise TypeError(f"topics must be a list such as [{topics!r}], not a text")
+    return [
+        CreatableTopic(each.name, each.partitions, each.replication_factor, configs=each.configs)
+        for each in map(parse_topic, topics)
+    ]

@@ -49,7 +49,13 @@ from broker_sim.config.other_configs import (
     thread_count_reason,
     why_without_effect,
 )
-from broker_sim.config.per_listener import JAAS_CONFIG, listener_values, without_listener
+from broker_sim.config.per_listener import (
+    JAAS_CONFIG,
+    SERVER_HANDLER,
+    SIGNED_TOKEN_HANDLERS,
+    listener_values,
+    without_listener,
+)
 from broker_sim.config.resource_configs import (
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
@@ -90,6 +96,8 @@ __all__ = [
     "RACK_AWARE_SELECTOR",
     "SASL_PROTOCOLS",
     "SECURITY_PROTOCOLS",
+    "SERVER_HANDLER",
+    "SIGNED_TOKEN_HANDLERS",
     "SSL_PROTOCOLS",
     "THREADS",
     "TOPIC_CONFIGS",

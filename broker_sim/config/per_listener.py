@@ -7,17 +7,30 @@ That of a mechanism has its name in between: `listener.name.outside.plain.sasl.j
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["JAAS_CONFIG", "listener_values", "without_listener"]
+__all__ = [
+    "JAAS_CONFIG",
+    "SERVER_HANDLER",
+    "SIGNED_TOKEN_HANDLERS",
+    "listener_values",
+    "without_listener",
+]
 
 PREFIX: Final = "listener.name."
 JAAS_CONFIG: Final = "sasl.jaas.config"
+SERVER_HANDLER: Final = "sasl.server.callback.handler.class"
+_OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"
+SIGNED_TOKEN_HANDLERS: Final = (
+    f"{_OAUTHBEARER}.OAuthBearerValidatorCallbackHandler",
+    f"{_OAUTHBEARER}.secured.OAuthBearerValidatorCallbackHandler",
+)
+"""Kafka's handler for signed tokens, under its new name and its old one: the only ones that count."""
 OF_MECHANISMS: Final = frozenset(
     {
         JAAS_CONFIG,
         "connections.max.reauth.ms",
         "sasl.login.callback.handler.class",
         "sasl.login.class",
-        "sasl.server.callback.handler.class",
+        SERVER_HANDLER,
     }
 )
 """What may be set for a single mechanism."""

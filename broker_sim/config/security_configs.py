@@ -36,10 +36,47 @@ class SecurityConfigs:
         "How long the answer to a failed login, and the close of its connection, are delayed.",
         at_least(0),
     )
+    sasl_oauthbearer_jwks_endpoint_url: str | None = declare(
+        STRING,
+        None,
+        "The file or URL with the keys of who signs tokens; without it the cluster signs them itself.",
+    )
+    sasl_oauthbearer_expected_audience: tuple[str, ...] = declare(
+        LIST, (), "Of whom a signed token must name one as its audience."
+    )
+    sasl_oauthbearer_expected_issuer: str | None = declare(
+        STRING, None, "Whom a signed token must name as its issuer."
+    )
+    sasl_oauthbearer_scope_claim_name: str = declare(
+        STRING, "scope", "The claim of a signed token with its scopes."
+    )
+    sasl_oauthbearer_sub_claim_name: str = declare(
+        STRING, "sub", "The claim of a signed token with the name of the user."
+    )
+    sasl_oauthbearer_clock_skew_seconds: int = declare(
+        INT, 30, "How far the clock of who signs tokens may be off."
+    )
     connections_max_reauth_ms: int = declare(
         LONG,
         0,
         "How long a login is good for; clients log in again before, others are cut off. 0 is for ever.",
+    )
+    delegation_token_secret_key: str | None = declare(
+        PASSWORD,
+        None,
+        "The secret that delegation tokens are made with; without it there are none.",
+    )
+    delegation_token_max_lifetime_ms: int = declare(
+        LONG, 7 * 86_400_000, "How long a delegation token can be renewed.", at_least(1)
+    )
+    delegation_token_expiry_time_ms: int = declare(
+        LONG,
+        86_400_000,
+        "How long a delegation token is good for until it is renewed.",
+        at_least(1),
+    )
+    delegation_token_expiry_check_interval_ms: int = declare(
+        LONG, 3_600_000, "How often expired delegation tokens are removed.", at_least(1)
     )
     ssl_client_auth: str = declare(
         STRING,

@@ -1,5 +1,6 @@
 """The active KRaft controller as a plain object without sockets, threads or timers."""
 
+from broker_sim.controller.client_quota_control_manager import quotas_to_set
 from broker_sim.controller.controller import Controller
 from broker_sim.controller.feature_control_manager import (
     DEFAULT_FEATURES,
@@ -85,4 +86,5 @@ __all__ = [
     "UpgradeType",
     "initial_features",
     "limited_features",
+    "quotas_to_set",
 ]

@@ -10,18 +10,17 @@ import socket
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.controller.requests import Outcome
+from broker_sim.controller.requests import ClientQuotaAlteration, Outcome
 from broker_sim.errors import ErrorCode
-from broker_sim.metadata.quota_entity import CLIENT_ID, IP, USER
+from broker_sim.metadata.quota_entity import CLIENT_ID, IP, USER, quota_entity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from broker_sim.controller.requests import ClientQuotaAlteration
-    from broker_sim.metadata import MetadataDelta
+    from broker_sim.metadata import MetadataDelta, MetadataImage
     from broker_sim.metadata.quota_entity import QuotaEntity
 
-__all__ = ["alter_client_quotas"]
+__all__ = ["alter_client_quotas", "quotas_to_set"]
 
 _LONG: Final = ("LONG", 2**63 - 1)
 _INT: Final = ("INT", 2**31 - 1)
@@ -35,6 +34,8 @@ _USER_AND_CLIENT_QUOTAS: Final = {
 """In the order of Kafka's table of changes, in which they come into the image."""
 _IP_QUOTAS: Final = {"connection_creation_rate": _INT}
 _TOLERANCE: Final = 1e-6
+DEFAULT_NAME: Final = "<default>"
+"""How tools and verbs name the default of a type."""
 _EMPTY: Final = "Invalid empty client quota entity"
 
 
@@ -62,6 +63,21 @@ def alter_client_quotas(
         else:
             outcomes[entity] = Outcome(ErrorCode.INVALID_REQUEST, refusal)
     return outcomes
+
+
+def quotas_to_set(
+    image: MetadataImage, names: Mapping[str, str | None], quotas: Mapping[str, float | None]
+) -> ClientQuotaAlteration:
+    """Return what leaves an entity with these quotas only; names and quotas that are None are not there."""
+    given = {kind: name for kind, name in names.items() if name is not None}
+    entity = quota_entity(
+        {kind: None if name == DEFAULT_NAME else name for kind, name in given.items()}
+    )
+    known = image.client_quotas.get(entity, {})
+    operations = [
+        (name, value) for name, value in quotas.items() if value is not None or name in known
+    ]
+    return ClientQuotaAlteration(entity, operations)
 
 
 def _changed(before: Mapping[str, float], changes: Mapping[str, float | None]) -> dict[str, float]:

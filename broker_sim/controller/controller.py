@@ -18,6 +18,9 @@ from broker_sim.controller.cluster_control_manager import (
     ClusterControlManager,
 )
 from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
+from broker_sim.controller.delegation_token_control_manager import (
+    DelegationTokenControlManager,
+)
 from broker_sim.controller.feature_control_manager import (
     DEFAULT_FEATURES,
     ELR_FEATURE,
@@ -65,6 +68,8 @@ from broker_sim.controller.status import (
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
 from broker_sim.metadata.acl import Acl, AclFilter
+from broker_sim.metadata.delegation_token import DelegationToken
+from broker_sim.metadata.kafka_principal import KafkaPrincipal
 from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 from purgatory import Clock
@@ -103,6 +108,7 @@ class Controller:
         self._topics = TopicControlManager(config, self._configs, self._cluster, rng)
         self._reassignments = ReassignmentControlManager(self._configs, self._replication)
         self._features = FeatureControlManager(CONTROLLER_ID)
+        self._tokens = DelegationTokenControlManager(config, clock, rng)
         self._tasks = self._periodic_tasks(config)
         self._producer_ids = producer_ids or ProducerIdControlManager()
         delta = MetadataDelta(restored or MetadataImage(0, cluster_id, features=features))
@@ -287,7 +293,7 @@ class Controller:
         self._commit(delta)
 
     def reset(self, topics: Iterable[CreatableTopic] = (), keep: Container[str] = ()) -> None:
-        """Delete all topics but `keep`, dynamic configurations, users, ACLs, quotas; create `topics`.
+        """Delete all topics but `keep`, dynamic configurations, users, tokens, ACLs, quotas; create `topics`.
 
         Not in Kafka. Sessions begin anew. Raises ApiError, and does nothing, if a topic is refused.
         """
@@ -299,6 +305,8 @@ class Controller:
             delta.set_scram_credentials(user, {})
         for entity in self.image.client_quotas:
             delta.set_client_quotas(entity, {})
+        for token_id in self.image.delegation_tokens:
+            delta.remove_delegation_token(token_id)
         if self.image.acls:
             delta.change_acls((), self.image.acls)
         self._configs.reset(delta)
@@ -393,6 +401,37 @@ class Controller:
         self._commit(delta)
         return results
 
+    def create_delegation_token(
+        self,
+        owner: KafkaPrincipal,
+        requester: KafkaPrincipal,
+        renewers: Sequence[KafkaPrincipal],
+        max_lifetime_ms: int,
+    ) -> DelegationToken:
+        """Make a token for the owner. Raises ApiError."""
+        delta = MetadataDelta(self.image)
+        token = self._tokens.create(delta, owner, requester, renewers, max_lifetime_ms)
+        self._commit(delta)
+        return token
+
+    def renew_delegation_token(
+        self, principal: KafkaPrincipal, hmac: bytes, renew_period_ms: int
+    ) -> int:
+        """Renew the token of that HMAC; returns when it ends now. Raises ApiError."""
+        delta = MetadataDelta(self.image)
+        expiry_ms = self._tokens.renew(delta, principal, hmac, renew_period_ms)
+        self._commit(delta)
+        return expiry_ms
+
+    def expire_delegation_token(
+        self, principal: KafkaPrincipal, hmac: bytes, period_ms: int
+    ) -> int:
+        """Let the token of that HMAC end sooner, or at once; returns when it ends. Raises ApiError."""
+        delta = MetadataDelta(self.image)
+        expiry_ms = self._tokens.expire(delta, principal, hmac, period_ms)
+        self._commit(delta)
+        return expiry_ms
+
     def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
         """Return the broker's next block of producer ids; no id is given twice.
 
@@ -422,6 +461,9 @@ class Controller:
             config.unclean_leader_election_interval_ms,
             now_ms,
         )
+        if self._tokens.is_enabled:
+            period_ms = config.delegation_token_expiry_check_interval_ms
+            tasks.register(self._tokens.sweep, period_ms, now_ms)
         return tasks
 
     def _maybe_fence_one_stale_broker(self, delta: MetadataDelta) -> bool:

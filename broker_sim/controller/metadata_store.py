@@ -44,6 +44,8 @@ from broker_sim.metadata.acl import (
     Permission,
     ResourceType,
 )
+from broker_sim.metadata.delegation_token import DelegationToken
+from broker_sim.metadata.kafka_principal import KafkaPrincipal
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -278,6 +280,12 @@ def _difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
         change["resource_configs"] = [
             [code, name, dict(configs)] for (code, name), configs in after.resource_configs.items()
         ]
+    return change | _access_difference(before, after)
+
+
+def _access_difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
+    """Return what has changed of who clients are, and what they may do."""
+    change: dict[str, Any] = {}
     if before.scram is not after.scram:
         change["scram"] = [
             _credential_row(user, mechanism, credential)
@@ -288,6 +296,8 @@ def _difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
         change["client_quotas"] = [
             [entity, quotas] for entity, quotas in after.client_quotas.items()
         ]
+    if before.delegation_tokens is not after.delegation_tokens:
+        change["delegation_tokens"] = list(after.delegation_tokens.values())
     if before.acls is not after.acls:
         change["acls"] = [acl for acl in after.acls if acl not in before.acls]
         change["removed_acls"] = [acl for acl in before.acls if acl not in after.acls]
@@ -373,6 +383,20 @@ def _client_quotas(change: dict[str, Any]) -> dict[QuotaEntity, dict[str, float]
     }
 
 
+def _tokens(change: dict[str, Any]) -> dict[str, DelegationToken]:
+    tokens = (
+        DelegationToken(
+            token_id,
+            KafkaPrincipal(*owner),
+            KafkaPrincipal(*requester),
+            tuple(KafkaPrincipal(*renewer) for renewer in renewers),
+            *times,
+        )
+        for token_id, owner, requester, renewers, *times in change["delegation_tokens"]
+    )
+    return {token.token_id: token for token in tokens}
+
+
 def _acl(row: list[Any]) -> Acl:
     resource_type, resource_name, pattern_type, principal, host, operation, permission = row
     return Acl(
@@ -415,6 +439,7 @@ def _changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
         scram,
         _changed_acls(image.acls, change),
         _client_quotas(change) if "client_quotas" in change else image.client_quotas,
+        _tokens(change) if "delegation_tokens" in change else image.delegation_tokens,
     )
 
 

@@ -68,26 +68,30 @@ class PartitionChangeBuilder:
         # A removed replica must stop: the new leader epoch refuses its fetches.
         replicas_leave = not set(old.replicas) <= set(target.replicas)
         bump = leader_changes or replicas_leave
-        if (leader_changes and unclean) or not self.elr_enabled:
+        if target.elr and ((leader_changes and unclean) or not self.elr_enabled):
             target = replace(target, elr=())
         if not target.isr and not self.elr_enabled:
             target = replace(target, isr=old.isr)
-        target = replace(target, last_known_elr=self._last_known_leader(target.leader, bump=bump))
-        if target == old and not bump:
+        last_known = self._last_known_leader(target.leader, bump=bump)
+        if target == old and last_known == old.last_known_elr and not bump:
             return None
         return replace(
             target,
+            last_known_elr=last_known,
             leader_epoch=old.leader_epoch + bump,
             partition_epoch=old.partition_epoch + 1,
         )
 
     def _targets(self) -> PartitionState:
         old = self.partition
+        targets = (self.target_isr, self.target_replicas, self.target_adding, self.target_removing)
+        recovering = self.target_recovering
+        if recovering is None and not any(target is not None for target in targets):
+            return old
 
         def wanted(target: tuple[int, ...] | None, present: tuple[int, ...]) -> tuple[int, ...]:
             return present if target is None else target
 
-        recovering = self.target_recovering
         return replace(
             old,
             isr=wanted(self.target_isr, old.isr),
@@ -117,10 +121,11 @@ class PartitionChangeBuilder:
     def _with_elr(self, target: PartitionState) -> PartitionState:
         """Add replicas that leave a small ISR to the ELR; empty the ELR when the ISR is large."""
         if len(target.isr) >= self.min_isr:
-            return replace(target, elr=())
+            return replace(target, elr=()) if target.elr else target
         candidates = {*self.partition.elr, *self.partition.isr}
         gone = {*target.isr, self.unclean_shutdown_replica}
-        return replace(target, elr=tuple(sorted(candidates - gone)))
+        elr = tuple(sorted(candidates - gone))
+        return target if elr == target.elr else replace(target, elr=elr)
 
     def _elect(self, target: PartitionState) -> tuple[int, bool]:
         """Return the new leader, and whether the election may lose records."""

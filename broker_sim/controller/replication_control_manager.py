@@ -252,10 +252,11 @@ class ReplicationControlManager:
     def _alter_partition(
         self, delta: MetadataDelta, broker_id: int, change: PartitionAlteration
     ) -> AlterPartitionResult:
-        topic = delta.topic_by_id(change.topic_id)
+        name = delta.topic_name(change.topic_id)
+        topic = None if name is None else delta.topic_head(name)
         if topic is None:
             return _refused(change, ErrorCode.UNKNOWN_TOPIC_ID)
-        partition = topic.partition(change.partition)
+        partition = delta.partition(topic.name, change.partition)
         if partition is None:
             return _refused(change, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         error = _proposal_error(delta, broker_id, partition, change)
@@ -298,10 +299,10 @@ def _existing_partition(
 ) -> tuple[TopicState, PartitionState]:
     """Return the partition with its topic. Raises ApiError with UNKNOWN_TOPIC_OR_PARTITION."""
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    topic = delta.topic(wanted.topic)
+    topic = delta.topic_head(wanted.topic)
     if topic is None:
         raise ApiError(unknown, f"No such topic as {wanted.topic}")
-    partition = topic.partition(wanted.partition)
+    partition = delta.partition(wanted.topic, wanted.partition)
     if partition is None:
         raise ApiError(unknown, f"No such partition as {wanted}")
     return topic, partition

@@ -52,6 +52,12 @@ from broker_sim.handlers.security.acls import (
 from broker_sim.handlers.security.alter_user_scram_credentials import (
     handle_alter_user_scram_credentials,
 )
+from broker_sim.handlers.security.delegation_tokens import (
+    handle_create_delegation_token,
+    handle_describe_delegation_token,
+    handle_expire_delegation_token,
+    handle_renew_delegation_token,
+)
 from broker_sim.handlers.security.describe_user_scram_credentials import (
     handle_describe_user_scram_credentials,
 )
@@ -203,6 +209,10 @@ _SPECS = (
         handle_alter_client_quotas,
         cluster_operations=(AclOperation.ALTER_CONFIGS,),
     ),
+    ApiSpec(ApiKey.CREATE_DELEGATION_TOKEN, 1, 3, handle_create_delegation_token),
+    ApiSpec(ApiKey.RENEW_DELEGATION_TOKEN, 1, 2, handle_renew_delegation_token),
+    ApiSpec(ApiKey.EXPIRE_DELEGATION_TOKEN, 1, 2, handle_expire_delegation_token),
+    ApiSpec(ApiKey.DESCRIBE_DELEGATION_TOKEN, 1, 3, handle_describe_delegation_token),
     ApiSpec(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, handle_describe_transactions),
     ApiSpec(ApiKey.LIST_TRANSACTIONS, 0, 2, handle_list_transactions),
     ApiSpec(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, handle_consumer_group_heartbeat),

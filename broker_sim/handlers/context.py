@@ -100,6 +100,10 @@ class ClientConnection(Protocol):
         """Who the client is, as of its last login."""
 
     @property
+    def may_ask_for_tokens(self) -> bool:
+        """Whether the client has shown who it is, and not by a delegation token."""
+
+    @property
     def sends_files(self) -> bool:
         """Whether a response may have parts of files."""
 

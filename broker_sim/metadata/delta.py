@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from broker_sim.metadata.acl import Acl, Acls
+from broker_sim.metadata.delegation_token import DelegationToken
 from broker_sim.metadata.image import (
     BrokerState,
     MetadataImage,
@@ -35,6 +36,7 @@ class MetadataDelta:
         "_broker_configs",
         "_brokers",
         "_client_quotas",
+        "_delegation_tokens",
         "_features",
         "_partitions",
         "_resource_configs",
@@ -56,6 +58,7 @@ class MetadataDelta:
         self._scram: dict[str, Mapping[int, ScramCredential]] | None = None
         self._client_quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
         self._acls: Acls | None = None
+        self._delegation_tokens: dict[str, DelegationToken] | None = None
 
     @property
     def brokers(self) -> Mapping[int, BrokerState]:
@@ -84,6 +87,12 @@ class MetadataDelta:
         return self.base.client_quotas if self._client_quotas is None else self._client_quotas
 
     @property
+    def delegation_tokens(self) -> Mapping[str, DelegationToken]:
+        """The delegation tokens with the changes so far."""
+        own = self._delegation_tokens
+        return self.base.delegation_tokens if own is None else own
+
+    @property
     def acls(self) -> Acls:
         """The rules of access control with the changes so far."""
         return self.base.acls if self._acls is None else self._acls
@@ -100,6 +109,13 @@ class MetadataDelta:
             return topic
         return replace(topic, partitions=tuple(partitions))
 
+    def topic_head(self, name: str) -> TopicState | None:
+        """Return the topic for its id and configurations, at no cost per partition, or None.
+
+        Its partitions may be those before the changes so far.
+        """
+        return (self.base.topics if self._topics is None else self._topics).get(name)
+
     def all_topics(self) -> list[TopicState]:
         """Return all topics with the changes so far."""
         topics = self.base.topics if self._topics is None else self._topics
@@ -109,9 +125,13 @@ class MetadataDelta:
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
         """Return the topic of that id with the changes so far, or None."""
-        names = self.base.topic_names if self._topic_names is None else self._topic_names
-        name = names.get(topic_id)
+        name = self.topic_name(topic_id)
         return None if name is None else self.topic(name)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """Return the name of the topic of that id, or None."""
+        names = self.base.topic_names if self._topic_names is None else self._topic_names
+        return names.get(topic_id)
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
         """Return the partition with the changes so far, or None."""
@@ -199,6 +219,14 @@ class MetadataDelta:
         else:
             self._client_quotas.pop(entity, None)
 
+    def set_delegation_token(self, token: DelegationToken) -> None:
+        """Add the token or replace it."""
+        self._writable_tokens()[token.token_id] = token
+
+    def remove_delegation_token(self, token_id: str) -> None:
+        """Remove the token. Raises KeyError when it is unknown."""
+        del self._writable_tokens()[token_id]
+
     def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
         """Remove and add rules of access control."""
         self._acls = self.acls.with_changes(added, removed)
@@ -215,6 +243,7 @@ class MetadataDelta:
             and self._scram is None
             and self._client_quotas is None
             and self._acls is None
+            and self._delegation_tokens is None
         )
 
     def apply(self) -> MetadataImage:
@@ -241,7 +270,13 @@ class MetadataDelta:
             scram=self.scram,
             client_quotas=self.client_quotas,
             acls=self.acls,
+            delegation_tokens=self.delegation_tokens,
         )
+
+    def _writable_tokens(self) -> dict[str, DelegationToken]:
+        if self._delegation_tokens is None:
+            self._delegation_tokens = dict(self.base.delegation_tokens)
+        return self._delegation_tokens
 
     def _writable_topics(self) -> tuple[dict[str, TopicState], dict[bytes, str]]:
         if self._topics is None or self._topic_names is None:

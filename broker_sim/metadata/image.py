@@ -2,7 +2,7 @@
 
 Mirrors `org.apache.kafka.image.MetadataImage` with the parts that a broker reads:
 `ClusterImage`, `TopicsImage`, `ConfigurationsImage`, `ScramImage`, `AclsImage`,
-`ClientQuotasImage` and `PartitionRegistration`.
+`ClientQuotasImage`, `DelegationTokenImage` and `PartitionRegistration`.
 
 Deliberate differences: a topic has its own configurations, so that a request looks them up with one
 dictionary access; SCRAM credentials stand by user and then by mechanism; directories are
@@ -20,6 +20,7 @@ from typing import Final
 
 from broker_sim.config import Endpoint
 from broker_sim.metadata.acl import NO_ACLS, Acls
+from broker_sim.metadata.delegation_token import DelegationToken
 from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 
@@ -138,6 +139,7 @@ class MetadataImage:
     that has some (groups, subscriptions to client metrics), by Kafka's code of its type and its name.
     `scram` has the SCRAM credentials of each user, by Kafka's code of the mechanism.
     `client_quotas` has the quotas of each entity by Kafka's names, in the order of their making.
+    `delegation_tokens` has the delegation tokens by their ids.
     """
 
     version: int
@@ -151,6 +153,7 @@ class MetadataImage:
     scram: Mapping[str, Mapping[int, ScramCredential]] = field(default_factory=dict)
     acls: Acls = NO_ACLS
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
+    delegation_tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
         """Return the topic of that id, or None."""

@@ -82,6 +82,8 @@ class Connection(asyncio.BufferedProtocol):
         self.listener = listener
         self._principal_of = principal_of
         self.principal = ANONYMOUS
+        self.may_ask_for_tokens = False
+        """Whether the client has shown who it is, and not by a delegation token."""
         self._process = process
         self._sink = sink
         self._on_made = on_made
@@ -124,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.close("no rule of ssl.principal.mapping.rules matches its certificate")
             else:
                 self.principal = principal
+                self.may_ask_for_tokens = principal != ANONYMOUS
 
     def _file_sender(self, transport: asyncio.Transport) -> FileSender | None:
         """Return what sends parts of files on the transport, None if they must be read for it."""
@@ -281,10 +284,16 @@ class Connection(asyncio.BufferedProtocol):
             self._process.call_soon(self._serve_requests)
 
     def logged_in(
-        self, principal: KafkaPrincipal, sink: RequestSink, max_request_bytes: int
+        self,
+        principal: KafkaPrincipal,
+        sink: RequestSink,
+        max_request_bytes: int,
+        *,
+        by_token: bool,
     ) -> None:
-        """Hand what comes from now on to `sink`: the client is known."""
+        """Hand what comes from now on to `sink`: the client is known, maybe by a delegation token."""
         self.principal = principal
+        self.may_ask_for_tokens = not by_token
         self._sink = sink
         self._framer.max_frame_bytes = max_request_bytes
 

@@ -96,9 +96,15 @@ class Login:
         lifetime_ms = self._authenticator.session_lifetime_ms
         sink: RequestSink = self._broker
         if lifetime_ms is not None:
-            self._session_ends_ms = self._process.clock.now_ms() + lifetime_ms
+            # A login with a token that has ended is over at once, in the same millisecond.
+            self._session_ends_ms = self._process.clock.now_ms() + (lifetime_ms or -1)
             sink = self
-        connection.logged_in(principal, sink, self._max_request_bytes)
+        connection.logged_in(
+            principal,
+            sink,
+            self._max_request_bytes,
+            by_token=self._authenticator.is_token_authenticated,
+        )
 
     def _begins_again(self, frame: memoryview) -> bool:
         """Return whether a known client logs in again: it may, once a second.

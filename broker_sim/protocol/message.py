@@ -15,6 +15,9 @@ Records: TypeAlias = BytesLike | Sequence[BytesLike] | FileView
 Chunk: TypeAlias = BytesLike | FileView
 
 _SHOWN_BYTES = 32
+_HIDDEN = "<hidden>"
+_SECRETS = frozenset({"auth_bytes", "hmac", "salted_password"})
+"""Fields that let whoever knows them log in; they are in no text."""
 _FRESH: Any = object()
 """Means a new list or a new struct; None would mean null."""
 
@@ -34,7 +37,7 @@ class Struct:
     def __repr__(self) -> str:
         default = type(self)()
         shown = (
-            f"{name}={_text(value)}"
+            f"{name}={_HIDDEN if name in _SECRETS else _text(value)}"
             for name in self.__slots__
             if (value := getattr(self, name)) != getattr(default, name)
         )

@@ -20,6 +20,7 @@ from broker_sim.log import (
     suppress_storage_error,
 )
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition
+from broker_sim.replica.fetch_state import FetchState
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch
 from broker_sim.runtime.event_log import get_logger
 
@@ -38,25 +39,6 @@ __all__ = ["ReplicaFetcher"]
 log = get_logger(__name__)
 
 MIN_PAUSE_MS = 1
-
-
-class _FetchState:
-    """The position in one followed partition; `fetch` is replaced, never changed.
-
-    `sent` is what the leader's session has of it.
-    """
-
-    __slots__ = ("delayed_until_ms", "fetch", "partition", "sent")
-
-    def __init__(self, partition: Partition, fetch: FetchPartition) -> None:
-        self.partition = partition
-        self.fetch = fetch
-        self.sent: FetchPartition | None = None
-        self.delayed_until_ms = 0
-
-    def is_sent(self) -> bool:
-        """Return whether the leader's session has it as it is."""
-        return self.fetch is self.sent
 
 
 class ReplicaFetcher:
@@ -85,9 +67,9 @@ class ReplicaFetcher:
         self._clock = process.clock
         self._log = log.bind(process.clock, node=process.name, leader=leader_id)
         self._params: FetchParams | None = None
-        self._states: dict[TopicPartition, _FetchState] = {}
+        self._states: dict[TopicPartition, FetchState] = {}
         self._epoch = INITIAL_EPOCH
-        self._unsent: dict[TopicPartition, _FetchState] = {}
+        self._unsent: dict[TopicPartition, FetchState] = {}
         self._to_forget: list[TopicPartition] = []
         self._checked_ms = 0
         self._moved: dict[TopicPartition, None] = {}
@@ -104,7 +86,7 @@ class ReplicaFetcher:
         """Start to fetch the partition in its current leader epoch."""
         topic_partition = partition.topic_partition
         self.remove(topic_partition)
-        state = _FetchState(partition, self._initial_fetch(partition))
+        state = FetchState(partition, self._initial_fetch(partition))
         self._states[topic_partition] = self._unsent[topic_partition] = state
         partition.log.on_log_start_moved = partial(self._note_moved, topic_partition)
         self._process.call_soon(self._end_backoff)
@@ -116,7 +98,7 @@ class ReplicaFetcher:
             self._take_back(topic_partition, state)
             del self._unsent[topic_partition]
 
-    def _take_back(self, topic_partition: TopicPartition, state: _FetchState) -> None:
+    def _take_back(self, topic_partition: TopicPartition, state: FetchState) -> None:
         """Let the next fetch take the partition out of the leader's session."""
         self._unsent[topic_partition] = state
         if state.sent is not None:
@@ -293,7 +275,7 @@ class ReplicaFetcher:
     def _take(
         self,
         topic_partition: TopicPartition,
-        state: _FetchState,
+        state: FetchState,
         data: FetchPartitionData,
         failed: list[TopicPartition],
     ) -> bool:
@@ -310,7 +292,7 @@ class ReplicaFetcher:
     def _process_data(
         self,
         topic_partition: TopicPartition,
-        state: _FetchState,
+        state: FetchState,
         data: FetchPartitionData,
         failed: list[TopicPartition],
     ) -> bool:
@@ -338,7 +320,7 @@ class ReplicaFetcher:
             state.fetch = self._next_fetch(partition, local_log.log_end_offset)
         return local_log.high_watermark != old_high_watermark
 
-    def _truncate(self, state: _FetchState, leader_epoch: int, leader_end_offset: int) -> None:
+    def _truncate(self, state: FetchState, leader_epoch: int, leader_end_offset: int) -> None:
         """Truncate what the leader does not have; mirrors `getOffsetTruncationState`."""
         local_log = state.partition.log
         end_offset = local_log.log_end_offset
@@ -360,7 +342,7 @@ class ReplicaFetcher:
     def _handle_error(
         self,
         topic_partition: TopicPartition,
-        state: _FetchState,
+        state: FetchState,
         error_code: ErrorCode,
         failed: list[TopicPartition],
     ) -> None:
@@ -383,7 +365,7 @@ class ReplicaFetcher:
                 state.delayed_until_ms = until_ms
                 self._take_back(topic_partition, state)
 
-    def _reset_offset(self, topic_partition: TopicPartition, state: _FetchState) -> None:
+    def _reset_offset(self, topic_partition: TopicPartition, state: FetchState) -> None:
         """Move the log into the leader's range; mirrors `fetchOffsetAndTruncate`."""
         sent = state.fetch
         self._delay([topic_partition])

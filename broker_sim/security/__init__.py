@@ -1,8 +1,9 @@
 """Who a client is, how it shows it, and what it may do."""
 
+from broker_sim.metadata.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
 from broker_sim.security.authorizer import Authorizer, Decision, parse_super_users
 from broker_sim.security.certificates import Certificates, KeyPair
-from broker_sim.security.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
+from broker_sim.security.delegation_tokens import DelegationTokenCache
 from broker_sim.security.oauthbearer import OAUTHBEARER
 from broker_sim.security.sasl_authenticator import LoginFailedError, SaslServerAuthenticator
 from broker_sim.security.sasl_listener import (
@@ -11,21 +12,26 @@ from broker_sim.security.sasl_listener import (
     sasl_listener,
 )
 from broker_sim.security.ssl_listener import SslListener, load_key_pair, ssl_listener
+from broker_sim.security.token_issuer import EXPIRES_S, KeySet, TokenIssuer
 
 __all__ = [
     "ANONYMOUS",
+    "EXPIRES_S",
     "OAUTHBEARER",
     "PASSWORD_MECHANISMS",
     "USER_TYPE",
     "Authorizer",
     "Certificates",
     "Decision",
+    "DelegationTokenCache",
     "KafkaPrincipal",
     "KeyPair",
+    "KeySet",
     "LoginFailedError",
     "SaslListener",
     "SaslServerAuthenticator",
     "SslListener",
+    "TokenIssuer",
     "load_key_pair",
     "parse_super_users",
     "sasl_listener",

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.metadata.acl import WILDCARD, AclOperation, PatternType, Permission
-from broker_sim.security.kafka_principal import KafkaPrincipal
+from broker_sim.metadata.kafka_principal import KafkaPrincipal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER with tokens that nobody has signed, for tests only (KIP-255).
+"""SASL OAUTHBEARER (KIP-255), and tokens that nobody has signed, for tests only.
 
 Mirrors `OAuthBearerSaslServer`, `OAuthBearerClientInitialResponse`, `OAuthBearerUnsecuredJws` and
 `OAuthBearerUnsecuredValidatorCallbackHandler`. A token that is refused is answered with JSON; the client
@@ -10,17 +10,18 @@ time.
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64decode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.errors import ConfigError
 from broker_sim.protocol.errors import ProtocolError
+from broker_sim.security.bearer_token import MS, IllegalTokenError, Token, json_object
 from broker_sim.security.sasl_server import SaslAuthenticationError, SaslError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from broker_sim.security.bearer_token import TokenValidator
 
 __all__ = ["OAUTHBEARER", "OAuthBearerSaslServer", "UnsecuredTokens"]
 
@@ -28,27 +29,11 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 OPTION: Final = "unsecuredValidator"
 ANSWER_TO_AN_ERROR: Final = b"\x01"
 PARTS: Final = 3
-MS: Final = 1_000
 
 _SASL_NAME: Final = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
 _PAIRS: Final = "(?:[A-Za-z]+=[\\x21-\\x7e \\t\\r\\n]+\x01)*"
 _FIRST: Final = re.compile(f"n,(?:a=({_SASL_NAME}))?,\x01({_PAIRS})\x01")
 _BEARER: Final = re.compile(r"(\w+) +([-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
-
-
-class Token(NamedTuple):
-    """What a good token says; the token itself is a secret and not kept."""
-
-    principal: str
-    expires_ms: int
-
-
-class IllegalTokenError(Exception):
-    """A token is refused; `scope` is what it lacks."""
-
-    def __init__(self, reason: str, scope: str | None = None) -> None:
-        super().__init__(reason)
-        self.scope = scope
 
 
 class UnsecuredTokens(NamedTuple):
@@ -77,7 +62,7 @@ class UnsecuredTokens(NamedTuple):
         parts = text.split(".")
         if len(parts) != PARTS:
             raise IllegalTokenError("a token has three parts with dots between them")
-        header, claims = _object(parts[0]), _object(parts[1])
+        header, claims = json_object(parts[0]), json_object(parts[1])
         if "alg" not in header:
             raise ProtocolError("JWS header must have an Algorithm value")
         if header["alg"] != "none" or parts[2]:
@@ -101,17 +86,6 @@ class UnsecuredTokens(NamedTuple):
         return Token(principal, round(expires * MS))
 
 
-def _object(part: str) -> dict[str, Any]:
-    try:
-        found = json.loads(b64decode(part + "=" * (-len(part) % 4), b"-_", validate=True))
-    except (ValueError, RecursionError):
-        found = None
-    if found is None:
-        raise IllegalTokenError("malformed JSON")
-    # What is no object has no members for Kafka.
-    return found if isinstance(found, dict) else {}
-
-
 def _number(claims: Mapping[str, Any], name: str) -> float | None:
     value = claims.get(name)
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
@@ -130,8 +104,9 @@ class OAuthBearerSaslServer:
         "expires_ms",
         "is_complete",
     )
+    is_token_authenticated: Final = False
 
-    def __init__(self, tokens: UnsecuredTokens, wall_clock_ms: Callable[[], int]) -> None:
+    def __init__(self, tokens: TokenValidator, wall_clock_ms: Callable[[], int]) -> None:
         self._tokens = tokens
         self._wall_clock_ms = wall_clock_ms
         self._error = ""

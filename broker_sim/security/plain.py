@@ -44,6 +44,7 @@ class PlainSaslServer:
 
     __slots__ = ("_users", "authorization_id", "is_complete")
     expires_ms: Final = None
+    is_token_authenticated: Final = False
 
     def __init__(self, users: PlainUsers) -> None:
         self._users = users

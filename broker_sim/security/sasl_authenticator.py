@@ -21,12 +21,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.metadata.kafka_principal import USER_TYPE, KafkaPrincipal
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, request_class
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.headers import RequestHeader, decode_request_header, encode_response
-from broker_sim.security.kafka_principal import USER_TYPE, KafkaPrincipal
 from broker_sim.security.sasl_server import SaslAuthenticationError, SaslError
 
 if TYPE_CHECKING:
@@ -92,6 +92,12 @@ class SaslServerAuthenticator:
             return None
         assert self._server is not None
         return KafkaPrincipal(USER_TYPE, self._server.authorization_id)
+
+    @property
+    def is_token_authenticated(self) -> bool:
+        """Whether the client, which is known, has logged in by a delegation token."""
+        assert self._server is not None
+        return self._server.is_token_authenticated
 
     def reauthenticate(self) -> None:
         """Begin again, with a SaslHandshake."""

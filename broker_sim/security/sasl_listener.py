@@ -11,24 +11,33 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.config import JAAS_CONFIG, listener_values
+from broker_sim.config import (
+    JAAS_CONFIG,
+    SERVER_HANDLER,
+    SIGNED_TOKEN_HANDLERS,
+    listener_values,
+)
 from broker_sim.errors import ConfigError
 from broker_sim.group.java_order import hash_order, string_hash
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.security.jaas import LoginModule, parse_jaas
+from broker_sim.security.json_web_keys import JsonWebKeys
 from broker_sim.security.oauthbearer import OAUTHBEARER, OAuthBearerSaslServer, UnsecuredTokens
 from broker_sim.security.plain import PLAIN, PlainSaslServer, PlainUsers
 from broker_sim.security.sasl_authenticator import SaslServerAuthenticator
 from broker_sim.security.scram import ScramSaslServer
+from broker_sim.security.signed_tokens import SignedTokens
+from broker_sim.security.token_issuer import TokenIssuer
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping
 
     from broker_sim.config import BrokerConfig
+    from broker_sim.security.bearer_token import TokenValidator
     from broker_sim.security.sasl_authenticator import ErrorAnswer
     from broker_sim.security.sasl_server import SaslServer
-    from broker_sim.security.scram import CredentialOf
+    from broker_sim.security.scram import CredentialOf, TokenOf
 
 __all__ = ["PASSWORD_MECHANISMS", "SASL_MECHANISMS", "SaslListener", "sasl_listener"]
 
@@ -38,6 +47,7 @@ SASL_MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
 """Those that are served."""
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER: Final = "user_"
+_HANDLER: Final = f"{OAUTHBEARER.lower()}.{SERVER_HANDLER}"
 
 
 class SaslListener(NamedTuple):
@@ -46,15 +56,23 @@ class SaslListener(NamedTuple):
     mechanisms: tuple[str, ...]
     """In the order in which Kafka tells them."""
     users: PlainUsers
-    tokens: UnsecuredTokens
+    tokens: TokenValidator
     session_ms: Mapping[str, int]
     """How long a login is good for, by mechanism; 0 or less is for ever."""
     max_receive_bytes: int
     failure_delay_ms: int
+    own_token: Callable[[str], str] | None = None
+    """Makes a signed token for a user, where those of the cluster's own issuer are good."""
+
+    @property
+    def takes_signed_tokens(self) -> bool:
+        """Whether a token of OAUTHBEARER must be signed."""
+        return isinstance(self.tokens, SignedTokens)
 
     def make_authenticator(
         self,
         credential_of: CredentialOf,
+        token_of: TokenOf,
         nonces: random.Random,
         error_answer: ErrorAnswer,
         wall_clock_ms: Callable[[], int],
@@ -68,16 +86,19 @@ class SaslListener(NamedTuple):
                 makers[name] = partial(OAuthBearerSaslServer, self.tokens, wall_clock_ms)
             else:
                 scram = _SCRAM_BY_NAME[name]
-                makers[name] = partial(ScramSaslServer, scram, credential_of, nonces)
+                makers[name] = partial(ScramSaslServer, scram, credential_of, token_of, nonces)
         return SaslServerAuthenticator(makers, error_answer, self.session_ms, wall_clock_ms)
 
 
 def sasl_listener(
-    config: BrokerConfig, listener: str, users: Mapping[str, str] | None
+    config: BrokerConfig,
+    listener: str,
+    users: Mapping[str, str] | None,
+    issuer: TokenIssuer | None = None,
 ) -> SaslListener:
     """Return how clients of the listener log in; `users` take the place of those in its JAAS line.
 
-    Raises ConfigError.
+    `issuer` has signed the tokens where no keys are named. Raises ConfigError, MissingExtraError.
     """
     own_config = config.for_listener(listener)
     enabled = own_config.sasl_enabled_mechanisms
@@ -95,14 +116,21 @@ def sasl_listener(
     passwords = dict(users or {})
     if users is None and PLAIN in enabled:
         passwords = _users_of(modules[PLAIN], listener)
+    signed, is_own = None, False
+    if OAUTHBEARER in enabled and texts.get(_HANDLER) in SIGNED_TOKEN_HANDLERS:
+        url = own_config.sasl_oauthbearer_jwks_endpoint_url
+        issuer = issuer or TokenIssuer()
+        is_own = not url
+        signed = SignedTokens.from_config(own_config, JsonWebKeys.read(url) if url else issuer.keys)
     bearer = modules.get(OAUTHBEARER)
     return SaslListener(
         tuple(hash_order(enabled, string_hash)),
         PlainUsers(passwords),
-        UnsecuredTokens.from_options({} if bearer is None else bearer.options),
+        signed or UnsecuredTokens.from_options({} if bearer is None else bearer.options),
         {each: _session_ms(each, texts, own_config, listener) for each in enabled},
         own_config.sasl_server_max_receive_size,
         own_config.connection_failed_authentication_delay_ms,
+        partial(issuer.token, config=own_config) if is_own and issuer is not None else None,
     )
 
 

@@ -27,6 +27,10 @@ class SaslServer(Protocol):
         """Who the client is, when it is known."""
 
     @property
+    def is_token_authenticated(self) -> bool:
+        """Whether the client logs in by a delegation token."""
+
+    @property
     def expires_ms(self) -> int | None:
         """When the client's credential ends, by the wall clock; None if it does not."""
 

@@ -7,7 +7,8 @@ Mirrors `ScramSaslServer`, `ScramMessages` and `ScramFormatter`.
     client final   c=CHANNEL,r=BOTH NONCES,p=PROOF
     server final   v=SIGNATURE
 
-Deliberate difference: a login by delegation token is refused, because there are none.
+With the extension `tokenauth=true` USER is the id of a delegation token, and its HMAC the password; the
+client is the token's owner then.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from broker_sim.metadata import ScramCredential, ScramMechanism
 
     CredentialOf = Callable[[str, int], ScramCredential | None]
+    TokenOf = Callable[[str, int], "TokenCredential | None"]
 
-__all__ = ["CredentialOf", "ScramSaslServer"]
+__all__ = ["CredentialOf", "ScramSaslServer", "TokenCredential", "TokenOf"]
 
 NONCE_BITS: Final = 130
 NONCE_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -41,14 +43,24 @@ _EXTENSIONS: Final = rf"(?:,[A-Za-z]+={_VALUE})*"
 _CLIENT_FIRST: Final = re.compile(
     rf"n,(?:a=({_NAME}))?,(?:m={_VALUE},)?n=({_NAME}),r=({_PRINTABLE})({_EXTENSIONS})"
 )
+_TOKEN_AUTH: Final = re.compile(",tokenauth=(?i:true)(?:,|$)")
 _CLIENT_FINAL: Final = re.compile(rf"c=({_BASE64}),r=({_PRINTABLE}){_EXTENSIONS},p=({_BASE64})")
+
+
+class TokenCredential(NamedTuple):
+    """What a broker needs to know a client by a delegation token."""
+
+    credential: ScramCredential
+    owner: str
+    """Who is logged in with it."""
+    expires_ms: int
+    """By the wall clock."""
 
 
 class _Challenge(NamedTuple):
     """What the server waits for an answer to."""
 
     credential: ScramCredential
-    user: str
     client_first: str
     """Without its header."""
     server_first: str
@@ -56,27 +68,40 @@ class _Challenge(NamedTuple):
 
 
 class ScramSaslServer:
-    """One login by SCRAM; `credential_of(user, mechanism)` finds what is kept of a password."""
+    """One login by SCRAM.
+
+    `credential_of(user, mechanism)` finds what is kept of a password, `token_of(token_id, mechanism)` what is
+    known of a delegation token.
+    """
 
     __slots__ = (
         "_challenge",
         "_credential_of",
         "_mechanism",
         "_random",
+        "_token_of",
         "authorization_id",
+        "expires_ms",
         "is_complete",
+        "is_token_authenticated",
     )
-    expires_ms: Final = None
 
     def __init__(
-        self, mechanism: ScramMechanism, credential_of: CredentialOf, nonces: random.Random
+        self,
+        mechanism: ScramMechanism,
+        credential_of: CredentialOf,
+        token_of: TokenOf,
+        nonces: random.Random,
     ) -> None:
         self._mechanism = mechanism
         self._credential_of = credential_of
+        self._token_of = token_of
         self._random = nonces
         self._challenge: _Challenge | None = None
         self.is_complete = False
+        self.is_token_authenticated = False
         self.authorization_id = ""
+        self.expires_ms: int | None = None
 
     def evaluate_response(self, token: bytes) -> bytes:
         """Take the client's first message, then its final one. Raises SaslError, ProtocolError."""
@@ -86,7 +111,6 @@ class ScramSaslServer:
             self._challenge = challenge = self._challenge_for(message)
             return challenge.server_first.encode()
         signature = self._verify(message, challenge)
-        self.authorization_id = challenge.user
         self.is_complete = True
         return b"v=" + b64encode(signature)
 
@@ -96,9 +120,11 @@ class ScramSaslServer:
             raise SaslError("Invalid SCRAM client first message format")
         authorization_id, name, client_nonce, extensions = found.groups()
         user = name.replace("=2C", ",").replace("=3D", "=")
-        if ",tokenauth=true" in extensions.lower():
-            raise SaslError(f"Token Authentication failed: Invalid tokenId : {user}")
-        credential = self._credential_of(user, self._mechanism.code)
+        if _TOKEN_AUTH.search(extensions):
+            credential: ScramCredential | None = self._token_credential(user)
+        else:
+            credential = self._credential_of(user, self._mechanism.code)
+            self.authorization_id = user
         if credential is None:
             raise SaslError("Authentication failed: Invalid user credentials")
         if authorization_id not in {None, user}:
@@ -115,11 +141,18 @@ class ScramSaslServer:
         salt = b64encode(credential.salt).decode()
         return _Challenge(
             credential,
-            user,
             client_first=f"n={name},r={client_nonce}{extensions}",
             server_first=f"r={nonce},s={salt},i={credential.iterations}",
             nonce=nonce,
         )
+
+    def _token_credential(self, token_id: str) -> ScramCredential:
+        token = self._token_of(token_id, self._mechanism.code)
+        if token is None:
+            raise SaslError(f"Token Authentication failed: Invalid tokenId : {token_id}")
+        self.authorization_id, self.expires_ms = token.owner, token.expires_ms
+        self.is_token_authenticated = True
+        return token.credential
 
     def _verify(self, message: str, challenge: _Challenge) -> bytes:
         """Return the server's signature, when the client has shown that it knows the password."""

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.errors import ConfigError, WrongStateError
+from broker_sim.metadata.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
 from broker_sim.security.certificates import KeyPair, read_pkcs12
-from broker_sim.security.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
 from broker_sim.security.ssl_principal_mapper import SslPrincipalMapper, distinguished_name
 
 if TYPE_CHECKING:

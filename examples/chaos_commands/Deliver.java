@@ -3,6 +3,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -35,7 +36,11 @@ public final class Deliver {
                 for (ConsumerRecord<Integer, Integer> order : consumer.poll(Duration.ofSeconds(1))) {
                     Thread.sleep(400);
                     again += delivered.add(order.value()) ? 0 : 1;
-                    consumer.commitSync();
+                    try {
+                        consumer.commitSync();
+                    } catch (CommitFailedException removed) {
+                        break; // it is no member any more: the next poll joins again, and the order comes again
+                    }
                 }
             }
         }

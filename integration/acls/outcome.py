@@ -10,7 +10,17 @@ from broker_sim.protocol.message import Struct
 __all__ = ["outcome_of"]
 
 _NAMES: Final = frozenset(
-    {"name", "topic", "topic_name", "group_id", "transactional_id", "key", "resource_name", "user"}
+    {
+        "group_id",
+        "key",
+        "name",
+        "principal_name",
+        "resource_name",
+        "topic",
+        "topic_name",
+        "transactional_id",
+        "user",
+    }
 )
 
 _PRESENT: Final = frozenset({"api_keys", "configs", "finalized_features", "supported_features"})

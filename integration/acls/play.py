@@ -11,7 +11,7 @@ from broker_sim.protocol import messages
 from integration.acls.outcome import outcome_of
 from integration.acls.rules import NAMES, RULE_SETS, random_rules
 from integration.acls.situation import situations_of
-from integration.acls.table import GROUP, TABLE, TOPIC, TRANSACTIONAL_ID
+from integration.acls.table import GROUP, OTHER_USER, TABLE, TOPIC, TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -53,7 +53,7 @@ class TableBroker(Protocol):
 
 
 def set_up(broker: TableBroker) -> bytes:
-    """Make what the table speaks of: a topic with a record, a group with an offset, coordinators."""
+    """Make what the table speaks of: a topic with a record, a group with an offset, coordinators, a token."""
     create = messages.CreateTopicsRequest
     broker.ask_as_admin(create([create.CreatableTopic(TOPIC, 1, 1)], 10_000), 5)
     find = messages.FindCoordinatorRequest
@@ -82,6 +82,9 @@ def set_up(broker: TableBroker) -> bytes:
         return not answer.topics[0].partitions[0].error_code
 
     broker.wait_until(is_committed)
+    kind, _, name = OTHER_USER.partition(":")
+    token = messages.CreateDelegationTokenRequest(kind, name)
+    broker.wait_until(lambda: not broker.ask_as_admin(token, 3).error_code)
     topic = messages.MetadataRequest.MetadataRequestTopic(name=TOPIC)
     (found,) = broker.ask_as_admin(messages.MetadataRequest([topic]), 10).topics
     return bytes(found.topic_id)

@@ -1,7 +1,6 @@
 """The table's broker as a real one in a container: one KRaft node with Kafka's own authorizer.
 
-Its listener for clients is PLAINTEXT, so a client is User:ANONYMOUS. The super user logs in by SASL at
-another one, which the node uses for itself too.
+The client and the super user log in by SASL, the super user at a listener that the node uses for itself too.
 """
 
 from __future__ import annotations
@@ -27,16 +26,17 @@ WAIT_MS = 30_000
 PAUSE_MS = 5
 _LOGIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    ' username="admin" password="admin" user_admin="admin";'
+    ' username="admin" password="admin" user_admin="admin" user_alice="alice";'
 )
 
 
-PROTOCOLS = {"CONTROLLER": "SASL_PLAINTEXT", "CLIENT": "PLAINTEXT", "ADMIN": "SASL_PLAINTEXT"}
+PROTOCOLS = dict.fromkeys(("CONTROLLER", "CLIENT", "ADMIN"), "SASL_PLAINTEXT")
 PROPERTIES = {
     **CONFIGS,
     "sasl.enabled.mechanisms": "PLAIN",
     "sasl.mechanism.inter.broker.protocol": "PLAIN",
     "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.client.plain.sasl.jaas.config": _LOGIN,
     "listener.name.admin.plain.sasl.jaas.config": _LOGIN,
     "listener.name.controller.plain.sasl.jaas.config": _LOGIN,
 }
@@ -45,7 +45,7 @@ PROPERTIES = {
 class RealBroker:
     """A `TableBroker`; a context manager that leaves nothing behind."""
 
-    principal = "User:ANONYMOUS"
+    principal = "User:alice"
 
     def __enter__(self) -> Self:
         self._cleanup = ExitStack()
@@ -54,7 +54,8 @@ class RealBroker:
             client_port, admin_port = node.ports["CLIENT"], node.ports["ADMIN"]
             self._client = self._cleanup.enter_context(RawConnection("127.0.0.1", client_port))
             self._admin = self._cleanup.enter_context(RawConnection("127.0.0.1", admin_port))
-            self._log_in()
+            _log_in(self._client, b"\0alice\0alice")
+            _log_in(self._admin, b"\0admin\0admin")
             self.host = node.host_of_clients
         except BaseException:
             self._cleanup.close()
@@ -76,10 +77,11 @@ class RealBroker:
         """Return when `condition()` holds."""
         wait_until(condition, "the table", timeout_ms=WAIT_MS, interval_ms=PAUSE_MS)
 
-    def _log_in(self) -> None:
-        _ask(self._admin, messages.SaslHandshakeRequest("PLAIN"), 1)
-        answer = _ask(self._admin, messages.SaslAuthenticateRequest(b"\0admin\0admin"), 2)
-        assert not answer.error_code, answer
+
+def _log_in(connection: RawConnection, token: bytes) -> None:
+    _ask(connection, messages.SaslHandshakeRequest("PLAIN"), 1)
+    answer = _ask(connection, messages.SaslAuthenticateRequest(token), 2)
+    assert not answer.error_code, answer
 
 
 def _ask(connection: RawConnection, message: Message, version: int) -> Any:

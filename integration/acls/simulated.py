@@ -22,6 +22,7 @@ STEP_MS = 10
 CONFIGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:admin",
+    "delegation.token.secret.key": "table",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "1",
@@ -35,6 +36,7 @@ class _Connection:
 
     ip = peer = "127.0.0.1"
     listener = "PLAINTEXT"
+    may_ask_for_tokens = True
     sends_files = False
 
     def __init__(self, principal: str) -> None:

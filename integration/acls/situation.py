@@ -30,6 +30,8 @@ _OPERATIONS: Final = {
         *_CONFIGS,
     ),
     ResourceType.TRANSACTIONAL_ID: ("DESCRIBE", "WRITE", "ALL"),
+    ResourceType.DELEGATION_TOKEN: ("DESCRIBE", "ALL"),
+    ResourceType.USER: ("CREATE_TOKENS", "DESCRIBE_TOKENS", "ALL"),
 }
 
 

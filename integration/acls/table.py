@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.requests import fetch_request, produce_request
-from broker_sim.metadata.acl import CLUSTER_NAME, ResourceType
+from broker_sim.metadata.acl import CLUSTER_NAME, WILDCARD, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import build_batch
 from integration.acls.situation import Asked
@@ -18,18 +18,21 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.message import Message
 
-__all__ = ["GROUP", "NEW_TOPIC", "TABLE", "TOPIC", "TRANSACTIONAL_ID"]
+__all__ = ["GROUP", "NEW_TOPIC", "OTHER_USER", "TABLE", "TOPIC", "TRANSACTIONAL_ID"]
 
 TOPIC: Final = "acl-topic"
 NEW_TOPIC: Final = "acl-new"
 GROUP: Final = "acl-group"
 TRANSACTIONAL_ID: Final = "acl-id"
+OTHER_USER: Final = "User:acl-owner"
 
 _TOPIC: Final = (ResourceType.TOPIC, TOPIC)
 _NEW: Final = (ResourceType.TOPIC, NEW_TOPIC)
 _GROUP: Final = (ResourceType.GROUP, GROUP)
 _ID: Final = (ResourceType.TRANSACTIONAL_ID, TRANSACTIONAL_ID)
 _CLUSTER: Final = (ResourceType.CLUSTER, CLUSTER_NAME)
+_TOKENS: Final = (ResourceType.DELEGATION_TOKEN, WILDCARD)
+_OTHER: Final = (ResourceType.USER, OTHER_USER)
 
 
 def _fixed(
@@ -511,6 +514,32 @@ def _cluster() -> list[Asked]:
     ]
 
 
+def _tokens() -> list[Asked]:
+    """Return requests for tokens of somebody else."""
+    create, describe = (
+        messages.CreateDelegationTokenRequest,
+        messages.DescribeDelegationTokenRequest,
+    )
+    kind, _, name = OTHER_USER.partition(":")
+    # Who may create one is told that its renewers are wrong.
+    creation = create(kind, name, [create.CreatableRenewers("Group", "g")])
+    unknown = b"no such token"
+    return [
+        _fixed("CreateDelegationToken", creation, 3, _OTHER),
+        _fixed("RenewDelegationToken", messages.RenewDelegationTokenRequest(unknown), 2, _TOKENS),
+        _fixed("ExpireDelegationToken", messages.ExpireDelegationTokenRequest(unknown), 2, _TOKENS),
+        _fixed("DescribeDelegationToken", describe(None), 3, _TOKENS),
+        _fixed("DescribeDelegationToken of users", describe(None), 3, _OTHER),
+        _fixed(
+            "DescribeDelegationToken of a user",
+            describe([describe.DescribeDelegationTokenOwner(kind, name)]),
+            3,
+            _TOKENS,
+            _OTHER,
+        ),
+    ]
+
+
 TABLE: Final = (
     *_data(),
     *_topics(),
@@ -518,4 +547,5 @@ TABLE: Final = (
     *_transactions(),
     *_configs(),
     *_cluster(),
+    *_tokens(),
 )

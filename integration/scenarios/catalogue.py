@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING, Final
 
+from integration.scenarios.families.ages import ages
 from integration.scenarios.families.compaction import compacted_transactions, compaction
 from integration.scenarios.families.fetch import (
     fetch_leader_change,
@@ -104,6 +105,7 @@ FAMILIES: Final = (
     wake_ups,
     changes,
     purgatories,
+    ages,
     groups,
     rebalance,
     static_members,

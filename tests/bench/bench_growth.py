@@ -1,16 +1,19 @@
 """What idle partitions cost: processor time of three brokers that nobody asks anything, and how long they take to end.
 
 A few and many partitions of three replicas, in memory and with a data directory; and the processor time per
-virtual minute of a `VirtualCluster` with as many.
+virtual minute of a `VirtualCluster` with as many. All processes rest side by side, in the same minute: each
+has its own processor time.
 """
 
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from options import Options
-from peers import build_of, simulator
+from peers import Peer, build_of, simulator
 from report import OURS, Report
 
 from broker_sim import VirtualCluster
@@ -31,25 +34,45 @@ class Sizes:
     """Until the first checkpoints are written."""
     idle_s: float
 
+    @property
+    def on_disk_name(self) -> str:
+        """What has a data directory."""
+        return f"{self.on_disk} partitions on disk"
 
-FULL = Sizes(partitions=(1_000, 8_000, 25_000), on_disk=8_000, settle_s=35.0, idle_s=60.0)
+
+FULL = Sizes(partitions=(1_000, 8_000, 25_000), on_disk=4_000, settle_s=35.0, idle_s=30.0)
 TINY = Sizes(partitions=(3,), on_disk=3, settle_s=0.0, idle_s=0.2)
 
 
 def run(options: Options, report: Report) -> None:
-    """Measure each number of partitions once: a minute of rest is long enough."""
+    """Measure each number of partitions once: half a minute of rest is long enough."""
     report.say(f"simulator: the {build_of(sys.executable)} build")
     sizes = options.choose(FULL, TINY)
-    for count in sizes.partitions:
-        _in_virtual_time(count, report)
-        _process(count, f"{count} partitions", sizes, report)
-    with tempfile.TemporaryDirectory(prefix="broker-sim-bench-") as directory:
-        name = f"{sizes.on_disk} partitions on disk"
-        _process(sizes.on_disk, name, sizes, report, "--data-dir", directory)
+    with ExitStack() as running:
+        directory = running.enter_context(tempfile.TemporaryDirectory(prefix="broker-sim-bench-"))
+        processes = {
+            f"{count} partitions": _start(running, count, report) for count in sizes.partitions
+        }
+        on_disk = _start(running, sizes.on_disk, report, "--data-dir", directory)
+        processes[sizes.on_disk_name] = on_disk
+        settled_s = time.perf_counter() + sizes.settle_s
+        for count in sizes.partitions:
+            _in_virtual_time(count, report)
+        time.sleep(max(0.0, settled_s - time.perf_counter()))
+        _rest(processes, sizes.idle_s, report)
+        _end_all(processes, report)
     report.print_suite(SUITE)
-    for name in (f"{sizes.partitions[-1]} partitions", f"{sizes.on_disk} partitions on disk"):
+    for name in (f"{sizes.partitions[-1]} partitions", sizes.on_disk_name):
         report.bar_below(SUITE, _idle(name), 3)
         report.bar_below(SUITE, _end(name), 1_000)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A running cluster; to close `running` ends it."""
+
+    peer: Peer
+    running: ExitStack
 
 
 def _idle(name: str) -> str:
@@ -66,16 +89,34 @@ def _topics(count: int) -> list[str]:
     return [f"topic-{number}:{size}:3" for number, size in enumerate(sizes)]
 
 
-def _process(count: int, name: str, sizes: Sizes, report: Report, *arguments: str) -> None:
+def _start(running: ExitStack, count: int, report: Report, *arguments: str) -> Process:
     asked = [word for topic in _topics(count) for word in ("--topic", topic)]
-    with simulator(*arguments, *asked) as peer:
-        time.sleep(sizes.settle_s)
-        before_s, start = peer.cpu_s(), time.perf_counter()
-        time.sleep(sizes.idle_s)
-        used = (peer.cpu_s() - before_s) / (time.perf_counter() - start)
+    own = running.enter_context(ExitStack())
+    peer = own.enter_context(simulator(*arguments, *asked))
+    name = f"{count} partitions{' on disk' if arguments else ''}"
+    report.add(SUITE, f"{name}, start", "ms", OURS, peer.ready_ms, lower=True)
+    return Process(peer, own)
+
+
+def _rest(processes: dict[str, Process], idle_s: float, report: Report) -> None:
+    before_s = {name: process.peer.cpu_s() for name, process in processes.items()}
+    start = time.perf_counter()
+    time.sleep(idle_s)
+    rested_s = time.perf_counter() - start
+    for name, process in processes.items():
+        used = (process.peer.cpu_s() - before_s[name]) / rested_s
         report.add(SUITE, _idle(name), "% of a core", OURS, used * 100, lower=True)
+        peer = process.peer
+        report.add(SUITE, f"{name}, resident memory", "MB", OURS, peer.resident_mb(), lower=True)
+        files = sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in peer.pids)
+        report.add(SUITE, f"{name}, open files", "", OURS, files, lower=True)
+
+
+def _end_all(processes: dict[str, Process], report: Report) -> None:
+    for name, process in processes.items():
         start = time.perf_counter()
-    report.add(SUITE, _end(name), "ms", OURS, (time.perf_counter() - start) * 1e3, lower=True)
+        process.running.close()
+        report.add(SUITE, _end(name), "ms", OURS, (time.perf_counter() - start) * 1e3, lower=True)
 
 
 def _in_virtual_time(count: int, report: Report) -> None:

@@ -35,10 +35,10 @@ SERVER = """
 import json, sys, threading
 from broker_sim import Cluster
 from broker_sim.cluster.cluster import new_event_loop
-from broker_sim.log.storage import file_batches
+from broker_sim.log.storage import segment_file
 from broker_sim.network.file_sender import FileSender
 directory, loop, way = sys.argv[1:]
-file_batches.VIEW_BYTES = 1
+segment_file.VIEW_BYTES = 1
 if way != "sendfile":
     FileSender.can_send_on = staticmethod(lambda transport: False)
 if loop == "asyncio":

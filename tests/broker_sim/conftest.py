@@ -58,6 +58,7 @@ class FrameClient:
     It is the connection of its requests too: `closed` has the reasons for which it was closed.
     """
 
+    may_ask_for_tokens = False
     sends_files = False
     listener = "PLAINTEXT"
     principal = ANONYMOUS

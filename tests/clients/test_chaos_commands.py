@@ -14,8 +14,11 @@ from integration.reference.jars import kafka_jars
 pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "chaos_commands"
-SEED = 7
-SECONDS = 20
+SCHEDULE = """
+seed=7 latency_ms=20 duration_ms=20000
+1450 transfer broker-2 value=1
+14560 pause broker-1 for=3000
+"""
 TIMEOUT_S = 300
 
 
@@ -61,7 +64,9 @@ def program(tmp_path, require_or_skip):
 def test_each_order_is_delivered_while_brokers_fail(program, language, tmp_path):
     words = program[language]()
     told = tmp_path / "told.json"
-    options = ["--seed", str(SEED), "--duration", str(SECONDS), "--topic", "orders:2:3"]
+    schedule = tmp_path / "schedule.txt"
+    schedule.write_text(SCHEDULE)
+    options = ["--schedule", schedule, "--topic", "orders:2:3"]
     done = subprocess.run(
         [sys.executable, "-m", "broker_sim", "chaos", *options, "--json", told, "--", *words],
         capture_output=True,

@@ -12,17 +12,28 @@ if TYPE_CHECKING:
     from broker_sim.cluster.listeners import Listeners
     from broker_sim.cluster.nodes import Nodes
     from broker_sim.controller import CreatableTopic
+    from broker_sim.metadata import MetadataImage
+    from broker_sim.security import TokenIssuer
 
-__all__ = ["WAIT_LIMIT_S", "BaseVerbs"]
+__all__ = ["WAIT_LIMIT_S", "BaseVerbs", "wait_limit_s"]
 
 WAIT_LIMIT_S = 60
 """More than a killed broker needs to come back: its old session ends after 9 s unless configured."""
+LIMIT_PER_THOUSAND_PARTITIONS_S = 10
+"""A file system on which many others work takes milliseconds to create a file, and a replica has two."""
+
+
+def wait_limit_s(image: MetadataImage) -> int:
+    """Return how long to wait for brokers that may have to create or open all partitions."""
+    partitions = sum(len(topic.partitions) for topic in image.topics.values())
+    return WAIT_LIMIT_S + partitions // 1_000 * LIMIT_PER_THOUSAND_PARTITIONS_S
 
 
 class BaseVerbs(Face):
     """The cluster that verbs act on. All of it runs on the cluster's event loop."""
 
     listeners: Listeners
+    token_issuer: TokenIssuer
 
     @property
     def nodes(self) -> Nodes:
@@ -54,9 +65,12 @@ class BaseVerbs(Face):
         raise NotImplementedError
 
     async def _until(
-        self, condition: Callable[[], bool], what: str, limit_s: float = WAIT_LIMIT_S
+        self, condition: Callable[[], bool], what: str, limit_s: float | None = None
     ) -> None:
-        """Wait for a condition on the metadata of the brokers. Raises ClusterTimeoutError."""
+        """Wait for a condition on the metadata of the brokers; `limit_s` is `wait_limit_s` if not given.
+
+        Raises ClusterTimeoutError.
+        """
         raise NotImplementedError
 
     async def _until_changed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.cluster.verbs.base import BaseVerbs
-from broker_sim.control.verb import verb
+from broker_sim.control.verb import verb, waiting_verb
 from broker_sim.errors import WrongStateError
 
 if TYPE_CHECKING:
@@ -56,6 +56,44 @@ class RequestVerbs(BaseVerbs):
     def heal(self, fault_id: int | None = None) -> None:
         """Remove one injected fault, or all of them. LookupError if there is none of that id."""
         self.nodes.faults.heal(fault_id)
+
+    @waiting_verb()
+    async def set_quotas(
+        self,
+        client_id: str | None = None,
+        user: str | None = None,
+        ip: str | None = None,
+        *,
+        producer_byte_rate: float | None = None,
+        consumer_byte_rate: float | None = None,
+        request_percentage: float | None = None,
+        controller_mutation_rate: float | None = None,
+        connection_creation_rate: float | None = None,
+    ) -> None:
+        """Set the quotas of a client id, a user, both together or an address; none stay that are not named.
+
+        "<default>" stands for all that have none of their own. Without any quota they are free again.
+        Returns when every running broker that can be reached knows. Raises ApiError as AlterClientQuotas.
+        """
+        from broker_sim.controller import quotas_to_set  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
+
+        controller = self.nodes.controller
+        alteration = quotas_to_set(
+            controller.image,
+            {"client-id": client_id, "user": user, "ip": ip},
+            {
+                "producer_byte_rate": producer_byte_rate,
+                "consumer_byte_rate": consumer_byte_rate,
+                "request_percentage": request_percentage,
+                "controller_mutation_rate": controller_mutation_rate,
+                "connection_creation_rate": connection_creation_rate,
+            },
+        )
+        outcome = controller.alter_client_quotas([alteration])[alteration.entity]
+        if not outcome.ok:
+            raise ApiError(outcome.error_code, outcome.error_message or "")
+        await self._until_heard_of(controller.image.version, "the brokers to hear of the quotas")
 
     @verb()
     def keep_requests(self, count: int = 1_000) -> None:

@@ -61,6 +61,7 @@ class ScopeVerbs(StatusVerbs, RequestVerbs, BrokerVerbs):
         error: str | ErrorCode | None = None,
         lose: Literal["request", "response"] | Loss | None = None,
         delay_ms: int = 0,
+        throttle_ms: int = 0,
         count: int | None = None,
     ) -> Scope[InjectedFault]:
         """Inject a fault for a `with` block, which gets its handle; the fields are those of `Fault`."""
@@ -68,6 +69,7 @@ class ScopeVerbs(StatusVerbs, RequestVerbs, BrokerVerbs):
 
         fault = FaultClass(
             api=api, broker=broker, topic=topic, partition=partition,
-            error=error, lose=lose, delay_ms=delay_ms, count=count,
+            error=error, lose=lose, delay_ms=delay_ms, throttle_ms=throttle_ms,
+            count=count,
         )  # fmt: skip
         return Scope(lambda: self.inject(fault), lambda injected: injected.remove())

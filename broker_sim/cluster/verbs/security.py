@@ -10,6 +10,7 @@ from broker_sim.errors import WrongStateError
 
 if TYPE_CHECKING:
     from broker_sim.handlers.denial_log import DenialsStatus
+    from broker_sim.security import KeySet
 
 __all__ = ["SecurityVerbs"]
 
@@ -92,6 +93,18 @@ class SecurityVerbs(BaseVerbs):
             raise WrongStateError("no listener has TLS; open the cluster with security='ssl'")
         for ssl in secured:
             ssl.renew(expired=expired, wrong_host=wrong_host)
+
+    @verb("GET", "/jwks")
+    def key_set(self) -> KeySet:
+        """Return the key with which the cluster signs tokens, as a JSON Web Key Set.
+
+        `GET /jwks` of the control port is a `sasl.oauthbearer.jwks.endpoint.url` for others. Raises
+        WrongStateError where no listener takes tokens that the cluster signs.
+        """
+        sasl = [each for listeners in self.listeners.all for each in listeners.sasl.values()]
+        if not any(each.own_token for each in sasl):
+            raise WrongStateError("no listener takes signed tokens of the cluster's own")
+        return self.token_issuer.key_set
 
     def _check_guarded(self) -> None:
         """Raise WrongStateError where everybody may do everything."""

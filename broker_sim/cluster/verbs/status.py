@@ -9,11 +9,11 @@ from broker_sim.control.verb import verb
 
 if TYPE_CHECKING:
     from broker_sim.cluster.coordinator_status import GroupsStatus, GroupStatus
+    from broker_sim.cluster.purgatory_status import PurgatoriesStatus
     from broker_sim.cluster.status import (
         BrokerStatus,
         ClusterStatus,
         PartitionStatus,
-        PurgatoriesStatus,
     )
 
 __all__ = ["StatusVerbs"]
@@ -60,7 +60,7 @@ class StatusVerbs(BaseVerbs):
     @verb("GET", "/purgatory")
     def purgatory(self) -> PurgatoriesStatus:
         """Return what is parked in each purgatory: keys, age, time left, wheel level and bucket."""
-        from broker_sim.cluster.status import purgatories_status  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.purgatory_status import purgatories_status  # noqa: PLC0415 - see `Verbs`
 
         return purgatories_status(self.nodes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -131,5 +132,12 @@ class ClassicMember:
         )
 
     def vote(self, candidates: Container[str]) -> str:
-        """Return the first of its protocols that is among the candidates; one must be."""
-        return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
+        """Return the first of its protocols that is among the candidates.
+
+        Raises ApiError with UNKNOWN_SERVER_ERROR if none is. As in Kafka a protocol that a member
+        names twice counts twice, and then it may look as if all members knew another one's.
+        """
+        for protocol in self.protocols:
+            if protocol.name in candidates:
+                return protocol.name
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -6,14 +6,17 @@ times. Here it is a delayed operation, as it was, so that it can be seen like ev
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker_sim.runtime.delayed_request import DelayedRequest
 
 if TYPE_CHECKING:
     from broker_sim.group.classic.classic_group import ClassicGroup
 
-__all__ = ["DelayedJoin", "InitialDelayedJoin", "JoinPhase"]
+__all__ = ["DelayedJoin", "InitialDelayedJoin", "JoinPhase", "RepeatedJoin"]
+
+REPEATED_AFTER_MS: Final = 500
+"""As in Kafka, whose coordinator carries out again so late what failed in one of its timers."""
 
 
 class JoinPhase(Protocol):
@@ -82,3 +85,12 @@ class InitialDelayedJoin(DelayedJoin):
             self._phase.complete_join(self._group)
         else:
             self._phase.extend_initial_join(self._group, self)
+
+
+class RepeatedJoin(InitialDelayedJoin):
+    """Ends the joining once more, of members who have no protocol in common."""
+
+    __slots__ = ()
+
+    def __init__(self, group: ClassicGroup, phase: JoinPhase) -> None:
+        super().__init__(REPEATED_AFTER_MS, 0, group, phase)

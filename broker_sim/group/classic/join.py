@@ -13,6 +13,7 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
+from broker_sim.group.classic.delayed_join import RepeatedJoin
 from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.classic.rebalance import join_response
 from broker_sim.protocol import messages
@@ -43,6 +44,10 @@ def _uuid_text(random_bits: int) -> str:
     number = random_bits & ~_UUID_FIXED_BITS | _UUID_VERSION_4
     text = f"{number:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _ignore(response: messages.JoinGroupResponse) -> None:
+    """Do nothing: the member has had an answer, and counts as one that waits."""
 
 
 class JoinRequest:
@@ -83,7 +88,10 @@ class Joins:
         self._rebalance = rebalance
 
     def join(self, group: ClassicGroup, request: JoinRequest) -> JoinResult:
-        """Answer the request, now or when the next generation begins; return what is to be written."""
+        """Answer the request, now or when the next generation begins; return what is to be written.
+
+        Who ends the joining of members without a protocol in common is told an error, as in Kafka.
+        """
         member_id = request.message.member_id
         if not self._accepts(group, member_id):
             self._drop(group, member_id)
@@ -92,9 +100,16 @@ class Joins:
             return request.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id)
         if not group.supports_protocols(request.message.protocol_type, request.protocols):
             return request.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
-        if member_id == UNKNOWN_MEMBER_ID:
-            return self._join_new_member(group, request)
-        return self._join_known_member(group, request)
+        is_new = member_id == UNKNOWN_MEMBER_ID
+        waited_for = group.join_operation
+        result = (self._join_new_member if is_new else self._join_known_member)(group, request)
+        repeated = group.join_operation
+        if isinstance(repeated, RepeatedJoin) and repeated is not waited_for:
+            for member in group.members.values():
+                if member.respond_to_join is request.respond:
+                    member.respond_to_join = _ignore
+                    return request.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return result
 
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
         """Return whether there is room for it.

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.result import Result
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.classic_member import EMPTY_ASSIGNMENT
-from broker_sim.group.classic.delayed_join import DelayedJoin, InitialDelayedJoin
+from broker_sim.group.classic.delayed_join import DelayedJoin, InitialDelayedJoin, RepeatedJoin
 from broker_sim.group.classic.delayed_sync import DelayedSync
 from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.classic.sessions import MemberSessions
@@ -213,7 +213,8 @@ class Rebalance:
         """Return the record of a group that has become empty.
 
         Dynamic members that are missing are removed. If nobody has joined, but static members are
-        known, the group waits for them once more.
+        known, the group waits for them once more. It tries again later if members who name protocols
+        twice have none in common.
         """
         group.join_operation = None
         self._remove_missing_members(group)
@@ -221,7 +222,12 @@ class Rebalance:
             self._log(group, "could not complete the rebalance: no members rejoined")
             self._park(group, DelayedJoin(group.rebalance_timeout_ms, group, self))
             return Result()
-        group.init_next_generation()
+        try:
+            group.init_next_generation()
+        except ApiError:
+            self._log(group, "could not complete the rebalance: no protocol in common")
+            self._park(group, RepeatedJoin(group, self))
+            return Result()
         if not group.members:
             # If the record is lost, the generation before it comes back, without members.
             self._log(group, "the group is now empty")

@@ -51,6 +51,7 @@ def _alterations(
     resource_type: ConfigResourceType,
     resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
 ) -> list[ConfigAlteration]:
+    _check_each(resource)
     return [
         ConfigAlteration(
             config.name, _alter_op(resource_type, config.config_operation), config.value
@@ -59,12 +60,8 @@ def _alterations(
     ]
 
 
-def _alter_loggers(
-    broker_id: int,
-    resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
-    validate_only: bool,
-) -> None:
-    """Set and remove levels. Raises ApiError; mirrors `RuntimeLoggerManager`."""
+def _check_each(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
+    """Raise ApiError for a configuration named twice or set to nothing, before operations are read."""
     names = [config.name for config in resource.configs]
     if len(set(names)) < len(names):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -77,6 +74,15 @@ def _alter_loggers(
         raise ApiError(
             ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(missing)}"
         )
+
+
+def _alter_loggers(
+    broker_id: int,
+    resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
+    validate_only: bool,
+) -> None:
+    """Set and remove levels. Raises ApiError; mirrors `RuntimeLoggerManager`."""
+    _check_each(resource)
     name = resource.resource_name
     check_own_id(broker_id, name, "Unexpected node id. Expected {}, but received {}")
     levels = []

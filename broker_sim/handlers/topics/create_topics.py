@@ -144,13 +144,16 @@ def _topic_result(result: CreateTopicResult) -> TopicResult:
 def _effective_configs(
     broker: BrokerServices, topic_configs: Mapping[str, str | None]
 ) -> list[messages.CreateTopicsResponse.CreatableTopicConfigs]:
-    """Return the topic's configurations by name, without the dynamic ones of single brokers."""
+    """Return the topic's configurations by name, without the dynamic ones of single brokers.
+
+    As in Kafka, what the request sets is returned as it was written.
+    """
     given = {name: value for name, value in topic_configs.items() if value is not None}
     cluster = broker.image.dynamic_cluster_configs()
     entries = BrokerConfigs(broker.config, cluster, broker={}).describe_topic(given)
     return [
         messages.CreateTopicsResponse.CreatableTopicConfigs(
-            name=entry.name, value=entry.value, config_source=entry.source
+            name=entry.name, value=given.get(entry.name, entry.value), config_source=entry.source
         )
         for entry in sorted(entries, key=lambda entry: entry.name)
     ]

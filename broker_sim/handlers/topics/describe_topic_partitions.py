@@ -6,6 +6,7 @@ Behaviour:
 * topics come in the order of their names
 * `max.request.partition.size.limit` and the request limit the number of partitions; the cursor of
   the response says where the next request goes on
+* without a cursor, an empty name fails the whole request with a server error
 """
 
 from __future__ import annotations
@@ -43,8 +44,10 @@ def handle_describe_topic_partitions(
     asked = {topic.name for topic in request.topics}
     cursor = request.cursor
     if cursor is not None and _is_invalid(cursor, asked):
-        refused = [Topic(ErrorCode.INVALID_REQUEST, topic.name) for topic in request.topics]
-        respond(messages.DescribeTopicPartitionsResponse(topics=refused))
+        respond(_refused(request, ErrorCode.INVALID_REQUEST))
+        return
+    if cursor is None and "" in asked:
+        respond(_refused(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
     names = asked or image.topics.keys()
     if cursor is not None:
@@ -66,6 +69,13 @@ def handle_describe_topic_partitions(
             Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in sorted(denied)
         ]
     respond(page.response)
+
+
+def _refused(
+    request: messages.DescribeTopicPartitionsRequest, error_code: ErrorCode
+) -> messages.DescribeTopicPartitionsResponse:
+    topics = [Topic(error_code, topic.name) for topic in request.topics]
+    return messages.DescribeTopicPartitionsResponse(topics=topics)
 
 
 class _Page:

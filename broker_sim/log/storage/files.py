@@ -98,6 +98,8 @@ class FileStorage(LogStorage):
         self.recovery_point = recovery_point
         self._was_closed = was_closed
         self._is_metadata_synced = False
+        self._is_new = False
+        """Whether the directory was made just now: there is nothing in it to look for."""
         self._history = LogHistory()
         self._deletions = deletions
         self._files = deletions.files
@@ -127,9 +129,13 @@ class FileStorage(LogStorage):
         A directory with segments of another topic, which could not be deleted, takes the log offline.
         """
         with self._guard.io("create the log"):
-            self.directory.mkdir(exist_ok=True)
-            if self.topic_id != topic_id:
-                if base_offsets(self.directory.iterdir()):
+            try:
+                self.directory.mkdir()
+                self._is_new = True
+            except FileExistsError:
+                pass
+            if self._is_new or self.topic_id != topic_id:
+                if not self._is_new and base_offsets(self.directory.iterdir()):
                     raise OSError(errno.EEXIST, "the directory has segments of another topic")
                 content = encode_partition_metadata(topic_id)
                 replace_file(self.directory / PARTITION_METADATA, content)
@@ -142,7 +148,7 @@ class FileStorage(LogStorage):
     def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:
         """Yield the segments of the directory; what follows a torn batch is deleted, as in Kafka."""
         with self._guard.io("open the log"):
-            files = list(self.directory.iterdir())
+            files = [] if self._is_new else list(self.directory.iterdir())
             was_any = self.snapshots.load(files)
             self.begins_without_producers = self._was_closed and not was_any
             if complete_replacements(files, self._files, self.delete_segment):
@@ -268,7 +274,9 @@ class FileStorage(LogStorage):
     def create_segment(self, base_offset: int, index_interval_bytes: int) -> FileBatches:
         """Create an empty `.log` file, in the place of one with that base offset."""
         with self._guard.io("create a segment"):
-            self._delete_indexes(base_offset)
+            if not self._is_new:
+                self._delete_indexes(base_offset)
+            self._is_new = False
             file = self._file_of(base_offset)
             self._files.create(file.path)
             self._sealed = (base_offset, base_offset)

@@ -45,21 +45,17 @@ class OpenFiles:
         self._opened: dict[StoragePath, OpenFile] = {}
         self._maps: dict[StoragePath, mmap.mmap] = {}
 
-    def descriptor(self, path: StoragePath, *, create: bool = False) -> int:
-        """Return a descriptor to read and write the file; with `create` it is made if there is none.
+    def descriptor(self, path: StoragePath) -> int:
+        """Return a descriptor to read and write the file. It holds until the next call. Raises OSError."""
+        return self._open(path).descriptor
 
-        It holds until the next call. Raises OSError.
-        """
-        return self._open(path, create=create).descriptor
-
-    def _open(self, path: StoragePath, *, create: bool = False) -> OpenFile:
+    def _open(self, path: StoragePath) -> OpenFile:
         found = self._opened.get(path)
         if found is not None:
             return found
         while len(self._opened) >= self._most:
             self.close(next(iter(self._opened)))
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        opened = self._opened[path] = OpenFile(os.open(str(path), flags, 0o644))
+        opened = self._opened[path] = OpenFile(os.open(str(path), os.O_RDWR))
         return opened
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
@@ -81,8 +77,15 @@ class OpenFiles:
         return os.pwrite(self.descriptor(path), data, position)
 
     def create(self, path: StoragePath) -> None:
-        """Create the file, or make it empty. Raises OSError."""
-        os.ftruncate(self.descriptor(path, create=True), 0)
+        """Create the file, or make it empty. Raises OSError.
+
+        It does not stay open: many a new log waits long for its first record.
+        """
+        found = self._opened.get(path)
+        if found is not None:
+            os.ftruncate(found.descriptor, 0)
+            return
+        os.close(os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644))
 
     def truncate(self, path: StoragePath, size_bytes: int) -> None:
         """Cut the file. Raises OSError."""

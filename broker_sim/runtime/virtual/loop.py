@@ -30,6 +30,7 @@ from broker_sim.runtime.virtual.process_loop import ProcessLoop
 from broker_sim.runtime.virtual.program import place_of_the_program
 from broker_sim.runtime.virtual.signals import Signals
 from broker_sim.runtime.virtual.standstill import Standstill
+from broker_sim.runtime.virtual.task_order import draw_next_task
 from broker_sim.runtime.virtual.threads import Workers
 from broker_sim.runtime.virtual.timers import TimerQueue
 from broker_sim.runtime.virtual.trace import LoopTrace
@@ -288,7 +289,7 @@ class VirtualEventLoop(ProcessLoop):
         """Run one callback of those that are ready, with all that watches them; return its handle."""
         guards, ready = self._guards, self._ready
         if self._seeded and len(ready) > 1:
-            self._draw_next(ready)
+            draw_next_task(ready, self._order_random)
         handle = ready.popleft()
         self.steps += 1
         if not handle._cancelled:
@@ -302,15 +303,6 @@ class VirtualEventLoop(ProcessLoop):
         if self.steps >= guards.checkpoint:
             guards.on_checkpoint()
         return handle
-
-    def _draw_next(self, ready: deque[Handle]) -> None:
-        """If the next callback is a task's, let chance decide which of the tasks comes first."""
-        if not _is_of_task(ready[0]):
-            return
-        for index in range(int(self._order_random() * len(ready)), len(ready)):
-            if _is_of_task(ready[index]):
-                ready[0], ready[index] = ready[index], ready[0]
-                return
 
     def move_to_next(self, until_ns: float = math.inf) -> bool:
         """Jump to the next timer and make ready what is due; False if none is due by `until_ns`."""
@@ -398,7 +390,3 @@ class VirtualEventLoop(ProcessLoop):
     def raise_failure(self) -> None:
         """Raise the failure that ends the run, if there is one; the loop does so by itself."""
         self._guards.raise_failure()
-
-
-def _is_of_task(handle: Any) -> bool:
-    return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)

@@ -139,6 +139,13 @@ def test_groups_and_waits_are_tables(ctl, cluster):
     assert "waited 0.01 s for group shop (state Stable); it does not exist" in late[2]
 
 
+def test_rights_need_an_authorizer_and_denials_are_a_table(ctl):
+    code, _, error = ctl("grant", "billing", "WRITE", "topic:orders")
+    assert code == 1
+    assert error.startswith("broker-sim: there is no authorizer")
+    assert "denials" in ctl("denials")[1]
+
+
 def test_kept_requests_are_a_table(ctl, cluster):
     assert ctl("requests") == (
         1, "", "broker-sim: no requests are kept; call keep_requests() before they come\n",

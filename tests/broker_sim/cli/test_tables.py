@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from broker_sim.cli.group_tables import group_tables, groups_table, transactions_table
-from broker_sim.cli.tables import print_purgatory, print_status, print_tables
+from broker_sim.cli.tables import print_denials, print_purgatory, print_status, print_tables
 
 TOPIC = "a-topic-with-a-rather-long-name-that-is-in-use-somewhere.orders.v1"
 HOST = "a-host-with-a-long-name.of.some.company.example.com:9092"
@@ -141,3 +141,20 @@ def test_transaction_fits_and_keeps_every_partition(lines):
     shown = lines(print_tables, [transactions_table([transaction])])
     assert max(map(len, shown)) <= WIDTH
     assert column(shown, "transaction") == TOPIC
+
+
+def test_denials_fit_and_keep_principal_resource_and_rule(lines):
+    rule = (
+        "MatchingAcl(acl=StandardAcl(resourceType=TOPIC, resourceName=*, patternType=LITERAL,"
+        " principal=User:*, host=*, operation=WRITE, permissionType=DENY))"
+    )
+    denial = {
+        "time_ms": 7, "broker": 1, "principal": "User:billing", "client_host": "10.0.0.1",
+        "client_id": None, "api": "Produce", "operation": "WRITE", "resource_type": "TOPIC",
+        "resource": "orders.v1", "rule": rule,
+    }  # fmt: skip
+    printed = lines(print_denials, [denial, {**denial, "time_ms": 1_007}])
+    assert max(map(len, printed)) <= WIDTH
+    assert any("1000 ms" in line for line in printed)
+    assert column(printed, "resource") == "TOPIC:orders.v1" * 2
+    assert column(printed, "rule").replace(" ", "") == rule.replace(" ", "") * 2

@@ -1,5 +1,7 @@
 """What a client is made with, under the names of its library."""
 
+import asyncio
+
 import pytest
 
 from broker_sim.cluster.client_config import CLIENTS, Login, choose_login, client_config
@@ -7,9 +9,11 @@ from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.errors import ConfigError
 from broker_sim.runtime.virtual import VirtualEventLoop
 from broker_sim.security.jaas import parse_jaas
+from broker_sim.security.json_web_keys import JsonWebKeys
 from broker_sim.security.oauthbearer import UnsecuredTokens
 from broker_sim.security.plain import PlainUsers
 from broker_sim.security.sasl_listener import SaslListener
+from broker_sim.security.signed_tokens import SignedTokens
 
 SERVERS = "127.0.0.1:9092"
 LOGIN = Login("PLAIN", "billing", 'se"cr\\et')
@@ -56,6 +60,27 @@ def test_without_a_login_the_addresses_are_enough(client):
 def choose(users, user=None, mechanism=None, mechanisms=("SCRAM-SHA-256", "PLAIN"), own=None):
     listener = SaslListener(mechanisms, PlainUsers(own or {}), UnsecuredTokens(), {}, 1, 1)
     return choose_login(listener, users, user, mechanism)
+
+
+def test_a_signed_token_is_given_to_those_who_can_take_it():
+    login = Login("OAUTHBEARER", "billing", "a.b.c")
+    made = {
+        client: client_config(client, SERVERS, "SASL_PLAINTEXT", login)
+        for client in ("confluent", "aiokafka")
+    }
+    assert made["confluent"]["oauth_cb"]("")[0] == "a.b.c"
+    assert "sasl.password" not in made["confluent"]
+    assert asyncio.run(made["aiokafka"]["sasl_oauth_token_provider"].token()) == "a.b.c"
+    with pytest.raises(ConfigError, match="Java takes a signed token from a file"):
+        client_config("java", SERVERS, "SASL_PLAINTEXT", login)
+    assert "a.b.c" not in repr(login)
+
+
+def test_nobody_has_a_token_that_others_sign():
+    signed = SignedTokens(JsonWebKeys([]))
+    listener = SaslListener(("OAUTHBEARER",), PlainUsers({}), signed, {}, 1, 1)
+    with pytest.raises(ConfigError, match="who sign the tokens"):
+        choose_login(listener, None, "billing", None)
 
 
 def test_the_only_user_and_plain_need_not_be_named():

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from broker_sim import Cluster, Fault
-from broker_sim.log.storage import file_batches
+from broker_sim.log.storage import segment_file
 from broker_sim.network.file_sender import FileSender
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
@@ -79,7 +79,7 @@ class Client:
 def way(request, monkeypatch):
     """Which way bytes go; counts the views that are sent."""
     sent = []
-    monkeypatch.setattr(file_batches, "VIEW_BYTES", 1_000)
+    monkeypatch.setattr(segment_file, "VIEW_BYTES", 1_000)
     if request.param == "read":
         monkeypatch.setattr(FileSender, "can_send_on", staticmethod(lambda _: False))
     real = FileSender.send

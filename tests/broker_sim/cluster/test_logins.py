@@ -221,3 +221,18 @@ def test_described_configuration_hides_the_users():
     found = {entry.name: entry for entry in result.configs}
     assert (found[name].value, found[name].is_sensitive) == (None, True)
     assert "user_a" not in repr(result)
+
+
+def test_no_password_is_in_what_a_cluster_tells(cluster, caplog):
+    cluster.keep_requests(100)
+    with caplog.at_level(0):
+        client = cluster.client()
+        log_in(cluster, client, PLAIN)
+        log_in(cluster, client, PLAIN)  # too late, so it is kept as a request
+        for token in (b"\0billing\0mistyped", b"secret", b"n,,n=billing,r=a"):
+            log_in(cluster, cluster.client(), token)
+    kept = cluster.requests()
+    assert "SaslAuthenticate" in {each.api for each in kept}
+    assert "failed authentication" in caplog.text
+    told = f"{caplog.text}{kept}{kept.to_json()}{cluster.status()}{cluster.inside.listeners.all}"
+    assert not any(word in told for word in ("secret'", "mistyped", "\\x00secret"))

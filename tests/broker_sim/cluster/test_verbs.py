@@ -164,3 +164,36 @@ class TestCreateTopic:
         began_ms = cluster.now_ms
         cluster.create_topic("parcels", assignments={0: [1]})
         assert cluster.now_ms == began_ms
+
+
+class TestSetQuotas:
+    def quotas(self, cluster):
+        return [broker.image.client_quotas for broker in cluster.nodes.brokers.values()]
+
+    def test_every_broker_knows_them_when_the_verb_returns(self, cluster):
+        cluster.set_quotas("billing", producer_byte_rate=1000, request_percentage=0.5)
+        entity = (("client-id", "billing"),)
+        assert self.quotas(cluster) == [
+            {entity: {"producer_byte_rate": 1000, "request_percentage": 0.5}}
+        ] * len(cluster.nodes.brokers)
+
+    def test_what_is_not_named_is_removed(self, cluster):
+        cluster.set_quotas("<default>", user="anna", producer_byte_rate=1000)
+        cluster.set_quotas("<default>", user="anna", consumer_byte_rate=5)
+        entity = (("client-id", None), ("user", "anna"))
+        assert self.quotas(cluster)[0] == {entity: {"consumer_byte_rate": 5}}
+        cluster.set_quotas("<default>", user="anna")
+        assert self.quotas(cluster)[0] == {}
+
+    @pytest.mark.parametrize(
+        ("names", "quotas", "reason"),
+        [
+            ({}, {"producer_byte_rate": 1}, "Invalid empty client quota entity"),
+            ({"ip": "1.2.3.4"}, {"producer_byte_rate": 1}, "Invalid configuration key"),
+            ({"user": "anna"}, {"producer_byte_rate": 0.5}, "cannot be a fractional value"),
+        ],
+    )
+    def test_what_kafka_refuses_is_refused_with_its_text(self, cluster, names, quotas, reason):
+        with pytest.raises(ApiError, match=reason):
+            cluster.set_quotas(**names, **quotas)
+        assert self.quotas(cluster)[0] == {}

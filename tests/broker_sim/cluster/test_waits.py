@@ -131,3 +131,13 @@ class TestUntil:
             assert set(threads) == {threading.current_thread()}
             with pytest.raises(ClusterTimeoutError):
                 cluster.wait_until(lambda: False, timeout_s=0.01)
+
+
+@pytest.mark.parametrize(("partitions", "limit_s"), [(999, 60), (2_000, 80)])
+def test_brokers_with_many_partitions_are_waited_for_longer(partitions, limit_s):
+    with VirtualCluster(2, topics=[f"many:{partitions}:1"]) as cluster:
+        cluster.kill(1)
+        cluster.disconnect(1)
+        inside = cluster.inside
+        with pytest.raises(ClusterTimeoutError, match=f"waited {limit_s} s for broker 1"):
+            cluster.wait_for(inside.start(1))

@@ -29,6 +29,7 @@ LIMITED_HERE_ONLY = {
     "node.id",
     "offsets.topic.compression.codec",
     "sasl.enabled.mechanisms",
+    "sasl.oauthbearer.expected.audience",
     "ssl.enabled.protocols",
 }
 """Kafka checks these in another place, or words the check in another way."""

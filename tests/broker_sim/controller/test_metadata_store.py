@@ -29,6 +29,8 @@ from broker_sim.metadata.acl import (
     Permission,
     ResourceType,
 )
+from broker_sim.metadata.delegation_token import token_hmac
+from broker_sim.metadata.kafka_principal import KafkaPrincipal
 from purgatory import VirtualClock
 
 
@@ -59,7 +61,7 @@ class Machine:
         self.controller = Controller(
             self.clock,
             random.Random(self.path.name + str(next_id)),
-            BrokerConfig(),
+            BrokerConfig(delegation_token_secret_key="secret"),
             publish=self.store.write_image,
             cluster_id="cluster",
             producer_ids=ProducerIdControlManager(next_id, self.store.write_next_producer_id),
@@ -117,6 +119,10 @@ class Machine:
                     ClientQuotaAlteration((("client-id", None),), [("request_percentage", 0.5)]),
                 ]
             )
+        alice, bob = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "bob")
+        controller.create_delegation_token(alice, bob, [bob, alice], 5)
+        gone = controller.create_delegation_token(bob, bob, [], -1)
+        controller.expire_delegation_token(bob, token_hmac("secret", gone.token_id), -1)
         controller.create_acls([acl("kept"), acl("gone")])
         controller.delete_acls([AclFilter(resource_name="gone")])
         controller.end_session(1)
@@ -141,6 +147,8 @@ def test_restarted_controller_has_the_same_image(machine):
     }
     assert image.client_quotas == {(("client-id", None),): {"request_percentage": 0.5}}
     assert list(image.acls) == [acl("kept")]
+    (token,) = image.delegation_tokens.values()
+    assert token.is_owner_or_renewer(KafkaPrincipal("User", "bob"))
     machine.restart()
     assert machine.controller.image == image
     assert list(machine.controller.image.topics) == ["one", "two"]

@@ -44,6 +44,7 @@ class NobodyHasBegun:
 class AlwaysOpen:
     """The connection of a request that is answered."""
 
+    may_ask_for_tokens = False
     sends_files = False
     listener = "PLAINTEXT"
     principal = ANONYMOUS
@@ -129,10 +130,11 @@ class BrokerOne:
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def send(self, handler, request, version, client_id="test"):
+    def send(self, handler, request, version, client_id="test", connection=None):
         """Hand over a request; the list gets its response, now or when it is answered."""
         answers = []
-        context = RequestContext(self, AlwaysOpen(), ApiKey(request.API_KEY), version, client_id)
+        connection = connection or AlwaysOpen()
+        context = RequestContext(self, connection, ApiKey(request.API_KEY), version, client_id)
         request = _over_the_wire(request, version)
         context.faults = self.faults.hit(request, context)
         handler(
@@ -142,9 +144,9 @@ class BrokerOne:
         )
         return answers
 
-    def ask(self, handler, request, version, client_id="test"):
+    def ask(self, handler, request, version, client_id="test", connection=None):
         """Return the response to a request that is answered at once."""
-        (response,) = self.send(handler, request, version, client_id)
+        (response,) = self.send(handler, request, version, client_id, connection)
         return response
 
     # -- the cluster ------------------------------------------------------------------------------

@@ -117,6 +117,14 @@ def test_client_is_who_its_certificate_says(connect):
     assert connect(principal_of=lambda _: billing).connection.principal == billing
 
 
+def test_only_a_client_that_is_known_may_ask_for_tokens(connect):
+    assert not connect().connection.may_ask_for_tokens
+    # TLS without a certificate tells nothing.
+    assert not connect(principal_of=lambda _: ANONYMOUS).connection.may_ask_for_tokens
+    billing = KafkaPrincipal("User", "CN=billing")
+    assert connect(principal_of=lambda _: billing).connection.may_ask_for_tokens
+
+
 def test_client_whose_certificate_no_rule_matches_is_cut_off(connect):
     wire = connect(principal_of=lambda _: None)
     wire.send(b"one")

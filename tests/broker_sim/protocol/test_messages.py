@@ -63,6 +63,15 @@ def test_equality_is_by_class_and_fields():
         hash(topic())
 
 
+def test_repr_shows_no_secret():
+    scram = messages.AlterUserScramCredentialsRequest
+    shown = repr(messages.SaslAuthenticateRequest(auth_bytes=b"\0billing\0pass")) + repr(
+        scram(upsertions=[scram.ScramCredentialUpsertion("a", 1, 4096, b"salt", b"pass")])
+    )
+    assert "pass'" not in shown
+    assert shown.count("=<hidden>") == 2
+
+
 def test_repr_shows_only_fields_that_differ_from_their_defaults():
     partition = messages.ProduceRequest.PartitionProduceData(5, memoryview(bytes(1000)))
     topic = messages.ProduceRequest.TopicProduceData("a", partition_data=[partition])

@@ -38,7 +38,11 @@ class Login:
     """A client's side; `said` has what the server answered, as messages or bare tokens."""
 
     def __init__(
-        self, session_ms=0, mechanisms=("PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-256"), **tokens
+        self,
+        session_ms=0,
+        mechanisms=("PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-256"),
+        token_of=lambda *_: None,
+        **tokens,
     ):
         self.now_ms = 1_000_000
         listener = SaslListener(
@@ -50,7 +54,7 @@ class Login:
             failure_delay_ms=100,
         )
         self.server = listener.make_authenticator(
-            _credential_of, random.Random(1), error_answer, lambda: self.now_ms
+            _credential_of, token_of, random.Random(1), error_answer, lambda: self.now_ms
         )
 
     @property

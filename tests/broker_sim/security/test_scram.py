@@ -86,7 +86,7 @@ def test_proof_of_another_length_closes_at_once(login, scram_client):
 
 def test_each_login_has_its_own_nonce(credential_of):
     nonces = random.Random(1)
-    servers = [ScramSaslServer(SCRAM_MECHANISMS[1], credential_of, nonces) for _ in range(3)]
+    servers = [ScramSaslServer(SCRAM_MECHANISMS[1], credential_of, None, nonces) for _ in range(3)]
     told = {each.evaluate_response(b"n,,n=billing,r=abc").split(b",")[0] for each in servers}
     assert len(told) == 3
     assert all(nonce.startswith(b"r=abc") and len(nonce) > 25 for nonce in told)

@@ -6,9 +6,13 @@ The defect is put into this process only, by replacing a method; that needs the 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from dataclasses import replace
+from functools import partial
 
+from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
+from broker_sim.config import BrokerConfig, TopicConfig
 from broker_sim.controller.cluster_control_manager import ClusterControlManager
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
@@ -16,6 +20,7 @@ from broker_sim.group.classic.delayed_join import DelayedJoin
 from broker_sim.group.classic.rebalance import Rebalance
 from broker_sim.group.classic.sessions import MemberSessions
 from broker_sim.group.consumer.fencing import Fencing
+from broker_sim.group.offset_metadata import OffsetMetadataManager
 from broker_sim.group.shard import GroupShard
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_manager import ProducerStateManager
@@ -41,6 +46,7 @@ FENCED_LATE_MS = 900
 """More than the controller's next check and a look at the metadata may add."""
 TRANSACTION_LATE_MS = 300
 RETENTION_LATE_MS = 1500
+AGE_LATE_MS = 1500
 
 
 def nothing() -> None:
@@ -322,6 +328,40 @@ def sync_does_not_wait_for_the_leader() -> None:
     Rebalance.sync_received = sync_received
 
 
+def stopping_broker_asks_again_late() -> None:
+    """A broker in a controlled shutdown asks the controller again 3 s late: the others' heartbeats take 2 s."""
+    original = BrokerLifecycle._communicate_later
+
+    def communicate_later(self, delay_ms):
+        if self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
+            delay_ms += 2 * AGE_LATE_MS
+        original(self, delay_ms)
+
+    BrokerLifecycle._communicate_later = communicate_later
+
+
+def offsets_expire_late() -> None:
+    """A committed offset is kept 1.5 s longer than its commit says."""
+    original = OffsetMetadataManager._written
+
+    def written(self, commit, *arguments, **options):
+        kept_ms = commit.retention_time_ms + AGE_LATE_MS
+        return original(self, commit._replace(retention_time_ms=kept_ms), *arguments, **options)
+
+    OffsetMetadataManager._written = written
+
+
+def _wait_longer(configs: type, name: str) -> None:
+    """Let all that reads a configuration see 1.5 s more than was set."""
+    original = configs.__init__
+
+    def init(self, *arguments, **values):
+        original(self, *arguments, **values)
+        object.__setattr__(self, name, getattr(self, name) + AGE_LATE_MS)
+
+    configs.__init__ = init
+
+
 def _change_waits(by_ms: int) -> None:
     original = DelayedRequest.__init__
 
@@ -332,37 +372,29 @@ def _change_waits(by_ms: int) -> None:
 
 
 MUTANTS = {
-    mutate.__name__: mutate
-    for mutate in (
-        all_waits_20_ms_longer,
-        all_waits_2_ms_shorter,
-        fetches_of_several_partitions_woken_50_ms_later,
-        third_wheel_demotes_one_bucket_late,
-        purge_never_runs,
-        high_watermark_one_follower_too_early,
-        timed_out_produce_has_the_next_base_offset,
-        isr_shrinks_one_check_too_late,
-        fetch_misses_the_last_wake_up,
-        leader_epoch_errors_swapped,
-        marker_counts_before_the_isr_has_it,
-        last_stable_offset_one_marker_too_early,
-        last_aborted_transaction_is_not_named,
-        init_does_not_bump_the_epoch,
-        timed_out_producer_is_not_fenced,
-        offsets_of_an_aborted_transaction_count,
-        sessions_end_late,
-        joins_wait_late,
-        consumer_sessions_end_late,
-        brokers_are_fenced_late,
-        transactions_time_out_late,
-        retention_is_late,
-        sync_does_not_wait_for_the_leader,
-    )
+    name: found
+    for name, found in list(globals().items())
+    if inspect.isfunction(found) and found.__module__ == __name__ and not name.startswith("_")
 }
+"""By name, in the order of this file; the first one has no defect."""
+MUTANTS |= {
+    "idle_connections_are_closed_late": partial(
+        _wait_longer, BrokerConfig, "connections_max_idle_ms"
+    ),
+    "transactional_ids_expire_late": partial(
+        _wait_longer, BrokerConfig, "transactional_id_expiration_ms"
+    ),
+    "producers_expire_late": partial(_wait_longer, BrokerConfig, "producer_id_expiration_ms"),
+    "segments_are_rolled_late": partial(_wait_longer, TopicConfig, "segment_ms"),
+    "young_records_are_compacted_late": partial(_wait_longer, TopicConfig, "min_compaction_lag_ms"),
+    "old_records_are_compacted_late": partial(_wait_longer, TopicConfig, "max_compaction_lag_ms"),
+    "cleaner_looks_late": partial(_wait_longer, BrokerConfig, "log_cleaner_backoff_ms"),
+}
+"""Each waits 1.5 s longer than a configuration says."""
 
 
 if __name__ == "__main__":
     from broker_sim.cli import main
 
-    {"nothing": nothing, **MUTANTS}[sys.argv.pop(1)]()
+    MUTANTS[sys.argv.pop(1)]()
     main()

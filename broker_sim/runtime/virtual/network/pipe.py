@@ -86,8 +86,10 @@ class Pipe:
             passed, *rest = self._network.split(args[0])
             self._flying[0] = deliver, (passed,)
             segments[:1] = [(deliver, (part,)) for part in rest]
+        held_before, self._held = self._held, deque()  # by a cut that began earlier
         for segment in segments:
             self._hold(*segment)
+        self._held.extend(held_before)
 
     def _hold(self, deliver: Callable[..., object], args: tuple[Any, ...]) -> None:
         self._held.append((deliver, args))

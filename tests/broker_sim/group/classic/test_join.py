@@ -333,3 +333,28 @@ class TestStaticMembers:
         wrong = bench.member(group_instance_id="one" if member_id else "other")
         wrong.member_id = member_id or member.member_id
         assert wrong.join().error.name == error
+
+
+class TestProtocolsNamedTwice:
+    """A protocol counts as often as a member names it, so that members may have none in common."""
+
+    def test_generation_is_tried_again_until_that_member_has_left(self, bench):
+        twice = bench.member(protocols=(("range", b"1"), ("range", b"2"))).join(version=3)
+        bench.advance(10 * INITIAL_DELAY_MS)
+        assert twice.joined is None
+        assert bench.state == "PreparingRebalance"
+        bench.leave((twice.member_id or next(iter(bench.group.members)), None))
+        bench.advance(499)
+        assert bench.state == "PreparingRebalance"
+        bench.advance(1)
+        assert bench.state == "Empty"
+
+    def test_member_that_ends_the_joining_is_told_an_error(self, bench):
+        protocols = (("range", b""), ("other", b""), ("range", b""))
+        first = bench.stable(protocols=protocols)[0]
+        second = bench.member(protocols=(("other", b""), ("other", b""))).join(version=3)
+        assert first.join().error is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert first.joined.member_id == ""
+        assert second.joined is None
+        bench.leave((first.member_id, None))
+        assert bench.state == "PreparingRebalance"

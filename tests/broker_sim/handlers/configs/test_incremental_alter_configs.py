@@ -122,6 +122,12 @@ def test_unknown_operation_on_a_topic_is_a_server_error_as_in_kafka(alter):
     assert error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def test_missing_value_is_told_before_an_unknown_operation(alter):
+    change = Resource(TOPIC, "t", [Config("retention.ms", 7, None)])
+    message = "Null value not supported for : retention.ms"
+    assert alter(change) == [(ErrorCode.INVALID_REQUEST, message)]
+
+
 def test_bad_value_leaves_the_whole_resource_unchanged(broker, alter):
     changes = [Config("segment.ms", SET, "7000"), Config("retention.ms", SET, "soon")]
     ((error_code, message),) = alter(Resource(TOPIC, "t", changes))

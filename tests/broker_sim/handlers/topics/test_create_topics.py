@@ -55,6 +55,11 @@ def test_configs_are_returned_by_name_with_the_source_of_each(create):
     assert set(found) == {name for name, config in TOPIC_CONFIGS.items() if not config.internal}
 
 
+def test_config_of_the_request_is_returned_as_it_was_written(create):
+    topic = create(Topic("t", 1, 1, [], [Config("retention.ms", " 9 ")]))["t"]
+    assert {config.name: config.value for config in topic.configs}["retention.ms"] == " 9 "
+
+
 def test_static_config_of_the_broker_is_a_source(make_broker, create):
     at = make_broker({"log.segment.bytes": "2000000"})
     configs = create(Topic("t", 1, 1), at=at)["t"].configs

@@ -147,3 +147,14 @@ def test_last_known_leader_is_listed_when_no_replica_can_lead(broker):
         list(state.last_known_elr),
     )
     assert partition.eligible_leader_replicas == [3]
+
+
+def test_empty_name_without_a_cursor_fails_the_whole_request_as_in_kafka(three_topics):
+    topics = describe(three_topics, "b", "").topics
+    assert [(t.name, t.error_code) for t in topics] == [
+        ("b", ErrorCode.UNKNOWN_SERVER_ERROR),
+        ("", ErrorCode.UNKNOWN_SERVER_ERROR),
+    ]
+    assert {t.topic_authorized_operations for t in topics} == {-(2**31)}
+    response = describe(three_topics, "b", "", cursor=("b", 0))
+    assert numbers(response) == ([("b", [0, 1, 2])], None)

@@ -127,10 +127,27 @@ def test_damaged_snapshot_is_refused():
 
 def test_few_open_files_are_enough(tmp_path):
     files = OpenFiles(most=2)
+    for number in range(5):
+        files.create(tmp_path / str(number))
     for round_number in range(3):
         for number in range(5):
-            descriptor = files.descriptor(tmp_path / str(number), create=not round_number)
+            descriptor = files.descriptor(tmp_path / str(number))
             assert descriptor == files.descriptor(tmp_path / str(number)), round_number
+    files.close_all()
+
+
+def test_created_file_is_empty_and_opened_when_it_is_used(tmp_path):
+    path, files = tmp_path / "log", OpenFiles()
+    path.write_bytes(b"old")
+    files.create(path)
+    assert path.read_bytes() == b""
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        files.read(path, 1, 0)
+    files.create(path)
+    files.write(path, b"batch", 0)
+    files.create(path)
+    assert files.read(path, 9, 0) == path.read_bytes() == b""
     files.close_all()
 
 

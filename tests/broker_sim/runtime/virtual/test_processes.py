@@ -389,3 +389,29 @@ def test_cut_breaks_a_transfer_in_the_middle():
 
     sizes = {arrived(seed) for seed in range(12)}
     assert sizes - {0, 1_000}
+
+
+def test_two_cuts_that_overlap_leave_the_bytes_in_order():
+    sent = bytes(range(256)) * 4
+
+    def received(seed):
+        async def main(loop):
+            loop.network.latency_ms = 10
+            loop.process("shop").start(serve(sent))
+            await asyncio.sleep(1)
+            reader, writer = await asyncio.open_connection("shop", 80)
+            writer.write(b"\n")
+            await asyncio.sleep(0.015)
+            loop.network.cut("shop", "client")
+            loop.network.cut("shop", "*")
+            await asyncio.sleep(1)
+            loop.network.mend("shop", "client")
+            loop.network.mend("shop", "*")
+            data = await reader.readexactly(len(sent))
+            writer.close()
+            return data
+
+        return play(main, seed=seed)
+
+    for seed in range(12):
+        assert received(seed) == sent, f"seed {seed}"

@@ -1,0 +1,163 @@
+"""The public keys of who signs tokens (RFC 7517), and signatures (RFC 7518); with `cryptography`.
+
+Mirrors `JwksFileVerificationKeyResolver`, `RefreshingHttpsJwks`, and the choice of keys of jose4j.
+
+Deliberate difference: keys are read once, at the start. Kafka reads a URL again every hour, and for a key that
+it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from broker_sim.errors import ConfigError, MissingExtraError
+from broker_sim.security.bearer_token import decode_part
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurve, EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+    from cryptography.hazmat.primitives.hashes import HashAlgorithm
+
+__all__ = ["JsonWebKeys", "WebKey", "check_cryptography"]
+
+TIMEOUT_S: Final = 10
+SMALLEST_RSA_BITS: Final = 2_048
+_SCHEMES: Final = ("file", "http", "https")
+_KEY_TYPES: Final = {"RS": "RSA", "ES": "EC"}
+_CURVES: Final = {
+    "P-256": ("secp256r1", 32),
+    "P-384": ("secp384r1", 48),
+    "P-521": ("secp521r1", 66),
+}
+_CURVE_OF: Final = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
+_ALGORITHMS: Final = frozenset({"RS256", "RS384", "RS512", *_CURVE_OF})
+
+
+class WebKey(NamedTuple):
+    """A public key of the set, of which only RSA's and those of elliptic curves are used."""
+
+    members: Mapping[str, Any]
+
+    def fits(self, name: str, value: object, *, may_be_missing: bool) -> bool:
+        """Whether the member has that value."""
+        own = self.members.get(name)
+        return own == value or (own is None and may_be_missing)
+
+    def verifies(self, algorithm: str, signature: bytes, signed: bytes) -> bool:
+        """Whether the signature is one of this key. Raises ValueError for a key that is none."""
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an extra
+
+        try:
+            if algorithm.startswith("RS"):
+                self._verify_rsa(algorithm, signature, signed)
+            else:
+                self._verify_ec(algorithm, signature, signed)
+        except InvalidSignature:
+            return False
+        return True
+
+    def _verify_rsa(self, algorithm: str, signature: bytes, signed: bytes) -> None:
+        from cryptography.hazmat.primitives.asymmetric import padding, rsa  # noqa: PLC0415 - an extra
+
+        key: RSAPublicKey = rsa.RSAPublicNumbers(self._number("e"), self._number("n")).public_key()
+        if key.key_size < SMALLEST_RSA_BITS:
+            raise ValueError(f"an RSA key of {key.key_size} bits is too short")
+        key.verify(signature, signed, padding.PKCS1v15(), _hash_of(algorithm))
+
+    def _verify_ec(self, algorithm: str, signature: bytes, signed: bytes) -> None:
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - the same
+
+        name, half = _CURVES[_CURVE_OF[algorithm]]
+        if self.members.get("crv") != _CURVE_OF[algorithm] or len(signature) != 2 * half:
+            raise InvalidSignature
+        curve: EllipticCurve = getattr(ec, name.upper())()
+        numbers = ec.EllipticCurvePublicNumbers(self._number("x"), self._number("y"), curve)
+        key: EllipticCurvePublicKey = numbers.public_key()
+        r, s = (int.from_bytes(each, "big") for each in (signature[:half], signature[half:]))
+        key.verify(utils.encode_dss_signature(r, s), signed, ec.ECDSA(_hash_of(algorithm)))
+
+    def _number(self, name: str) -> int:
+        return int.from_bytes(decode_part(str(self.members.get(name, ""))), "big")
+
+
+class JsonWebKeys:
+    """A set of keys. Raises MissingExtraError without `cryptography`."""
+
+    def __init__(self, members: Sequence[Mapping[str, Any]]) -> None:
+        check_cryptography()
+        self._keys = [WebKey(each) for each in members]
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> JsonWebKeys:
+        """Read a set. Raises ValueError, MissingExtraError."""
+        found = json.loads(text)
+        keys = found.get("keys") if isinstance(found, dict) else None
+        if not isinstance(keys, list) or not all(isinstance(each, dict) for each in keys):
+            raise ValueError("it has no list of keys")
+        return cls(keys)
+
+    @classmethod
+    def read(cls, url: str) -> JsonWebKeys:
+        """Read the set at a URL. Raises ConfigError, MissingExtraError."""
+        if urlsplit(url).scheme not in _SCHEMES:
+            raise ConfigError(f"{url} must be a URL that begins with {': or '.join(_SCHEMES)}:")
+        try:
+            with urlopen(url, timeout=TIMEOUT_S) as response:  # noqa: S310 - checked above
+                return cls.parse(response.read())
+        except (OSError, ValueError, RecursionError, HTTPException) as error:
+            raise ConfigError(f"{url} has no JSON Web Key Set: {error}") from None
+
+    def verify(self, header: Mapping[str, Any], signature: bytes, signed: bytes) -> bool:
+        """Whether a key of the set has signed this; mirrors jose4j's `VerificationJwkSelector`."""
+        algorithm = header.get("alg")
+        if algorithm not in _ALGORITHMS:
+            return False
+        key = self._find(str(algorithm), header.get("kid"))
+        if key is None:
+            return False
+        try:
+            return key.verifies(str(algorithm), signature, signed)
+        except ValueError:  # no key at all
+            return False
+
+    def _find(self, algorithm: str, key_id: object) -> WebKey | None:
+        found = [
+            key
+            for key in self._keys
+            if key.fits("kty", _KEY_TYPES[algorithm[:2]], may_be_missing=False)
+            and key.fits("use", "sig", may_be_missing=True)
+            and (key_id is None or key.fits("kid", key_id, may_be_missing=False))
+        ]
+        if len(found) > 1:
+            found = [key for key in found if key.fits("alg", algorithm, may_be_missing=True)]
+        curve = _CURVE_OF.get(algorithm)
+        if len(found) > 1 and curve is not None:
+            found = [key for key in found if key.fits("crv", curve, may_be_missing=False)]
+        return found[0] if found else None
+
+
+def check_cryptography() -> None:
+    """Raise MissingExtraError if `cryptography` is not installed."""
+    try:
+        import cryptography  # noqa: F401, PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        text = "cryptography is not installed: pip install 'broker-sim[security]'"
+        raise MissingExtraError(text) from error
+
+
+def _hash_of(algorithm: str) -> HashAlgorithm:
+    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - an extra
+
+    known: Mapping[str, HashAlgorithm] = {
+        "256": hashes.SHA256(),
+        "384": hashes.SHA384(),
+        "512": hashes.SHA512(),
+    }
+    return known[algorithm[2:]]

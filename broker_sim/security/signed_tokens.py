@@ -1,0 +1,132 @@
+"""Which signed tokens are good; mirrors `BrokerJwtValidator`, `ClaimValidationUtils`, and jose4j's checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker_sim.protocol.errors import ProtocolError
+from broker_sim.security.bearer_token import (
+    MS,
+    IllegalTokenError,
+    Token,
+    decode_part,
+    json_object,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.security.json_web_keys import JsonWebKeys
+
+__all__ = ["SignedTokens"]
+
+PARTS: Final = 3
+
+
+class SignedTokens(NamedTuple):
+    """What is asked of tokens: who may have signed them, and what they must say."""
+
+    keys: JsonWebKeys
+    audiences: tuple[str, ...] = ()
+    issuer: str | None = None
+    scope_claim: str = "scope"
+    principal_claim: str = "sub"
+    clock_skew_s: int = 30
+
+    @classmethod
+    def from_config(cls, config: BrokerConfig, keys: JsonWebKeys) -> SignedTokens:
+        """Read `sasl.oauthbearer.`."""
+        return cls(
+            keys,
+            config.sasl_oauthbearer_expected_audience,
+            config.sasl_oauthbearer_expected_issuer,
+            config.sasl_oauthbearer_scope_claim_name,
+            config.sasl_oauthbearer_sub_claim_name,
+            config.sasl_oauthbearer_clock_skew_seconds,
+        )
+
+    def validate(self, text: str, now_ms: int) -> Token:
+        """Return what the token says. Raises IllegalTokenError, ProtocolError."""
+        parts = text.split(".")
+        if len(parts) != PARTS or not all(parts):
+            raise IllegalTokenError("a token has three parts with dots between them")
+        header, claims = json_object(parts[0]), json_object(parts[1])
+        if header.get("crit") or not self._is_signed(header, parts):
+            raise IllegalTokenError("no key that is known has signed the token")
+        expires_s = self._check_times(claims, now_ms // MS)
+        self._check_audience(claims.get("aud"))
+        issuer, token_id = claims.get("iss"), claims.get("jti")
+        if not isinstance(issuer, str | None) or not isinstance(token_id, str | None):
+            raise IllegalTokenError("an issuer or an id of the token is no text")
+        if self.issuer not in (None, issuer):
+            raise IllegalTokenError("the token is of another issuer")
+        _check_scopes(claims.get(self.scope_claim))
+        principal = claims.get(self.principal_claim)
+        if not isinstance(principal, str) or not principal.strip():
+            raise IllegalTokenError(f"No principal name in JWT claim: {self.principal_claim}")
+        return Token(principal.strip(), expires_s * MS)
+
+    def _is_signed(self, header: Mapping[str, Any], parts: list[str]) -> bool:
+        try:
+            signature = decode_part(parts[2])
+        except ValueError:
+            return False
+        return self.keys.verify(header, signature, f"{parts[0]}.{parts[1]}".encode())
+
+    def _check_times(self, claims: Mapping[str, Any], now_s: int) -> int:
+        """Return when the token ends."""
+        expires_s, issued_s, begins_s = (_seconds(claims, name) for name in ("exp", "iat", "nbf"))
+        if expires_s is None or issued_s is None:
+            raise IllegalTokenError("the token does not say when it was issued and when it ends")
+        if now_s - self.clock_skew_s >= expires_s:
+            raise IllegalTokenError("the token has expired")
+        if begins_s is not None and now_s + self.clock_skew_s < begins_s:
+            raise IllegalTokenError("the token is not good yet")
+        if expires_s < issued_s or (begins_s is not None and expires_s < begins_s):
+            raise IllegalTokenError("the token expires before it is issued, or good")
+        if issued_s < 0:
+            raise IllegalTokenError("the token was issued before all time")
+        return expires_s
+
+    def _check_audience(self, audience: object) -> None:
+        """Raise IllegalTokenError unless the token is for one of the audiences.
+
+        Without any, a token that is for somebody is for somebody else.
+        """
+        told = {audience} if isinstance(audience, str) else set(_texts(audience))
+        if told.isdisjoint(self.audiences) if self.audiences else audience is not None:
+            raise IllegalTokenError("the token is for others")
+
+
+def _texts(value: object) -> list[str]:
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise IllegalTokenError("the token has something else where it must have texts")
+    return value
+
+
+def _seconds(claims: Mapping[str, Any], name: str) -> int | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise IllegalTokenError(f"the claim {name} is no time")
+    try:
+        return int(value)
+    except (ValueError, OverflowError):  # NaN and infinity, which Python's JSON has
+        raise IllegalTokenError(f"the claim {name} is no time") from None
+
+
+def _check_scopes(value: object) -> None:
+    """Raise IllegalTokenError for scopes that are empty or given twice, ProtocolError where Kafka fails."""
+    scopes = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    seen: set[str] = set()
+    for scope in scopes:
+        if scope is not None and not isinstance(scope, str):
+            raise ProtocolError("a scope is no text")
+        trimmed = (scope or "").strip()
+        if not trimmed or trimmed in seen:
+            raise IllegalTokenError("a scope is empty, or given twice")
+        seen.add(trimmed)

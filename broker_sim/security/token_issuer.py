@@ -1,0 +1,88 @@
+"""Who signs the tokens of a cluster's own clients, so that a test needs no identity provider; with `cryptography`."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.security.json_web_keys import JsonWebKeys, check_cryptography
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+    from broker_sim.config import BrokerConfig
+
+__all__ = ["EXPIRES_S", "KeySet", "TokenIssuer"]
+
+ISSUED_S: Final = 1_577_836_800
+EXPIRES_S: Final = 4_102_444_800
+"""From 2020 to 2100: virtual time need not know of them."""
+_KEY_ID: Final = "broker-sim"
+_HALF_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """Public keys by which signed tokens are checked, as a JSON Web Key Set (RFC 7517)."""
+
+    keys: tuple[Mapping[str, str], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the set."""
+        return {"keys": [dict(key) for key in self.keys]}
+
+
+class TokenIssuer:
+    """One for each cluster; its key comes with the first token. Raises MissingExtraError."""
+
+    @cached_property
+    def _key(self) -> EllipticCurvePrivateKey:
+        check_cryptography()
+        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
+
+        return ec.generate_private_key(ec.SECP256R1())
+
+    @property
+    def key_set(self) -> KeySet:
+        """Its public key, as a JSON Web Key Set."""
+        numbers = self._key.public_key().public_numbers()
+        x, y = (_text(each.to_bytes(_HALF_BYTES, "big")) for each in (numbers.x, numbers.y))
+        key = {"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": _KEY_ID}
+        return KeySet(({**key, "x": x, "y": y},))
+
+    @property
+    def keys(self) -> JsonWebKeys:
+        """What its tokens are checked with."""
+        return JsonWebKeys(self.key_set.keys)
+
+    def token(self, user: str, config: BrokerConfig) -> str:
+        """Return a token for the user, as that configuration asks for it."""
+        claims: dict[str, Any] = {
+            config.sasl_oauthbearer_sub_claim_name: user,
+            "iat": ISSUED_S,
+            "exp": EXPIRES_S,
+        }
+        if config.sasl_oauthbearer_expected_issuer is not None:
+            claims["iss"] = config.sasl_oauthbearer_expected_issuer
+        if config.sasl_oauthbearer_expected_audience:
+            claims["aud"] = list(config.sasl_oauthbearer_expected_audience)
+        return self._sign(claims)
+
+    def _sign(self, claims: Mapping[str, Any]) -> str:
+        from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - the same
+
+        header = {"alg": "ES256", "kid": _KEY_ID}
+        told = ".".join(_text(json.dumps(each).encode()) for each in (header, claims))
+        signature = self._key.sign(told.encode(), ec.ECDSA(hashes.SHA256()))
+        halves = utils.decode_dss_signature(signature)
+        return f"{told}.{_text(b''.join(each.to_bytes(_HALF_BYTES, 'big') for each in halves))}"
+
+
+def _text(data: bytes) -> str:
+    return urlsafe_b64encode(data).decode().rstrip("=")

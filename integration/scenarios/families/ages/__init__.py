@@ -1,0 +1,1 @@
+"""What happens at an age: something is forgotten, closed, rolled or compacted."""

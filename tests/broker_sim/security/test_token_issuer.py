@@ -1,0 +1,35 @@
+"""The key with which a cluster signs tokens, as others read it."""
+
+import pytest
+
+from broker_sim import Cluster, VirtualCluster
+from broker_sim.config import BrokerConfig
+from broker_sim.errors import WrongStateError
+from broker_sim.security import sasl_listener
+
+HANDLER = "listener.name.sasl_plaintext.oauthbearer.sasl.server.callback.handler.class"
+SIGNED = {
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    HANDLER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+}
+NOW_MS = 1_800_000_000_000
+
+
+def test_url_of_a_cluster_serves_another():
+    with Cluster(1, security="sasl_plaintext", configs=SIGNED, control=True) as cluster:
+        url = f"{cluster.control_url}/jwks"
+        token, _ = cluster.client_config("confluent", user="billing")["oauth_cb"]("")
+        configs = {**SIGNED, "sasl.oauthbearer.jwks.endpoint.url": url}
+        other = sasl_listener(BrokerConfig.from_mapping(configs), "SASL_PLAINTEXT", None)
+    assert other.tokens.validate(token, NOW_MS).principal == "billing"
+
+
+def test_only_public_parts_of_the_key_are_told():
+    with VirtualCluster(1, security="sasl_plaintext", configs=SIGNED) as cluster:
+        (key,) = cluster.key_set().to_json()["keys"]
+    assert key.keys() == {"kty", "crv", "alg", "use", "kid", "x", "y"}
+
+
+def test_cluster_that_signs_nothing_has_no_key():
+    with VirtualCluster(1) as cluster, pytest.raises(WrongStateError, match="no listener takes"):
+        cluster.key_set()
