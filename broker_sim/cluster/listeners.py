@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.broker_listeners import BrokerListeners
     from broker_sim.config import Endpoint
     from broker_sim.metadata import ScramCredential
-    from broker_sim.security import SaslListener, SslListener
+    from broker_sim.security import KafkaPrincipal, SaslListener, SslListener
 
 __all__ = ["Listeners"]
 
@@ -145,6 +145,11 @@ class Listeners:
     def release_clients(self, broker_id: int) -> None:
         """Deliver what was held, and no longer hold anything."""
         self._servers[broker_id].release_clients()
+
+    def end_connections_of(self, principal: KafkaPrincipal) -> None:
+        """Break off the connections of who has logged in as this principal, at all brokers."""
+        for server in self._servers.values():
+            server.end_connections_of(principal)
 
     def close(self, broker_id: int) -> None:
         """Stop listening and close all connections of the broker."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.errors import ErrorCode
-from broker_sim.protocol import messages
 from broker_sim.protocol.message import Struct
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class _Kept:
     __slots__ = ("context", "elapsed_ms", "received_ms", "request", "response")
 
     def __init__(self, request: Any, context: RequestContext, received_ms: int) -> None:
-        self.request = _without_secrets(request)
+        self.request = request
         self.context = context
         self.received_ms = received_ms
         self.response: Any = None
@@ -139,20 +138,6 @@ class RequestLog:
             for kept in self._kept
             if api in (None, kept.context.api_key) and client_id in (None, kept.context.client_id)
         )
-
-
-def _without_secrets(request: Any) -> Any:
-    """Return what may be shown of a request: tokens and what is made of passwords are left out."""
-    if isinstance(request, messages.SaslAuthenticateRequest):
-        return messages.SaslAuthenticateRequest(b"")
-    if isinstance(request, messages.AlterUserScramCredentialsRequest):
-        make = request.ScramCredentialUpsertion
-        upsertions = [
-            make(each.name, each.mechanism, each.iterations, each.salt, b"")
-            for each in request.upsertions
-        ]
-        return messages.AlterUserScramCredentialsRequest(request.deletions, upsertions)
-    return request
 
 
 def _error_codes(value: Any) -> Iterator[int]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.network.connection import Connection
     from broker_sim.quota import ConnectionQuotas
     from broker_sim.runtime.process import Process
+    from broker_sim.security import KafkaPrincipal
 
 __all__ = ["OpenConnections"]
 
@@ -156,6 +157,12 @@ class OpenConnections:
         self._held = False
         for connection in list(self._idle_since_ms):
             connection.release()
+
+    def end_those_of(self, principal: KafkaPrincipal) -> None:
+        """Break off the connections of who has logged in as this principal."""
+        for connection in list(self._idle_since_ms):
+            if connection.principal == principal:
+                connection.abort()
 
     def _sweep(self) -> None:
         now_ms = self._process.clock.now_ms()

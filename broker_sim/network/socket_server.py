@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.quota import ConnectionQuotas
     from broker_sim.runtime.acceptor import Accepting
     from broker_sim.runtime.process import Process
+    from broker_sim.security import KafkaPrincipal
 
 __all__ = ["SocketServer"]
 
@@ -145,6 +146,11 @@ class SocketServer:
         self._holds_clients = False
         if self._connections is not None:
             self._connections.release()
+
+    def end_connections_of(self, principal: KafkaPrincipal) -> None:
+        """Break off the connections of who has logged in as this principal."""
+        if self._connections is not None:
+            self._connections.end_those_of(principal)
 
     def close(self) -> None:
         """Stop listening and break all connections off."""

@@ -67,6 +67,19 @@ class SecurityVerbs(BaseVerbs):
         return self.nodes.denials.find(principal)
 
     @verb()
+    def end_connections(self, principal: str) -> None:
+        """Break off all connections of a principal: `end_connections("User:billing")`.
+
+        No Kafka does so: there a connection lives on when its credential is gone, until it has to log in
+        again (`connections.max.reauth.ms`). A principal without a type is a user; clients that have not
+        logged in are `User:ANONYMOUS`.
+        """
+        from broker_sim.security import KafkaPrincipal  # noqa: PLC0415 - see `Verbs`
+
+        text = principal if ":" in principal else f"User:{principal}"
+        self.listeners.end_connections_of(KafkaPrincipal.parse(text))
+
+    @verb()
     def renew_certificates(self, *, expired: bool = False, wrong_host: bool = False) -> None:
         """Let all brokers show new certificates from the next connection on; open connections stay.
 

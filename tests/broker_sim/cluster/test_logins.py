@@ -134,6 +134,36 @@ def test_stored_credentials_count_for_the_next_login(cluster, mechanism):
     assert bytes(challenge(b"later")).endswith(b",s=c2FsdA==,i=5000")
 
 
+def test_connections_live_on_without_their_credential_until_they_are_ended():
+    users = {"billing": "secret", "audit": "other"}
+    with VirtualCluster(2, security="sasl_plaintext", users=users) as cluster:
+        billing, audit, later = cluster.client(), cluster.client(), cluster.client()
+        for client, token in ((billing, PLAIN), (audit, b"\0audit\0other")):
+            log_in(cluster, client, token)
+        code = SCRAM_MECHANISMS[1].code
+        deletion = messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion
+        request = messages.AlterUserScramCredentialsRequest([deletion("billing", code)], [])
+        assert not ask(cluster, billing, request, 0).results[0].error_code
+        assert metadata(cluster, billing) is not None
+        refused = log_in(cluster, later, SCRAM_FIRST % b"billing", "SCRAM-SHA-256")
+        assert refused.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        cluster.end_connections("billing")
+        assert metadata(cluster, billing) is None
+        assert metadata(cluster, audit) is not None
+        cluster.end_connections("User:audit")
+        assert metadata(cluster, audit) is None
+
+
+def test_login_hangs_while_clients_are_cut_off(cluster):
+    cluster.disconnect_clients(1)
+    pending = cluster.client().send(1, messages.SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    cluster.advance(60_000)
+    assert not pending.done
+    assert not pending.disconnected
+    cluster.reconnect_clients(1)
+    cluster.run_until(lambda: pending.done)
+
+
 def test_users_are_there_after_a_reset(cluster):
     before = cluster.nodes.controller.image.scram["billing"]
     cluster.reset()

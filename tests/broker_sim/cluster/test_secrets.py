@@ -6,6 +6,7 @@ from broker_sim import VirtualCluster
 from broker_sim.protocol import messages
 
 PASSWORD = "pa55word-of-billing"
+KEY = "key-of-all-tokens"
 SALTED = "sa1ted-password-of-32-bytes....."
 WRONG = "wr0ng-password"
 JAAS_PASSWORD = "pa55word-in-jaas"
@@ -17,6 +18,7 @@ JAAS = (
 )
 CONFIGS = {
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,OAUTHBEARER",
+    "delegation.token.secret.key": KEY,
     "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
 }
 LOGINS = [
@@ -38,7 +40,7 @@ def say(cluster, client, request, version):
 
 
 def everything_said(cluster):
-    """Return all that a user can ask for, by where it stands."""
+    """Return all that a user can ask for, by where it stands, and a delegation token."""
     salted = SALTED.encode()
     alter = messages.AlterUserScramCredentialsRequest
     upsertion = alter.ScramCredentialUpsertion("more", 1, 4_096, b"salt", salted)
@@ -48,10 +50,15 @@ def everything_said(cluster):
     for _ in range(2):  # the second one is a request like others
         token = f"\0billing\0{PASSWORD}".encode()
         assert say(cluster, known, messages.SaslAuthenticateRequest(token), 2)
+    token = say(cluster, known, messages.CreateDelegationTokenRequest(max_lifetime_ms=-1), 1)
+    assert not token.error_code
+    token_text = repr(bytes(token.hmac))[2:-1]  # as it would stand in a message
+    renewal = messages.RenewDelegationTokenRequest(bytes(token.hmac), 1_000)
+    assert not say(cluster, known, renewal, 1).error_code
     assert not say(cluster, known, alter([], [upsertion]), 0).results[0].error_code
     described = say(cluster, known, messages.DescribeConfigsRequest([resource]), 1)
     assert described.results[0].configs
-    return {
+    said = {
         "status": cluster.status(),
         "requests": cluster.requests(),
         "denials": cluster.denials(),
@@ -59,6 +66,7 @@ def everything_said(cluster):
         "listeners": list(cluster.inside.listeners.all),
         "configurations": [broker.config for broker in cluster.nodes.brokers.values()],
     }
+    return said, token_text
 
 
 def test_no_secret_is_in_anything_that_a_cluster_says(tmp_path, caplog, capfd):
@@ -71,11 +79,11 @@ def test_no_secret_is_in_anything_that_a_cluster_says(tmp_path, caplog, capfd):
             client = cluster.client()
             say(cluster, client, messages.SaslHandshakeRequest(mechanism), 1)
             say(cluster, client, messages.SaslAuthenticateRequest(token.encode()), 2)
-        said = everything_said(cluster)
+        said, told = everything_said(cluster)
     said |= {"trace": trace.read_text("utf-8"), "logs": caplog.text, "output": capfd.readouterr()}
     assert "failed authentication" in said["logs"]
-    secrets = [PASSWORD, WRONG, JAAS_PASSWORD, TOKEN, SALTED]
+    secrets = [PASSWORD, WRONG, JAAS_PASSWORD, TOKEN, SALTED, KEY, told]
     found = [(where, s) for where, what in said.items() for s in secrets if s in f"{what!r} {what}"]
     assert not found
     asked = {request.api for request in said["requests"]}
-    assert {"SaslAuthenticate", "AlterUserScramCredentials"} <= asked
+    assert {"SaslAuthenticate", "AlterUserScramCredentials", "RenewDelegationToken"} <= asked
