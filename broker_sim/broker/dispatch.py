@@ -86,8 +86,10 @@ class RequestDispatcher:
         if self._quotas.is_enabled:
             throttled = self._throttling.begin(context, answer, len(frame))
             self._actions.serve(self._handle_measured, api, request, context, throttled)
-        else:
+        elif self._faults.injected:
             self._actions.serve(self._handle, api, request, context, answer)
+        else:  # as `_handle` does it: a call for each request would be felt
+            self._actions.serve(api.handler, request, context, answer)
 
     def _handle_measured(
         self, api: ApiSpec, request: Any, context: RequestContext, throttled: ThrottledRequest

@@ -53,7 +53,8 @@ class ActionQueue:
         try:
             handler(*args)
         finally:
-            self.try_complete_actions()
+            if self._actions:
+                self.try_complete_actions()
 
     def try_complete_actions(self) -> None:
         """Run everything that is queued, in order."""
