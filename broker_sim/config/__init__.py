@@ -43,7 +43,6 @@ from broker_sim.config.listeners import (
     check_overrides,
 )
 from broker_sim.config.other_configs import (
-    PER_LISTENER,
     THREADS,
     other_configs,
     thread_count_reason,
@@ -51,6 +50,7 @@ from broker_sim.config.other_configs import (
 )
 from broker_sim.config.per_listener import (
     JAAS_CONFIG,
+    PER_LISTENER,
     SERVER_HANDLER,
     SIGNED_TOKEN_HANDLERS,
     listener_values,

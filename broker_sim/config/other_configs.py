@@ -24,28 +24,11 @@ from broker_sim.config.definition import (
 )
 
 __all__ = [
-    "PER_LISTENER",
     "THREADS",
     "other_configs",
     "thread_count_reason",
     "why_without_effect",
 ]
-
-PER_LISTENER: Final = frozenset(
-    {
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-    }
-)
-"""May be changed at run time for a single listener only."""
 
 CLEANER_THREADS: Final = "log.cleaner.threads"
 THREADS: Final = frozenset(

@@ -9,6 +9,7 @@ from typing import Final
 
 __all__ = [
     "JAAS_CONFIG",
+    "PER_LISTENER",
     "SERVER_HANDLER",
     "SIGNED_TOKEN_HANDLERS",
     "listener_values",
@@ -16,6 +17,21 @@ __all__ = [
 ]
 
 PREFIX: Final = "listener.name."
+PER_LISTENER: Final = frozenset(
+    {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+"""May be changed at run time for a single listener only."""
 JAAS_CONFIG: Final = "sasl.jaas.config"
 SERVER_HANDLER: Final = "sasl.server.callback.handler.class"
 _OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from broker_sim.config.per_listener import PER_LISTENER
+
 __all__ = ["BROKER_WITHOUT_EFFECT", "CHANGE_WITHOUT_EFFECT", "TOPIC_WITHOUT_EFFECT"]
 
 _OWN_DIRECTORY: Final = "logs are kept in memory, or in the directory of --data-dir"
@@ -51,26 +53,14 @@ BROKER_WITHOUT_EFFECT: Final = _by_name(_BROKER_REASONS)
 TOPIC_WITHOUT_EFFECT: Final = _by_name(_TOPIC_REASONS)
 """Why each of these topic configurations changes nothing, by its name."""
 
-CHANGE_WITHOUT_EFFECT: Final = frozenset(
-    {
-        "listener.security.protocol.map",
-        "listeners",
-        "max.connection.creation.rate",
-        "max.connections",
-        "max.connections.per.ip",
-        "sasl.enabled.mechanisms",
-        "ssl.client.auth",
-        "ssl.enabled.protocols",
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-    }
-)
+CHANGE_WITHOUT_EFFECT: Final = PER_LISTENER | {
+    "listener.security.protocol.map",
+    "listeners",
+    "max.connection.creation.rate",
+    "max.connections",
+    "max.connections.per.ip",
+    "sasl.enabled.mechanisms",
+    "ssl.client.auth",
+    "ssl.enabled.protocols",
+}
 """Broker configurations that have an effect when they are set statically, but not dynamically."""

@@ -7,7 +7,7 @@ own key; and all rules are found by hash tables instead of an ordered tree.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,17 @@ CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the only resource of the type CLUSTER."""
 
 
-class ResourceType(IntEnum):
+class _Code(IntEnum):
+    """A code of Kafka's; one that nobody knows is that of UNKNOWN."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        return cls["UNKNOWN"] if isinstance(value, int) else None
+
+    __hash__ = int.__hash__  # an enum's own takes longer than all the rest of a lookup
+
+
+class ResourceType(_Code):
     """Kafka's codes of what can be protected."""
 
     UNKNOWN = 0
@@ -44,14 +54,8 @@ class ResourceType(IntEnum):
     DELEGATION_TOKEN = 6
     USER = 7
 
-    @classmethod
-    def _missing_(cls, value: object) -> ResourceType | None:
-        return cls.UNKNOWN if isinstance(value, int) else None
 
-    __hash__ = int.__hash__  # an enum's own takes longer than all the rest of a lookup
-
-
-class PatternType(IntEnum):
+class PatternType(_Code):
     """Kafka's codes of how a rule names resources; MATCH is for filters: what a rule would concern."""
 
     UNKNOWN = 0
@@ -60,12 +64,8 @@ class PatternType(IntEnum):
     LITERAL = 3
     PREFIXED = 4
 
-    @classmethod
-    def _missing_(cls, value: object) -> PatternType | None:
-        return cls.UNKNOWN if isinstance(value, int) else None
 
-
-class AclOperation(IntEnum):
+class AclOperation(_Code):
     """Kafka's codes of what can be done with a resource."""
 
     UNKNOWN = 0
@@ -85,24 +85,14 @@ class AclOperation(IntEnum):
     DESCRIBE_TOKENS = 14
     TWO_PHASE_COMMIT = 15
 
-    @classmethod
-    def _missing_(cls, value: object) -> AclOperation | None:
-        return cls.UNKNOWN if isinstance(value, int) else None
 
-    __hash__ = int.__hash__
-
-
-class Permission(IntEnum):
+class Permission(_Code):
     """Kafka's codes of `AclPermissionType`."""
 
     UNKNOWN = 0
     ANY = 1
     DENY = 2
     ALLOW = 3
-
-    @classmethod
-    def _missing_(cls, value: object) -> Permission | None:
-        return cls.UNKNOWN if isinstance(value, int) else None
 
 
 class Acl(NamedTuple):

@@ -1,6 +1,7 @@
 """A cluster in a process of its own for outside clients, started by `broker-sim run`."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -121,3 +122,24 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.clients)
+
+
+@pytest.fixture(scope="session")
+def kafka_class_path(require_or_skip):
+    """Return a function that gives the class path of Kafka's own clients, for programs to compile."""
+
+    def class_path():
+        from integration.reference.errors import ReferenceUnavailableError
+        from integration.reference.jars import kafka_jars
+
+        if shutil.which("javac") is None:
+            require_or_skip(
+                "a JDK is missing: "
+                "apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
+            )
+        try:
+            return f"{kafka_jars()}/*"
+        except ReferenceUnavailableError as unavailable:
+            require_or_skip(str(unavailable))
+
+    return class_path

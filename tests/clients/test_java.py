@@ -1,6 +1,5 @@
 """Kafka's own Java clients, from the jars of the release that the simulator follows."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -23,19 +22,9 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def java_results(simulator, require_or_skip):
+def java_results(simulator, kafka_class_path):
     """Run all cases in one JVM; return per case offsets produced, offsets and values consumed."""
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.jars import kafka_jars
-
-    if shutil.which("javac") is None:
-        require_or_skip(
-            "a JDK is missing: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
-        )
-    try:
-        jars = kafka_jars()
-    except ReferenceUnavailableError as unavailable:
-        require_or_skip(str(unavailable))
+    class_path = kafka_class_path()
     topics = {name: simulator.create_topic() for name in CASES}
     cases = [",".join((topics[name], *settings)) for name, settings in CASES.items()]
     done = subprocess.run(
@@ -44,7 +33,7 @@ def java_results(simulator, require_or_skip):
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-cp",
-            f"{jars}/*",
+            class_path,
             str(SOURCE),
             simulator.bootstrap_servers,
             str(COUNT),

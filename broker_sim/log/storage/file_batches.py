@@ -32,7 +32,7 @@ __all__ = ["FileBatches"]
 class FileBatches:
     """The `Batches` of a segment on disk; raises as `LogStorage`."""
 
-    __slots__ = ("_base_offset", "_entries", "_file", "_interval_bytes", "_sealed")
+    __slots__ = ("_entries", "_file", "_sealed")
 
     def __init__(
         self, file: SegmentFile, entries: BatchEntries, sealed: SealedBatches | None = None

@@ -2,7 +2,6 @@
 
 import json
 import queue
-import shutil
 import subprocess
 import sys
 import threading
@@ -174,23 +173,12 @@ def quick_simulator(run_simulator):
 
 
 @pytest.fixture(scope="session")
-def java_member(require_or_skip, tmp_path_factory):
+def java_member(kafka_class_path, tmp_path_factory):
     """Return a function that returns the command of Kafka's own consumer, without its arguments."""
 
     @cache
     def command():
-        from integration.reference.errors import ReferenceUnavailableError
-        from integration.reference.jars import kafka_jars
-
-        if shutil.which("javac") is None:
-            require_or_skip(
-                "a JDK is missing: "
-                "apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
-            )
-        try:
-            jars = f"{kafka_jars()}/*"
-        except ReferenceUnavailableError as unavailable:
-            require_or_skip(str(unavailable))
+        jars = kafka_class_path()
         classes = tmp_path_factory.mktemp("classes")
         subprocess.run(["javac", "-cp", jars, "-d", str(classes), str(JAVA_MEMBER)], check=True)
         quick = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]

@@ -1,6 +1,5 @@
 """The Java client logs in with what `client_config` gives, by every mechanism and over TLS."""
 
-import shutil
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,23 +30,13 @@ def as_properties(config):
 
 
 @pytest.fixture
-def run_java(require_or_skip):
+def run_java(kafka_class_path):
     """Return a function that runs a program with files and returns what it has printed."""
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.jars import kafka_jars
-
-    if shutil.which("javac") is None:
-        require_or_skip(
-            "a JDK is missing: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
-        )
-    try:
-        jars = kafka_jars()
-    except ReferenceUnavailableError as unavailable:
-        require_or_skip(str(unavailable))
+    class_path = kafka_class_path()
 
     def run(source, *files):
         done = subprocess.run(
-            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(source)]
+            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, str(source)]
             + [str(path) for path in files],
             capture_output=True,
             text=True,
