@@ -135,6 +135,8 @@ class BrokerVerbs(BaseVerbs):
         for listeners in self.listeners.all:
             for ssl in listeners.ssl.values():
                 ssl.renew()
+            for sasl in listeners.sasl.values():
+                sasl.users.reset()
         for broker_id, node in nodes.nodes.items():
             if node.on_stopped is not None:
                 self.kill(broker_id)
