@@ -25,6 +25,7 @@ CONFIGS = {
     "group.initial.rebalance.delay.ms": 0,
 }
 END_TIMEOUT_S = 120
+BUILD_TIMEOUT_S = 600
 ALTER_CONFIGS_VERSION, SET = 1, 0
 
 
@@ -122,6 +123,29 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.clients)
+
+
+@pytest.fixture(scope="session")
+def build_go(require_or_skip):
+    """Return a function that builds the programs of a Go module into a directory."""
+
+    def build(module, directory):
+        go = shutil.which("go")
+        if go is None:
+            require_or_skip("Go is missing: apt-get install -y --no-install-recommends golang-go")
+        done = subprocess.run(
+            [go, "build", "-buildvcs=false", "-o", f"{directory}/", "./..."],
+            cwd=module,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            reason = done.stderr.strip().splitlines()[-1]
+            require_or_skip(f"Go cannot build {module.name}: {reason}")
+
+    return build
 
 
 @pytest.fixture(scope="session")

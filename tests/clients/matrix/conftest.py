@@ -251,8 +251,9 @@ def side(request, run_simulator, require_or_skip):
 class Programs:
     """The commands of the members, made when they are first asked for, by any thread."""
 
-    def __init__(self, require_or_skip, directory):
+    def __init__(self, require_or_skip, build_go, directory):
         self._require_or_skip = require_or_skip
+        self._build_go = build_go
         self._directory = directory
         self._lock = threading.Lock()
         self._made = {}
@@ -286,22 +287,7 @@ class Programs:
         return ["java", "-Xmx64m", *QUICK_JVM, "-cp", f"{self._directory}:{jars}", "{Role}Member"]
 
     def _franz_go(self):
-        go = shutil.which("go")
-        if go is None:
-            self._require_or_skip(
-                "Go is missing: apt-get install -y --no-install-recommends golang-go"
-            )
-        done = subprocess.run(
-            [go, "build", "-buildvcs=false", "-o", f"{self._directory}/", "./..."],
-            cwd=MEMBERS / "franz_go",
-            capture_output=True,
-            text=True,
-            timeout=BUILD_TIMEOUT_S,
-            check=False,
-        )
-        if done.returncode != 0:
-            reason = done.stderr.strip().splitlines()[-1]
-            self._require_or_skip(f"Go cannot build the members: {reason}")
+        self._build_go(MEMBERS / "franz_go", self._directory)
         return [f"{self._directory}/{{role}}_member"]
 
     def _kcat(self):
@@ -335,9 +321,9 @@ class Processes:
 
 
 @pytest.fixture(scope="session")
-def open_processes(require_or_skip, tmp_path_factory):
+def open_processes(require_or_skip, build_go, tmp_path_factory):
     """Return a function that returns `Processes`, to be closed."""
-    programs = Programs(require_or_skip, tmp_path_factory.mktemp("programs"))
+    programs = Programs(require_or_skip, build_go, tmp_path_factory.mktemp("programs"))
     return lambda: Processes(programs, tmp_path_factory.mktemp("members"))
 
 
