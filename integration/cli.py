@@ -306,7 +306,7 @@ def _record(directory: Path, report: Report, console: Console) -> None:
 def _require_client() -> None:
     """End with one line without the client that the scenarios use."""
     if find_spec("confluent_kafka") is None:
-        click.echo("confluent-kafka is not installed: pip install 'broker-sim[compare]'", err=True)
+        click.echo("confluent-kafka is not installed: pip install broker-sim-compare", err=True)
         raise SystemExit(TROUBLE_WITH_A_SIDE)
 
 

@@ -37,7 +37,7 @@ def test_without_the_client_that_scenarios_use_there_is_one_line(run, monkeypatc
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     done = run("--reference", "recorded")
     assert done.exit_code == 2
-    assert done.output == "confluent-kafka is not installed: pip install 'broker-sim[compare]'\n"
+    assert done.output == "confluent-kafka is not installed: pip install broker-sim-compare\n"
 
 
 def test_an_unknown_reference_is_an_error_of_usage(run):
