@@ -70,19 +70,17 @@ def check_transactions(
         if each.outcome is Outcome.IN_DOUBT
         and is_decided_twice(cluster, each, resumed_coordinator_epochs)
     ]
-    seen = {value for reads in history.committed_reads.values() for _, value in reads}
     for transaction in history.transactions:
         if transaction not in twice:
             _check_all_or_nothing(transaction)
     for one in acknowledged.acknowledged:
         is_own = not one.value.startswith(b"transactional")
-        if is_own and one.acks == ACKS_ALL and one.value not in seen:
+        if is_own and one.acks == ACKS_ALL and one.value not in history.committed_values:
             violated(
                 "acknowledged-records-are-read",
                 f"{one.value!r} is of no transaction, was acknowledged at offset {one.offset} of "
                 f"partition {one.partition}, and no read_committed reader has seen it",
             )
-    _check_order(history)
     _check_offsets(cluster, schedule, history, twice)
 
 
@@ -138,27 +136,6 @@ def _check_all_or_nothing(transaction: Transaction) -> None:
             "committed-transactions-are-read",
             f"{transaction} wrote {written}, and {missing} was never read",
         )
-
-
-def _check_order(history: TransactionHistory) -> None:
-    """Check that each partition shows the records of a producer in the order of their writes."""
-    places = {
-        value: (each.producer, (each.number, index))
-        for each in history.transactions
-        for values in each.written.values()
-        for index, value in enumerate(values)
-    }
-    for partition, reads in history.committed_reads.items():
-        newest: dict[str, tuple[int, int]] = {}
-        for offset, value in reads:
-            producer, place = places.get(value or b"", ("", (0, 0)))
-            if producer and place <= newest.get(producer, (-1, -1)):
-                violated(
-                    "transactions-are-read-in-order",
-                    f"{value!r} at offset {offset} of partition {partition} was read after what "
-                    f"{producer} has written later",
-                )
-            newest[producer] = place
 
 
 def _check_offsets(

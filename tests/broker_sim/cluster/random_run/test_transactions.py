@@ -147,19 +147,6 @@ def test_record_that_is_read_twice_is_told(history):
         history.add_committed_read(0, 5, b"a")
 
 
-def test_later_transaction_that_is_read_first_is_told(history):
-    later = history.begin("id-0", "one")
-    history.add_value(later, b"c")
-    later.written[0].append(b"c")
-    for transaction in history.transactions:
-        transaction.outcome = Outcome.COMMITTED
-    for partition, offset, value in ((0, 1, b"c"), (0, 2, b"a"), (1, 1, b"b")):
-        history.add_committed_read(partition, offset, value)
-    with pytest.raises(InvariantViolationError) as caught:
-        check_end(history)
-    assert caught.value.invariant == "transactions-are-read-in-order"
-
-
 @pytest.mark.parametrize("outcome", [Outcome.OPEN, Outcome.ABORTED])
 def test_offset_of_a_transaction_that_was_not_committed_is_told(history, outcome):
     history.transactions[0].step = OffsetStep(0, 0, 7)
