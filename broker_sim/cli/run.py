@@ -11,9 +11,7 @@ import gc
 import json
 import os
 import random
-import signal
 import sys
-import threading
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from broker_sim import compiled
+from broker_sim.cli.ending import Ending
 from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
 from broker_sim.cli.parameters import (
     USERS_VARIABLE,
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 LAST_PORT = 65535
-STDIN = 0
-STDIN_BYTES = 4096
 GC_THRESHOLDS = (20_000, 10, 100)
 """A full collection stops a broker with hundreds of topics for 40 ms, and answers at a timeout wait for
 it. The objects of the start are never collected, and later ones hardly ever form cycles, so it may be rare."""
@@ -276,12 +273,11 @@ def _read_token(path: str) -> str:
 
 
 async def _run(options: _Options) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    _stop_on_signals(loop, stopped)
-    if options.until_stdin_closes:
-        _watch_stdin(loop, stopped)
+    ending = Ending(asyncio.get_running_loop())
     async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(ending.at_signals())
+        if options.until_stdin_closes:
+            ending.at_end_of_stdin()
         trace_topic = TraceTopic(options.trace_topic) if options.trace_topic else None
         trace = _open_trace(options.trace_path, trace_topic, options.seed)
         if trace is not None:
@@ -310,7 +306,9 @@ async def _run(options: _Options) -> None:
             memory_limit=options.memory_limit,
             data_dir=options.data_dir,
         )
-        await stack.enter_async_context(cluster)
+        if not await ending.or_done(stack.enter_async_context(cluster)):
+            return
+        ending.halt = cluster.nodes.halt
         if trace_topic is not None:
             trace_topic.open(cluster.nodes)
         if options.ca_path is not None:
@@ -323,32 +321,7 @@ async def _run(options: _Options) -> None:
         # At the limit of open files it fails, and the next event tries again.
         with contextlib.suppress(OSError):
             await asyncio.to_thread(import_module, "structlog")
-        await stopped.wait()
-
-
-def _stop_on_signals(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
-    """Set `stopped` on SIGINT and SIGTERM, and on what ctrl-break sends where there is such a key."""
-    for name in ("SIGINT", "SIGTERM", "SIGBREAK"):
-        number = getattr(signal, name, None)
-        if number is None:
-            continue
-        try:
-            loop.add_signal_handler(number, stopped.set)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopped.set))
-
-
-def _watch_stdin(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
-    """Set `stopped` at the end of stdin, whatever stdin is: event loops refuse regular files."""
-
-    def read_to_the_end() -> None:
-        with contextlib.suppress(OSError):
-            while os.read(STDIN, STDIN_BYTES):
-                pass
-        with contextlib.suppress(RuntimeError):  # the loop is closed: it has stopped already
-            loop.call_soon_threadsafe(stopped.set)
-
-    threading.Thread(target=read_to_the_end, name="stdin", daemon=True).start()
+        await ending.has_come.wait()
 
 
 def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) -> Trace | None:

@@ -393,6 +393,14 @@ class Nodes:
             for broker_id, broker in self.brokers.items()
         )
 
+    def halt(self) -> None:
+        """Let no node begin anything more; only `shutdown` may follow.
+
+        A signal handler may call it, while a node is in the midst of something.
+        """
+        for process in self._processes():
+            process.pause()
+
     def shutdown(self) -> None:
         """Kill all brokers and the controller; logs on disk are closed as after a shutdown."""
         for broker in list(self.brokers.values()):

@@ -68,4 +68,4 @@ def test_commit_of_a_resumed_coordinator_may_be_followed_by_an_abort():
 def test_anything_else_that_is_read_in_part_is_noticed(markers, resumed, outcome):
     with pytest.raises(InvariantViolationError) as caught:
         check(cluster_with(*markers), resumed, outcome)
-    assert caught.value.invariant == "transactions-are-read-whole-or-not-at-all"
+    assert caught.value.invariant == "committed-transactions-are-read"

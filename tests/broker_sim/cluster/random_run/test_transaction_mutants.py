@@ -244,7 +244,7 @@ FOUND_BY = [
     (
         ends_are_not_written,
         MOVED,
-        {"committed-transactions-are-read", "transactions-are-read-whole-or-not-at-all"},
+        {"committed-transactions-are-read"},
     ),
 ]
 
