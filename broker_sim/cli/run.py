@@ -288,6 +288,7 @@ async def _run(options: _Options) -> None:
             names=options.control_names,
             token=options.control_token,
         )
+        stack.push_async_callback(control.close)  # where no cluster is made that closes it
         cluster = AsyncCluster(
             options.brokers,
             topics=options.topics,
