@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.network.connection import Connection, RequestSink
 from broker_sim.network.login import ListenerSecurity, Login
+from broker_sim.network.login_turns import LoginTurns
 from broker_sim.network.open_connections import OpenConnections
 from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.sockets import bind
@@ -83,6 +84,7 @@ class SocketServer:
         if self._holds_clients:
             connections.hold()
         self._connections = connections
+        turns = LoginTurns(process)
         for endpoint in self.endpoints:
             listener_security = security.get(endpoint.listener, OPEN)
             make_connection = partial(
@@ -94,6 +96,7 @@ class SocketServer:
                 memory,
                 endpoint.listener,
                 listener_security,
+                turns,
             )
             server = await accept_connections(
                 asyncio.get_running_loop(),
@@ -115,11 +118,12 @@ class SocketServer:
         memory: MemoryAccount | None,
         listener: str,
         security: ListenerSecurity,
+        turns: LoginTurns,
     ) -> Connection:
         login, tls = security
         first_sink, first_max_bytes = sink, max_request_bytes
         if login is not None:
-            first_sink = Login(process, sink, login, max_request_bytes)
+            first_sink = Login(process, sink, login, max_request_bytes, turns)
             first_max_bytes = login.max_receive_bytes
         return Connection(
             process,
