@@ -74,4 +74,4 @@ class Minimizer(Generic[Candidate]):
                     begin += size
             if size == 1:
                 return
-            size //= 2
+            size = max(1, min(size, len(items(self.best))) // 2)

@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
 from broker_sim.chaos.chaos import Chaos, invariant_of
-from broker_sim.chaos.observer import observed
+from broker_sim.chaos.observer import deviation_text, observed
+from broker_sim.chaos.timeline import ORDER, Moment
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.quiet_logs import quiet_logs
 from broker_sim.runtime.virtual import VirtualRun
+from broker_sim.runtime.virtual.task_order import GivenOrder
 
 if TYPE_CHECKING:
+    from asyncio import Handle
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from broker_sim.chaos.schedule import Schedule
-    from broker_sim.chaos.timeline import Moment
     from broker_sim.config import GivenValue
     from broker_sim.runtime.virtual import VirtualEventLoop
-    from broker_sim.runtime.virtual.loop import Order
+    from broker_sim.runtime.virtual.task_order import Deviation
+
+    _End = tuple[str, float, tuple[Deviation, ...]]
 
 __all__ = ["CONFIGS", "ChaosRun", "Outcome", "run_chaos"]
 
@@ -42,6 +46,8 @@ LEAST_MS: Final = 0.5
 
 aiokafka's producer asks for metadata as fast as it is answered while a partition has no leader.
 """
+MOST_DEVIATIONS: Final = 20
+"""More of them are not told one by one in a time line."""
 LIMIT_S: Final = 3_600
 """So much virtual time a run may take."""
 
@@ -61,6 +67,8 @@ class Outcome:
     """What was raised, if the test failed."""
     repairs: tuple[str, ...] = ()
     """What of aiokafka was repaired for the run."""
+    deviations: tuple[Deviation, ...] = ()
+    """Where the run was not first in, first out."""
 
 
 class ChaosRun(VirtualRun):
@@ -72,13 +80,17 @@ class ChaosRun(VirtualRun):
         self,
         schedule: Schedule,
         *,
-        order: Order = "fifo",
         configs: Mapping[str, GivenValue] | None = None,
         topics: Sequence[str] = (),
         observe: bool = False,
         repair_aiokafka: bool = False,
     ) -> None:
-        super().__init__(schedule.seed, hash_seed="any", order=order, limit_s=LIMIT_S)
+        super().__init__(schedule.seed, hash_seed="any", order=schedule.order, limit_s=LIMIT_S)
+        if schedule.deviations:
+            order = self.loop.task_order = GivenOrder(self.loop.clock, schedule.deviations)
+            if observe and len(schedule.deviations) <= MOST_DEVIATIONS:
+                order.on_deviation = self._note_deviation
+        self._orders: list[Moment] = []
         self._schedule = schedule
         self._observe = observe
         self._repairs = REPAIRS if repair_aiokafka else ()
@@ -86,7 +98,7 @@ class ChaosRun(VirtualRun):
         self._configs = {**CONFIGS, **(configs or {})}
         self._topics = topics
         self._is_open = False
-        self._ended: tuple[str, float] | None = None
+        self._ended: _End | None = None
         self._open = ExitStack()
 
     def open_chaos(self) -> Chaos:
@@ -107,6 +119,9 @@ class ChaosRun(VirtualRun):
         self.loop.set_exception_handler(chaos.on_error)
         self._open.enter_context(observed(chaos, self.loop) if self._observe else quiet_logs())
         return chaos
+
+    def _note_deviation(self, ready: Sequence[Handle]) -> None:
+        self._orders.append(Moment(self.loop.time(), ORDER, deviation_text(ready)))
 
     def close_chaos(self) -> None:
         """End the workers, then stop the brokers."""
@@ -138,22 +153,36 @@ class ChaosRun(VirtualRun):
 
     def _end_test(self) -> None:
         if self._ended is None and self._is_open:
-            self._ended = self.loop.trace.digest(), self.loop.time()
+            self._ended = self._now()
             self.chaos.end()
+
+    def _now(self) -> _End:
+        order = self.loop.task_order
+        deviations = () if order is None else order.deviations
+        return self.loop.trace.digest(), self.loop.time(), deviations
 
     def outcome(self, error: BaseException | None = None) -> Outcome:
         """Return how the run ended, with the error that failed it."""
-        digest, virtual_s = self._ended or (self.loop.trace.digest(), self.loop.time())
+        digest, virtual_s, deviations = self._ended or self._now()
         invariant = None if error is None else invariant_of(error)
-        moments = tuple(self.chaos.timeline.moments)
-        return Outcome(self._schedule, digest, virtual_s, moments, invariant, error, self._repairs)
+        told = self.chaos.timeline.moments if self._is_open else ()
+        moments = *self._orders, *told
+        return Outcome(
+            self._schedule,
+            digest,
+            virtual_s,
+            moments,
+            invariant,
+            error,
+            self._repairs,
+            deviations,
+        )
 
 
 def run_chaos(
     test: Callable[[Chaos], Coroutine[Any, Any, object]],
     schedule: Schedule,
     *,
-    order: Order = "fifo",
     configs: Mapping[str, GivenValue] | None = None,
     topics: Sequence[str] = (),
     observe: bool = False,
@@ -167,7 +196,6 @@ def run_chaos(
     """
     run = ChaosRun(
         schedule,
-        order=order,
         configs=configs,
         topics=topics,
         observe=observe,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from broker_sim.chaos.run import Outcome
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.config import GivenValue
+    from broker_sim.runtime.virtual.loop import Order
 
 __all__ = ["ChaosTest", "SeedOutcome", "examine", "load_test", "run_seed", "run_seeds"]
 
@@ -46,7 +47,9 @@ class ChaosTest:
     brokers: int = 3
     workers: int = 2
     duration_ms: int = DEFAULT_DURATION_MS
-    order: str = "fifo"
+    latency_ms: int | None = None
+    """How long a message takes at most; None if each seed draws it."""
+    order: Order = "fifo"
     repair_aiokafka: bool = False
     configs: tuple[tuple[str, GivenValue], ...] = ()
     topics: tuple[str, ...] = ()
@@ -60,7 +63,7 @@ class ChaosTest:
         marks = getattr(load_test(name), "pytestmark", ())
         marked = next((dict(mark.kwargs) for mark in marks if mark.name == MARKER), {})
         said = {**marked, **{key: value for key, value in given.items() if value is not None}}
-        fields = ("brokers", "workers", "order", "repair_aiokafka")
+        fields = ("brokers", "workers", "latency_ms", "order", "repair_aiokafka")
         kept = {field: said[field] for field in fields if field in said}
         if "duration_s" in said:
             kept["duration_ms"] = round(said["duration_s"] * 1_000)
@@ -77,6 +80,8 @@ class ChaosTest:
             brokers=self.brokers,
             workers=self.workers,
             duration_ms=self.duration_ms,
+            latency_ms=self.latency_ms,
+            order=self.order,
         )
 
     def run(self, schedule: Schedule, *, observe: bool = False) -> Outcome:
@@ -84,7 +89,6 @@ class ChaosTest:
         return run_chaos(
             load_test(self.name),
             schedule,
-            order=self.order,  # type: ignore[arg-type]
             configs=dict(self.configs),
             topics=self.topics,
             observe=observe,
@@ -142,7 +146,7 @@ def examine(test: ChaosTest, schedule: Schedule, *, shrinks: bool = True) -> Fai
         return None
     small, tries = schedule, 0
     if shrinks:
-        shrunk = shrink(schedule, first.invariant, lambda each: test.run(each).invariant)
+        shrunk = shrink(first, test.run)
         small, tries = shrunk.schedule, shrunk.tries
     once, again = test.run(small), test.run(small, observe=True)
     return Failure(test.name, first, again, tries, once.digest == again.digest)

@@ -68,6 +68,12 @@ class _Chaos(click.Command):
     help="Which ready task runs first: the one that waits longest (unless given), or one by chance.",
 )
 @click.option(
+    "--latency",
+    type=click.IntRange(0),
+    metavar="MS",
+    help="That a message takes at most; drawn by each seed unless given.",
+)
+@click.option(
     "--repair-aiokafka",
     is_flag=True,
     default=None,
@@ -102,6 +108,7 @@ def command(
     brokers: int | None,
     duration: float | None,
     order: str | None,
+    latency: int | None,
     repair_aiokafka: bool | None,
     file: Path | None,
     results: Path | None,
@@ -127,6 +134,7 @@ def command(
             workers=workers,
             duration_s=duration,
             order=order,
+            latency_ms=latency,
             repair_aiokafka=repair_aiokafka,
         )
         if file is not None:

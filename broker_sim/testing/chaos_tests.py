@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from broker_sim.chaos import Schedule, ScheduleError, draw_schedule
-from broker_sim.chaos.chaos import invariant_of
 from broker_sim.chaos.kinds import weights_of
-from broker_sim.chaos.report import repairs_text
-from broker_sim.chaos.run import ChaosRun
+from broker_sim.chaos.report import repairs_text, shrunk_text
+from broker_sim.chaos.run import ChaosRun, Outcome
 from broker_sim.chaos.shrink import shrink
 from broker_sim.chaos.timeline import timeline_text
 from broker_sim.runtime.virtual.loop import Order
@@ -37,6 +36,8 @@ class ChaosOptions(ClusterOptions):
     faults: Iterable[str] | Mapping[str, float] | None = None
     """Kinds, or kinds with weights; None are all."""
     order: Order = "fifo"
+    latency_ms: int | None = None
+    """How long a message takes at most, one way; None if each seed draws it."""
     repair_aiokafka: bool = False
     """Mend bugs of that client for the test, on which correct applications fail."""
     schedule: str | None = None
@@ -51,6 +52,9 @@ class ChaosOptions(ClusterOptions):
             raise BadOptionError(f"duration_s={self.duration_s!r}: give seconds, at least 1")
         if self.order not in get_args(Order):
             raise BadOptionError(f"order={self.order!r}: choose 'fifo' or 'seeded'")
+        latency_ms = 0 if self.latency_ms is None else self.latency_ms
+        if not isinstance(latency_ms, int) or isinstance(latency_ms, bool) or latency_ms < 0:
+            raise BadOptionError(f"latency_ms={latency_ms!r}: give whole milliseconds, the most")
         try:
             weights_of(self.faults)
             if self.schedule is not None:
@@ -72,6 +76,8 @@ class ChaosOptions(ClusterOptions):
                 brokers=self.brokers,
                 workers=self.workers,
                 duration_ms=round(self.duration_s * 1_000),
+                latency_ms=self.latency_ms,
+                order=self.order,
             )
 
 
@@ -90,7 +96,6 @@ class Attempt:
         """Return the run that the fixtures and the test share."""
         self.run = ChaosRun(
             self.schedule,
-            order=self.options.order,
             configs=self.options.configs,
             topics=self.options.topics,
             observe=self.observe,
@@ -98,10 +103,11 @@ class Attempt:
         )
         return self.run
 
-    @property
-    def invariant(self) -> str | None:
-        """The name of what did not hold."""
-        return None if self.error is None else invariant_of(self.error)
+    def outcome(self) -> Outcome:
+        """Return how the run ended; as passed if it did not begin."""
+        if self.run is None:
+            return Outcome(self.schedule, "", 0, ())
+        return self.run.outcome(self.error)
 
 
 class ChaosSearch:
@@ -127,40 +133,36 @@ class ChaosSearch:
         return reports
 
     def _tell(self, first: Attempt, passed: int) -> list[pytest.TestReport]:
-        def run(schedule: Schedule) -> str | None:
+        def run(schedule: Schedule) -> Outcome:
             attempt = Attempt(self._options, schedule)
             self._attempt(attempt)
-            return attempt.invariant
+            return attempt.outcome()
 
-        invariant = first.invariant or ""
-        shrunk = shrink(first.schedule, invariant, run)
-        once = Attempt(self._options, shrunk.schedule)
-        self._attempt(once)
+        begun = first.outcome()
+        shrunk = shrink(begun, run)
+        once = run(shrunk.schedule)
         again = Attempt(self._options, shrunk.schedule, observe=True)
         reports = self._attempt(again)
-        text = _text(
-            first, once, again, f"{passed} passed before, {shrunk.tries} runs to shrink it"
-        )
+        runs = f"{passed} passed before, {shrunk.tries} runs to shrink it"
+        text = _text(begun, once, again.outcome(), runs)
         for report in reports:
             if report.failed:
                 report.sections.append(("chaos", text))
         return reports
 
 
-def _text(first: Attempt, once: Attempt, again: Attempt, runs: str) -> str:
+def _text(first: Outcome, once: Outcome, again: Outcome, runs: str) -> str:
     small = again.schedule
-    outcomes = [each.run.outcome() for each in (once, again) if each.run is not None]
-    course = "repeats" if len({outcome.digest for outcome in outcomes}) == 1 else "DOES NOT REPEAT"
-    outcome = outcomes[-1]
-    repaired = "repair_aiokafka=True, " if outcome.repairs else ""
+    course = "repeats" if once.digest == again.digest else "DOES NOT REPEAT"
+    repaired = "repair_aiokafka=True, " if again.repairs else ""
     return "\n".join(
         (
             f"seed {small.seed}: {again.invariant}",
-            f"{len(first.schedule.actions)} faults -> {len(small.actions)}; {runs}",
-            f"{outcome.virtual_s:.3f} s of virtual time, trace {outcome.digest[:16]}, {course}",
-            *repairs_text(outcome.repairs),
+            f"{shrunk_text(first, again)}; {runs}",
+            f"{again.virtual_s:.3f} s of virtual time, trace {again.digest[:16]}, {course}",
+            *repairs_text(again.repairs),
             "",
-            timeline_text(outcome.moments),
+            timeline_text(again.moments),
             "",
             "to run this alone, mark the test with",
             f'@pytest.mark.chaos({repaired}schedule="""\n{textwrap.indent(str(small), " " * 4)}\n""")',

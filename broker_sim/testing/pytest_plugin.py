@@ -47,8 +47,8 @@ SIGNATURE: Final = (
 )
 CHAOS: Final = "chaos"
 CHAOS_SIGNATURE: Final = (
-    f"{CHAOS}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', schedule=None, "
-    "repair_aiokafka=False, brokers=3, configs=None, topics=()): run this async test in virtual time under "
+    f"{CHAOS}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', latency_ms=None, "
+    "schedule=None, repair_aiokafka=False, brokers=3, configs=None, topics=()): run this async test in virtual time under "
     "faults that each seed draws; the fixture `chaos` has its cluster and starts its workers"
 )
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)

@@ -30,7 +30,7 @@ from broker_sim.runtime.virtual.process_loop import ProcessLoop
 from broker_sim.runtime.virtual.program import place_of_the_program
 from broker_sim.runtime.virtual.signals import Signals
 from broker_sim.runtime.virtual.standstill import Standstill
-from broker_sim.runtime.virtual.task_order import draw_next_task
+from broker_sim.runtime.virtual.task_order import SeededOrder, TaskOrder
 from broker_sim.runtime.virtual.threads import Workers
 from broker_sim.runtime.virtual.timers import TimerQueue
 from broker_sim.runtime.virtual.trace import LoopTrace
@@ -90,10 +90,12 @@ class VirtualEventLoop(ProcessLoop):
         """Called after each callback; what it raises ends the run. For invariants."""
         self.steps = 0
         """How many callbacks have run."""
-        self._seeded = order == "seeded"
         self._guards = Guards(self, limit_s, collect_every, max_steps_at_one_time)
         self._streams: dict[str, random.Random] = {}
-        self._order_random = self.stream("order").random
+        self.task_order: TaskOrder | None = None
+        """What may let another callback run than the oldest; to be set before the run begins."""
+        if order == "seeded":
+            self.task_order = SeededOrder(self.clock, self.stream("order").random)
         self._scheduled = TimerQueue()
         self._asyncgens = OrderedWeakSet()
         self._clock_resolution = 1e-9
@@ -265,7 +267,7 @@ class VirtualEventLoop(ProcessLoop):
         while True:
             if not (ready or self._stopping or self.move_to_next()):
                 raise self._guards.deadlock()
-            if self._seeded or self.trace_steps or self.after_step is not None:
+            if self.task_order is not None or self.trace_steps or self.after_step is not None:
                 for _ in range(len(ready)):
                     self.run_next()
             else:
@@ -288,8 +290,8 @@ class VirtualEventLoop(ProcessLoop):
     def run_next(self) -> Handle:
         """Run one callback of those that are ready, with all that watches them; return its handle."""
         guards, ready = self._guards, self._ready
-        if self._seeded and len(ready) > 1:
-            draw_next_task(ready, self._order_random)
+        if self.task_order is not None:
+            self.task_order.arrange(ready)
         handle = ready.popleft()
         self.steps += 1
         if not handle._cancelled:
