@@ -126,6 +126,7 @@ class ChaosRun(VirtualRun):
         async def main() -> None:
             try:
                 await test
+                self.chaos.look()
             finally:
                 self._end_test()
 

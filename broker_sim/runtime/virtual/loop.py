@@ -1,7 +1,6 @@
 """An asyncio event loop in virtual time: no selector, no sockets, no threads that run by themselves.
 
-When nothing is ready the clock jumps to the next timer. All that chance decides comes from `seed`, so
-the same program with the same seed runs in the same way, callback by callback.
+When nothing is ready the clock jumps to the next timer. All that chance decides comes from `seed`.
 
 Two ways to drive it. From inside, as any loop: `asyncio.Runner(loop_factory=VirtualEventLoop)`. From
 outside, by a program that is not asynchronous itself: `step`, `run_until`, `advance_to_ns`.
@@ -16,7 +15,7 @@ import random
 import threading
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from broker_sim.runtime.virtual.clock import NS_PER_SECOND, LoopClock, delay_to_ns
 from broker_sim.runtime.virtual.current import current_loop
@@ -24,7 +23,7 @@ from broker_sim.runtime.virtual.entering import Entering
 from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.escapes import refuses_escapes
 from broker_sim.runtime.virtual.futures import OrderedWeakSet
-from broker_sim.runtime.virtual.guards import Guards
+from broker_sim.runtime.virtual.guards import Guards, cancel_stop
 from broker_sim.runtime.virtual.network import Network
 from broker_sim.runtime.virtual.process_loop import ProcessLoop
 from broker_sim.runtime.virtual.program import place_of_the_program
@@ -40,12 +39,13 @@ from purgatory.clock import DEFAULT_WALL_START_MS
 if TYPE_CHECKING:
     from asyncio import Handle, TimerHandle
     from collections import deque
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from concurrent.futures import Executor
     from contextvars import Context
 
 __all__ = ["DAY_S", "Order", "VirtualEventLoop"]
 
+Result = TypeVar("Result")
 DAY_S = 86_400.0
 Order = Literal["fifo", "seeded"]
 
@@ -248,6 +248,14 @@ class VirtualEventLoop(ProcessLoop):
         return self._signals.remove(sig)
 
     # -- running from inside ----------------------------------------------------------------------
+
+    def run_until_complete(self, future: Awaitable[Result]) -> Result:
+        """Run until the future is done and return its result. Raises as `run_forever`."""
+        try:
+            return super().run_until_complete(future)  # type: ignore[arg-type]
+        except BaseException:
+            cancel_stop(self._ready)
+            raise
 
     def run_forever(self) -> None:
         """Run until `stop`; raises the first failure that no code of the program takes."""
