@@ -69,6 +69,24 @@ def test_error_in_the_last_step_ends_the_run_with_itself():
     assert not any("while its tasks" in note for note in error.value.__notes__)
 
 
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_failed_task_that_nobody_awaits_is_noticed_at_once(is_watched):
+    noticed = []
+
+    async def fails():
+        raise ValueError("wrong")
+
+    async def main(loop):
+        loop.set_exception_handler(lambda loop, _: noticed.append(loop.time()))
+        if is_watched:
+            loop.after_step = lambda: None
+        loop.create_task(fails())
+        await asyncio.sleep(1)
+        return list(noticed)
+
+    assert run(main, hash_seed="any") == [0.0]
+
+
 def test_tasks_get_time_to_end_after_the_limit():
     ended = []
 
