@@ -152,8 +152,12 @@ class Chaos:
         now_ns = self._loop.clock.now_ns
         if now_ns != self._seen_ns:
             self._seen_ns = now_ns
-            for watcher in self._watchers:
-                watcher()
+            self.look()
+
+    def look(self) -> None:
+        """Let all that watches look, as it does in each moment; at the end for what the last step did."""
+        for watcher in self._watchers:
+            watcher()
 
     def note(self, who: str, what: str) -> None:
         """Add a line to the time line of the report."""

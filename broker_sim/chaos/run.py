@@ -141,6 +141,7 @@ class ChaosRun(VirtualRun):
         async def main() -> None:
             try:
                 await test
+                self.chaos.look()
             finally:
                 self._end_test()
 

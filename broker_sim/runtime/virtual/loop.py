@@ -1,7 +1,6 @@
 """An asyncio event loop in virtual time: no selector, no sockets, no threads that run by themselves.
 
-When nothing is ready the clock jumps to the next timer. All that chance decides comes from `seed`, so
-the same program with the same seed runs in the same way, callback by callback.
+When nothing is ready the clock jumps to the next timer. All that chance decides comes from `seed`.
 
 Two ways to drive it. From inside, as any loop: `asyncio.Runner(loop_factory=VirtualEventLoop)`. From
 outside, by a program that is not asynchronous itself: `step`, `run_until`, `advance_to_ns`.
@@ -14,9 +13,8 @@ import gc
 import math
 import random
 import threading
-import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from broker_sim.runtime.virtual.clock import NS_PER_SECOND, LoopClock, delay_to_ns
 from broker_sim.runtime.virtual.current import current_loop
@@ -24,7 +22,7 @@ from broker_sim.runtime.virtual.entering import Entering
 from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.escapes import refuses_escapes
 from broker_sim.runtime.virtual.futures import OrderedWeakSet
-from broker_sim.runtime.virtual.guards import Guards
+from broker_sim.runtime.virtual.guards import Guards, cancel_stop
 from broker_sim.runtime.virtual.network import Network
 from broker_sim.runtime.virtual.process_loop import ProcessLoop
 from broker_sim.runtime.virtual.program import place_of_the_program
@@ -40,12 +38,13 @@ from purgatory.clock import DEFAULT_WALL_START_MS
 if TYPE_CHECKING:
     from asyncio import Handle, TimerHandle
     from collections import deque
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from concurrent.futures import Executor
     from contextvars import Context
 
 __all__ = ["DAY_S", "Order", "VirtualEventLoop"]
 
+Result = TypeVar("Result")
 DAY_S = 86_400.0
 Order = Literal["fifo", "seeded"]
 
@@ -227,12 +226,7 @@ class VirtualEventLoop(ProcessLoop):
         timeout: float | None = None,  # noqa: ASYNC109 - asyncio's signature
     ) -> None:
         """Wait until all threads have ended, at the longest for `timeout` virtual seconds."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self.workers.join()
-        except TimeoutError:
-            message = f"threads of the virtual loop did not end within {timeout} s"
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
+        await self.workers.join(timeout)
 
     def close(self) -> None:
         """Close the loop; threads that still wait are ended, handlers of signals are removed."""
@@ -250,6 +244,14 @@ class VirtualEventLoop(ProcessLoop):
         return self._signals.remove(sig)
 
     # -- running from inside ----------------------------------------------------------------------
+
+    def run_until_complete(self, future: Awaitable[Result]) -> Result:
+        """Run until the future is done and return its result. Raises as `run_forever`."""
+        try:
+            return super().run_until_complete(future)  # type: ignore[arg-type]
+        except BaseException:
+            cancel_stop(self._ready)
+            raise
 
     def run_forever(self) -> None:
         """Run until `stop`; raises the first failure that no code of the program takes."""
@@ -281,6 +283,9 @@ class VirtualEventLoop(ProcessLoop):
             handle = ready.popleft()
             if not handle._cancelled:
                 handle._run()
+        # From Python 3.12 on an error's traceback has this frame: with the handle in it, a task that
+        # failed and that nobody awaits would not be noticed before garbage is collected.
+        handle = None  # type: ignore[assignment]
         self.steps += size
         if guards.failure is not None:
             guards.raise_failure()
@@ -294,17 +299,20 @@ class VirtualEventLoop(ProcessLoop):
             self.task_order.arrange(ready)
         handle = ready.popleft()
         self.steps += 1
-        if not handle._cancelled:
-            if self.trace_steps:
-                self.trace.record("step", label(handle))
-            handle._run()
-            if guards.failure is not None:
-                guards.raise_failure()
-            if self.after_step is not None:
-                self.after_step()
-        if self.steps >= guards.checkpoint:
-            guards.on_checkpoint()
-        return handle
+        try:
+            if not handle._cancelled:
+                if self.trace_steps:
+                    self.trace.record("step", label(handle))
+                handle._run()
+                if guards.failure is not None:
+                    guards.raise_failure()
+                if self.after_step is not None:
+                    self.after_step()
+            if self.steps >= guards.checkpoint:
+                guards.on_checkpoint()
+            return handle
+        finally:
+            del handle  # as in a round
 
     def move_to_next(self, until_ns: float = math.inf) -> bool:
         """Jump to the next timer and make ready what is due; False if none is due by `until_ns`."""

@@ -119,6 +119,28 @@ def test_error_that_a_task_of_a_worker_has_left_is_judged_as_its_own():
     assert with_left(ValueError()) == "ValueError"
 
 
+def test_error_in_the_last_step_is_the_outcome():
+    async def test(chaos):
+        chaos.note("test", "ends")
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": "lost", "exception": ValueError("a bug")}
+        )
+
+    outcome = run_chaos(test, CALM)
+    assert (outcome.invariant, str(outcome.error)) == ("ValueError", "a bug")
+
+
+def test_claim_that_the_last_step_breaks_does_not_hold():
+    balance = [100]
+
+    async def test(chaos):
+        chaos.check(lambda: balance[0] >= 0, "the balance is never negative")
+        await asyncio.sleep(1)
+        balance[0] -= 130
+
+    assert run_chaos(test, CALM).invariant == "the balance is never negative"
+
+
 @pytest.mark.parametrize(
     ("error", "invariant"), [(OSError("cut off"), None), (ValueError("a bug"), "ValueError")]
 )
