@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.clients import (
-    LONGEST_REST_MS,
-    MAX_WAITS_MS,
-    ClientLoop,
-    batches_in,
-)
+from broker_sim.cluster.random_run.client import LONGEST_REST_MS, MAX_WAITS_MS, Client, batches_in
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
@@ -23,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CommittedReader"]
 
 
-class CommittedReader(ClientLoop):
+class CommittedReader(Client):
     """Reads the committed records of all partitions from their beginning, each once."""
 
     def __init__(self, around: Surroundings, history: TransactionHistory) -> None:
@@ -36,33 +31,31 @@ class CommittedReader(ClientLoop):
     def finish(self) -> None:
         """Read on to the end of every partition, where nothing is written any more."""
         self._unread = list(self._offsets)
-        self._wake()
+        self.start()
 
     @property
     def is_done(self) -> bool:
         """Whether all is read, after `finish`."""
         return not self._unread
 
-    def _send_next(self) -> None:
-        if self._unread:
-            self._read_next(self._unread[0], max_wait_ms=0, rest_ms=1)
-        elif self._around.running:
-            partition = self._rng.randrange(len(self._offsets))
-            self._read_next(
-                partition, max_wait_ms=self._rng.choice(MAX_WAITS_MS), rest_ms=LONGEST_REST_MS
-            )
+    @property
+    def _goes_on(self) -> bool:
+        return self._around.running or bool(self._unread)
 
-    def _read_next(self, partition: int, *, max_wait_ms: int, rest_ms: int) -> None:
-        self._fetch(
-            partition,
-            self._offsets[partition],
-            lambda answer: self._take(partition, answer),
-            max_wait_ms=max_wait_ms,
-            rest_ms=rest_ms,
-            isolation_level=READ_COMMITTED,
-        )
+    async def _live(self) -> None:
+        while True:
+            if self._unread:
+                await self._read_next(self._unread[0], max_wait_ms=0)
+                await self._rest(1)
+            else:
+                partition = self._rng.randrange(len(self._offsets))
+                await self._read_next(partition, self._rng.choice(MAX_WAITS_MS))
+                await self._rest(LONGEST_REST_MS)
 
-    def _take(self, partition: int, answer: Any) -> None:
+    async def _read_next(self, partition: int, max_wait_ms: int) -> None:
+        answer = await self._fetch(partition, self._offsets[partition], max_wait_ms, READ_COMMITTED)
+        if answer is None:
+            return
         self._around.cluster.trace.record(
             "read", partition, answer.error_code, answer.last_stable_offset
         )

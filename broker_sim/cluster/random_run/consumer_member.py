@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import violated
+from broker_sim.cluster.random_run.coordinated_client import AgainError
 from broker_sim.cluster.random_run.coordinators import newest_coordinator
-from broker_sim.cluster.random_run.group_client import (
-    LONGEST_ABSENCE_MS,
+from broker_sim.cluster.random_run.group_member import (
     LONGEST_PARKED_MS,
     REBALANCE_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
-    WRONG_BROKER,
-    GroupClient,
+    GroupMember,
+    JoinAgainError,
 )
 from broker_sim.cluster.random_run.surroundings import TOPIC
 from broker_sim.errors import ErrorCode
@@ -27,15 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
+    from broker_sim.cluster.random_run.coordinated_client import Request
     from broker_sim.cluster.random_run.surroundings import Surroundings
 
 __all__ = ["CONSUMER_GROUP", "ConsumerMember"]
 
 CONSUMER_GROUP: Final = "consumer-group"
-LEAVES_SHARE: Final = 0.02
-DIES_SHARE: Final = 0.02
-STALLS_SHARE: Final = 0.02
-COMMITS_SHARE: Final = 0.4
 IS_SLOW_SHARE: Final = 0.2
 """How often a member does not give up at once what it has lost."""
 GIVES_UP_SHARE: Final = 0.1
@@ -58,8 +55,11 @@ LATER: Final = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.STALE_MEMB
 """Errors after which it goes on: another one has its instance id yet, or its next heartbeat helps."""
 
 
-class ConsumerMember(GroupClient):
+class ConsumerMember(GroupMember):
     """One member; every third one is static."""
+
+    strays_share = 0.02
+    commits_share = 0.4
 
     def __init__(self, around: Surroundings, history: ConsumerHistory, number: int) -> None:
         name = f"consumer-member-{number}"
@@ -82,7 +82,6 @@ class ConsumerMember(GroupClient):
         return self._instance_id or self._member_id
 
     def _begin_anew(self) -> None:
-        """Go on as a new process would."""
         self._lives += 1
         self._member_id = f"{self._name}-{self._lives}"
         self._lose_all()
@@ -93,40 +92,22 @@ class ConsumerMember(GroupClient):
         self._assigned = ()
         self._tells_all = True
         self._asked_ms = self._safe_until_ms = None
-        self._next = self._join
 
-    def _take_error(self, error_code: int) -> bool:
+    def _check(self, error_code: int) -> None:
         if not error_code:
-            return False
+            return
         self._around.cluster.trace.record(self._name, error_code, self._epoch)
-        if error_code in WRONG_BROKER:
-            self._coordinator = None
-        elif error_code in FENCED:
+        super()._check(error_code)
+        if error_code in FENCED:
             self._history.give_up(self._owner)
             self._lose_all()
-        elif error_code not in LATER:
+            raise JoinAgainError
+        if error_code not in LATER:
             violated("errors-are-expected", f"{self._name} got {ErrorCode(error_code).name}")
-        return True
+        raise AgainError
 
-    def _join(self) -> None:
-        self._beat()
-
-    def _live(self) -> None:
-        """Beat, commit, leave, die, or be silent and go on as if nothing had been."""
-        chance = self._group_random.random()
-        if chance < LEAVES_SHARE:
-            self._leave()
-        elif chance < LEAVES_SHARE + DIES_SHARE:
-            self._die()
-        elif chance < LEAVES_SHARE + DIES_SHARE + STALLS_SHARE:
-            self._rest(LONGEST_ABSENCE_MS)
-        elif self._positions and chance < COMMITS_SHARE:
-            self._commit(self._group_random.choice(list(self._positions)))
-        else:
-            self._beat()
-
-    def _leave(self) -> None:
-        is_back_soon = self._instance_id is not None and self._group_random.random() < 0.5
+    def _leaving(self) -> Request:
+        is_back_soon = self._instance_id is not None and self._chance.random() < 0.5
         request = messages.ConsumerGroupHeartbeatRequest(
             group_id=self._group,
             member_id=self._member_id,
@@ -134,40 +115,34 @@ class ConsumerMember(GroupClient):
             member_epoch=LEAVES_FOR_A_WHILE if is_back_soon else LEAVES,
         )
         self._history.give_up(self._owner)
-        self._begin_anew()
-
-        def take(response: messages.ConsumerGroupHeartbeatResponse) -> None:
-            if response.error_code in WRONG_BROKER:
-                self._coordinator = None
-
-        self._ask(request, HEARTBEAT_VERSION, LONGEST_PARKED_MS, take)
+        return request, HEARTBEAT_VERSION
 
     # -- heartbeats -------------------------------------------------------------------------------
 
-    def _beat(self) -> None:
-        cluster, coordinator = self._around.cluster, self._coordinator
-        assert coordinator is not None
-        if set(self._positions) - set(self._assigned) and self._chance(GIVES_UP_SHARE):
+    async def _join(self) -> None:
+        await self._repeat(self._beat)
+
+    async def _beat(self) -> None:
+        cluster, coordinator = self._around.cluster, self._coordinators[self._group]
+        if set(self._positions) - set(self._assigned) and self._is_drawn(GIVES_UP_SHARE):
             self._take_assigned()
         request = self._heartbeat()
         sent_ms, asked = cluster.now_ms, newest_coordinator(cluster, coordinator)
         if self._asked_ms is None:
             self._asked_ms = sent_ms
+        safe_until_ms = self._safe_until_ms
+        self._be_unsure()  # until the answer is there
+        response = await self._ask_coordinator(
+            self._group, (request, HEARTBEAT_VERSION), LONGEST_PARKED_MS
+        )
+        is_newest = asked is not None and asked == newest_coordinator(cluster, coordinator)
+        if is_newest and response.error_code in FENCED:
+            self._check_may_be_fenced(response.error_code, safe_until_ms)
+        self._check(response.error_code)
+        self._take_answer(response, sent_ms, is_newest=is_newest)
 
-        def take(response: messages.ConsumerGroupHeartbeatResponse) -> None:
-            is_newest = asked is not None and asked == newest_coordinator(cluster, coordinator)
-            if response.error_code:
-                if is_newest and response.error_code in FENCED:
-                    self._check_may_be_fenced(response.error_code)
-                self._be_unsure()
-                self._take_error(response.error_code)
-            else:
-                self._take_answer(response, sent_ms, is_newest=is_newest)
-
-        self._ask(request, HEARTBEAT_VERSION, LONGEST_PARKED_MS, take, self._be_unsure)
-
-    def _chance(self, share: float) -> bool:
-        return self._group_random.random() < share
+    def _is_drawn(self, share: float) -> bool:
+        return self._chance.random() < share
 
     def _heartbeat(self) -> messages.ConsumerGroupHeartbeatRequest:
         """Return what it has to tell: all after a lost answer, else what has changed."""
@@ -191,13 +166,13 @@ class ConsumerMember(GroupClient):
         self._tells_all = True
         self._safe_until_ms = None
 
-    def _check_may_be_fenced(self, error_code: int) -> None:
+    def _check_may_be_fenced(self, error_code: int, safe_until_ms: int | None) -> None:
         now_ms = self._around.cluster.now_ms
-        if self._safe_until_ms is not None and now_ms < self._safe_until_ms:
+        if safe_until_ms is not None and now_ms < safe_until_ms:
             violated(
                 "live-members-stay",
                 f"{self._name} got {ErrorCode(error_code).name} in epoch {self._epoch}, "
-                f"{self._safe_until_ms - now_ms} ms before it may be fenced",
+                f"{safe_until_ms - now_ms} ms before it may be fenced",
             )
 
     def _take_answer(
@@ -210,7 +185,6 @@ class ConsumerMember(GroupClient):
             )
         self._epoch = response.member_epoch
         self._tells_all = self._tells_owned = False
-        self._next = self._live
         if response.assignment is not None:
             self._take_assignment(response.assignment.topic_partitions)
         cluster = self._around.cluster
@@ -232,7 +206,7 @@ class ConsumerMember(GroupClient):
     ) -> None:
         self._assigned = tuple(number for topic in topics for number in topic.partitions)
         loses = set(self._positions) - set(self._assigned)
-        if not (loses and self._chance(IS_SLOW_SHARE)):
+        if not (loses and self._is_drawn(IS_SLOW_SHARE)):
             self._take_assigned()
 
     def _take_assigned(self) -> None:

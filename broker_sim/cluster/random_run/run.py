@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError, violated
 from broker_sim.cluster.random_run.actions import Actions
-from broker_sim.cluster.random_run.clients import ConsumerLoop, ProducerLoop
+from broker_sim.cluster.random_run.classic_member import GROUP, ClassicMember
 from broker_sim.cluster.random_run.committed_reader import CommittedReader
+from broker_sim.cluster.random_run.consumer import Consumer
 from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
 from broker_sim.cluster.random_run.consumer_member import CONSUMER_GROUP, ConsumerMember
 from broker_sim.cluster.random_run.end_checks import (
@@ -25,12 +26,12 @@ from broker_sim.cluster.random_run.end_checks import (
     check_group,
     replicas_are_equal,
 )
-from broker_sim.cluster.random_run.group_client import SESSION_TIMEOUT_MS
 from broker_sim.cluster.random_run.group_history import GroupHistory
+from broker_sim.cluster.random_run.group_member import SESSION_TIMEOUT_MS
 from broker_sim.cluster.random_run.high_watermarks import HighWatermarks
 from broker_sim.cluster.random_run.history import Acknowledged, History
-from broker_sim.cluster.random_run.members import GROUP, GroupMember
 from broker_sim.cluster.random_run.power_checks import check_recovered
+from broker_sim.cluster.random_run.producer import Producer
 from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, MEMORY, Schedule
 from broker_sim.cluster.random_run.surroundings import TOPIC, Surroundings
 from broker_sim.cluster.random_run.transaction_checks import (
@@ -188,11 +189,11 @@ class _Run:
         self._check_images_after_steps(watch)
         watch.start()
         for number, plan in enumerate(schedule.producers):
-            ProducerLoop(self._around, number, plan).start()
+            Producer(self._around, number, plan).start()
         for number in range(schedule.consumers):
-            ConsumerLoop(self._around, number).start()
+            Consumer(self._around, number).start()
         for number in range(schedule.group_members):
-            GroupMember(self._around, self._group_history, number).start()
+            ClassicMember(self._around, self._group_history, number).start()
         for number in range(schedule.consumer_members):
             ConsumerMember(self._around, self._consumer_history, number).start()
         transactional = self._start_transactions()

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import violated
+from broker_sim.cluster.random_run.schedule import ACKS_ALL
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.random_run.high_watermarks import HighWatermarks
-    from broker_sim.cluster.random_run.history import History
+    from broker_sim.cluster.random_run.history import Acknowledged, History
     from broker_sim.cluster.random_run.schedule import Schedule
     from broker_sim.cluster.virtual_cluster import VirtualCluster
 
@@ -50,26 +51,46 @@ class Surroundings:
         state = self.cluster.nodes.controller.image.topics[TOPIC].partitions[partition]
         return state.leader, state.leader_epoch
 
-    def epoch_of(self, broker_id: int, partition: int, offset: int, value: bytes) -> int:
+    def add_acknowledged(
+        self, first: Acknowledged, values: Sequence[bytes], leader: int, asked: Broker | None
+    ) -> None:
+        """Add a batch to the history: its first record, in the epoch that its producer knew, and all values.
+
+        `asked` is the process of the leader that it was sent to.
+        """
+        # Where the leader does not have it any more, the epoch that the client sent it in counts.
+        written_in = self._epoch_of(leader, first)
+        if first.acks == ACKS_ALL:
+            self._check_replicated(asked, first.partition, first.offset + len(values), written_in)
+        epoch = max(first.leader_epoch, written_in)
+        self.history.count("acknowledged")
+        self.history.acknowledged += [
+            first._replace(offset=first.offset + index, value=value, leader_epoch=epoch)
+            for index, value in enumerate(values)
+        ]
+
+    def _epoch_of(self, broker_id: int, one: Acknowledged) -> int:
         """Return the leader epoch of a record in that broker's log; -1 if it is not there any more."""
         topic_id = self.cluster.nodes.controller.image.topics[TOPIC].topic_id
         log = self.cluster.nodes.nodes[broker_id].logs.get(
-            TopicPartition(TOPIC, partition), topic_id
+            TopicPartition(TOPIC, one.partition), topic_id
         )
-        if log is None or log.log_end_offset <= offset:
+        if log is None or log.log_end_offset <= one.offset:
             return -1
-        segment = next(each for each in reversed(log.segments) if each.base_offset <= offset)
-        data = segment.read(offset, 1, log.log_end_offset, min_one_message=True)
+        segment = next(each for each in reversed(log.segments) if each.base_offset <= one.offset)
+        data = segment.read(one.offset, 1, log.log_end_offset, min_one_message=True)
         assert data is not None
         batch = data.records[0]
         found = {record.offset: record.value for record in iter_records(batch)}
-        return parse_header(batch).partition_leader_epoch if found.get(offset) == value else -1
+        return (
+            parse_header(batch).partition_leader_epoch if found.get(one.offset) == one.value else -1
+        )
 
     def broker(self, broker_id: int) -> Broker | None:
         """Return the process of a broker; None if it is dead."""
         return self.cluster.nodes.brokers.get(broker_id)
 
-    def check_replicated(
+    def _check_replicated(
         self, asked: Broker | None, partition: int, end_offset: int, epoch: int
     ) -> None:
         """Check that what acks=all has acknowledged is below the high watermark of its leader.

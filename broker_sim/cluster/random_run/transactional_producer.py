@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.random_run.clients import TIMEOUTS_MS
+from broker_sim.cluster.random_run.client import TIMEOUTS_MS
 from broker_sim.cluster.random_run.fenced_producer import LONGEST_ABSENCE_MS, FencedProducer
 from broker_sim.cluster.random_run.history import Acknowledged
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
@@ -219,17 +219,8 @@ class TransactionalProducer(FencedProducer):
                 lost()
                 return
             self._check_not_replaced(was_replaced, "a write")
-            history = self._around.history
-            written_in = self._around.epoch_of(leader, number, answer.base_offset, values[0])
-            end_offset = answer.base_offset + len(values)
-            self._around.check_replicated(asked, number, end_offset, written_in)
-            history.acknowledged += [
-                Acknowledged(
-                    number, answer.base_offset + index, value, ACKS_ALL, max(epoch, written_in)
-                )
-                for index, value in enumerate(values)
-            ]
-            history.count("acknowledged")
+            first = Acknowledged(number, answer.base_offset, values[0], ACKS_ALL, epoch)
+            self._around.add_acknowledged(first, values, leader, asked)
             transaction.written[number] += values
             self._sequences[number] = self._sequences.get(number, 0) + len(values)
             del self._todo[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.clients import batches_in
+from broker_sim.cluster.random_run.client import batches_in
 from broker_sim.cluster.random_run.surroundings import TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.process import ProcessState
