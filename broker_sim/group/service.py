@@ -28,9 +28,9 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from broker_sim.coordinator.context import CoordinatorContext
     from broker_sim.coordinator.result import Result, ShardRuntime
-    from broker_sim.coordinator.runtime import CoordinatorContext
-    from broker_sim.coordinator.write_buffer import TransactionMarker, VerifiedTransaction
+    from broker_sim.coordinator.transactions import TransactionMarker, VerifiedTransaction
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.offset_fetch import OffsetQuery
@@ -91,7 +91,7 @@ class GroupCoordinatorService:
 
     def shards(self) -> list[GroupShard]:
         """Return the shards that are loaded, by partition."""
-        return [context.shard for context in self.runtime.partitions.loaded()]
+        return [context.shard for context in self.runtime.loaded()]
 
     def _write(
         self,
@@ -229,7 +229,7 @@ class GroupCoordinatorService:
         `offsets.commit.timeout.ms`.
         """
         try:
-            context = self.runtime.partitions.get(partition)
+            context = self.runtime.get(partition)
         except ApiError:
             on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
@@ -303,7 +303,7 @@ class GroupCoordinatorService:
 
         Raises `ApiError` COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded.
         """
-        if self.runtime.partitions.is_loading:
+        if self.runtime.is_loading:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [
             messages.ListGroupsResponse.ListedGroup(
@@ -381,8 +381,8 @@ class GroupCoordinatorService:
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
         """Follow new metadata: roles first, then what changes for the groups."""
-        self.runtime.partitions.follow(changes, image)
-        for context in self.runtime.partitions.loaded():
+        self.runtime.follow(changes, image)
+        for context in self.runtime.loaded():
             shard = context.shard
             if changes.deleted_topics:
                 topics = changes.deleted_topics

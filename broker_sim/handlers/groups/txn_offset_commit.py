@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.coordinator.write_buffer import VerifiedTransaction
+from broker_sim.coordinator.transactions import VerifiedTransaction
 from broker_sim.errors import ErrorCode
 from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names

@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from broker_sim.coordinator.write_buffer import VerifiedTransaction
+from broker_sim.coordinator.transactions import VerifiedTransaction
 from broker_sim.errors import ErrorCode
 from broker_sim.group.group_client import GroupClient
 from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
