@@ -14,7 +14,7 @@ from broker_sim.coordinator.transactions import TransactionMarker
 from broker_sim.errors import ErrorCode
 from broker_sim.log import AppendOrigin
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from broker_sim.protocol.special_values import ACKS_ALL
@@ -153,9 +153,10 @@ class _Answers:
 def _response(results: Mapping[int, Mapping[TopicPartition, ErrorCode]]) -> Response:
     answer = messages.WriteTxnMarkersResponse()
     for producer_id, errors in results.items():
-        topics: dict[str, list[PartitionResult]] = {}
-        for (topic, number), error_code in errors.items():
-            topics.setdefault(topic, []).append(PartitionResult(number, error_code))
+        topics = by_topic(
+            (topic, PartitionResult(number, error_code))
+            for (topic, number), error_code in errors.items()
+        )
         answer.markers.append(
             messages.WriteTxnMarkersResponse.WritableTxnMarkerResult(
                 producer_id,
