@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.coordinator.transactions import VerifiedTransaction
 from broker_sim.errors import ErrorCode
 from broker_sim.group.offset_metadata import OffsetCommit
 from broker_sim.handlers.groups.commit_checks import sort_out
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
-    from broker_sim.log import VerificationGuard
 
 __all__ = ["handle_txn_offset_commit"]
 
@@ -75,21 +73,13 @@ def handle_txn_offset_commit(
         context.api_version,
         offsets,
     )
-
-    def verified(error_code: ErrorCode, guard: VerificationGuard | None) -> None:
-        if error_code:
-            done([error_code] * len(offsets))
-            return
-        transaction = VerifiedTransaction(request.producer_id, request.producer_epoch, guard)
-        context.broker.groups.txn_offset_commit(commit, transaction, done, fail_all)
-
-    context.broker.groups.verify_transaction(
-        request.group_id,
+    context.broker.groups.txn_offset_commit(
+        commit,
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
-        context.api_version,
-        verified,
+        done,
+        fail_all,
     )
 
 
