@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.protocol import messages
 from broker_sim.runtime.request_timeouts import RequestTimeouts
 
@@ -50,15 +50,12 @@ class _Question(NamedTuple):
     on_result: OnResult
 
     def message(self) -> messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction:
-        topics: dict[str, list[int]] = {}
-        for topic, partition in self.partitions:
-            topics.setdefault(topic, []).append(partition)
         return Transaction(
             self.transactional_id,
             self.producer_id,
             self.producer_epoch,
             verify_only=not self.adds,
-            topics=[Topic(*entry) for entry in topics.items()],
+            topics=[Topic(*entry) for entry in by_topic(self.partitions).items()],
         )
 
     def fail(self, error_code: ErrorCode) -> None:

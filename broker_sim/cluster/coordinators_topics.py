@@ -49,7 +49,7 @@ def emptied_topics(
 def are_loaded(brokers: Iterable[Broker]) -> bool:
     """Whether each coordinator has loaded what its broker leads."""
     return not any(
-        coordinator.runtime.partitions.is_loading
+        coordinator.runtime.is_loading
         for broker in brokers
         for coordinator in (broker.groups, broker.transactions.states)
     )

@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.protocol import messages
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.request_timeouts import RequestTimeouts
@@ -87,14 +87,11 @@ class _Marker(NamedTuple):
     def message(self) -> messages.WriteTxnMarkersRequest.WritableTxnMarker:
         transaction = self.transaction
         values = transaction.metadata.values
-        topics: dict[str, list[int]] = {}
-        for topic, partition in self.partitions:
-            topics.setdefault(topic, []).append(partition)
         return WritableTxnMarker(
             producer_id=values.producer_id,
             producer_epoch=values.producer_epoch,
             transaction_result=transaction.is_commit,
-            topics=[WritableTxnMarkerTopic(*entry) for entry in topics.items()],
+            topics=[WritableTxnMarkerTopic(*entry) for entry in by_topic(self.partitions).items()],
             coordinator_epoch=transaction.coordinator_epoch,
             transaction_version=values.client_version,
         )

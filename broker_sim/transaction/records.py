@@ -10,14 +10,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.records import CoordinatorRecord, RecordSerde
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.transaction import record_messages
 from broker_sim.transaction.metadata import TxnTransitMetadata
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from broker_sim.protocol.message import Message
 
 __all__ = [
@@ -71,7 +69,9 @@ def record_of(
         transaction_status=values.state,
         transaction_partitions=None
         if values.state is TransactionState.EMPTY
-        else _by_topic(values.partitions),
+        else [
+            TransactionLogValue.PartitionsSchema(*e) for e in by_topic(values.partitions).items()
+        ],
         transaction_last_update_timestamp_ms=values.last_update_ms,
         transaction_start_timestamp_ms=values.start_ms,
         client_transaction_version=values.client_version,
@@ -110,12 +110,3 @@ def metadata_of(value: record_messages.TransactionLogValue) -> TxnTransitMetadat
         last_update_ms=value.transaction_last_update_timestamp_ms,
         client_version=TransactionVersion(value.client_transaction_version),
     )
-
-
-def _by_topic(
-    partitions: Mapping[TopicPartition, None],
-) -> list[record_messages.TransactionLogValue.PartitionsSchema]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    return [TransactionLogValue.PartitionsSchema(*entry) for entry in topics.items()]

@@ -35,8 +35,8 @@ from broker_sim.transaction.state import TransactionState, TransactionVersion
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from broker_sim.coordinator.context import CoordinatorContext
     from broker_sim.coordinator.result import ShardRuntime
-    from broker_sim.coordinator.runtime import CoordinatorContext
     from broker_sim.transaction.environment import TransactionEnvironment
 
 __all__ = ["TRANSACTION_VERSION_FEATURE", "TransactionPartition", "TransactionStateManager"]
@@ -145,7 +145,7 @@ class TransactionStateManager:
         self, partition: int, transactional_id: str, coordinator_epoch: int
     ) -> TransactionMetadata:
         """Do the same for an id whose partition is known."""
-        led = self.runtime.partitions.get(partition).shard
+        led = self.runtime.get(partition).shard
         metadata = led.transactions.get(transactional_id)
         if metadata is None or led.leader_epoch != coordinator_epoch:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
@@ -158,7 +158,7 @@ class TransactionStateManager:
 
     def loaded_partitions(self) -> list[TransactionPartition]:
         """Return the partitions that are loaded, by their numbers."""
-        return [context.shard for context in self.runtime.partitions.loaded()]
+        return [context.shard for context in self.runtime.loaded()]
 
     # -- the runtime's shards: see `ShardOwner` ---------------------------------------------------
 
@@ -208,7 +208,7 @@ class TransactionStateManager:
         partition = self.partition_for(transactional_id)
         try:
             self.find_in(partition, transactional_id, coordinator_epoch)
-            context = self.runtime.partitions.get(partition)
+            context = self.runtime.get(partition)
         except ApiError as error:
             on_done(error.error_code)
             return
@@ -232,7 +232,7 @@ class TransactionStateManager:
         result: Result[None] = Result(
             records=[record], replays=False, timeout_ms=values.timeout_ms, on_settled=settled
         )
-        context.perform(lambda: result)
+        context.carry_out(result)
 
     # -- expiry ---------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class TransactionStateManager:
         """Forget the ids that nothing has changed for `transactional.id.expiration.ms`."""
         now_ms = self.environment.clock.wall_clock_ms()
         before_ms = now_ms - self.environment.config.transactional_id_expiration_ms
-        for context in self.runtime.partitions.loaded():
+        for context in self.runtime.loaded():
             expired = [
                 metadata
                 for metadata in context.shard.transactions.values()

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from broker_sim.coordinator.context import CoordinatorContext, CoordinatorState
 from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.coordinator.result import Result
-from broker_sim.coordinator.runtime import CoordinatorContext
-from broker_sim.coordinator.write_buffer import TransactionMarker, WriteBuffer
+from broker_sim.coordinator.transactions import TransactionMarker
+from broker_sim.coordinator.write_buffer import WriteBuffer
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.records import GroupRecord, decode_batch, serde
@@ -25,13 +26,16 @@ class Storage:
         self.fails_with = ErrorCode.NONE
         self._waiting = []
 
-    def append(self, partition, batch, timeout_ms, on_appended, on_done, verification_guard=None):
+    def append(self, partition, batch, timeout_ms, on_appended, on_done, **checks):
         if self.fails_with:
             on_done(self.fails_with)
             return
         self.batches.append([record.value.offset for _, record in decode_batch(batch)])
         on_appended(self.log_end_offset(partition) - 1)
         self._waiting.append(on_done)
+
+    def read(self, partition):
+        return ()
 
     def check_append(self, partition):
         return self.fails_with
@@ -209,7 +213,11 @@ class Shard:
 
 @pytest.fixture
 def context(environment, failed):
-    return CoordinatorContext(0, 0, environment, Shard, lambda partition: failed.append("reload"))
+    context = CoordinatorContext(
+        0, 0, environment, Shard, lambda partition: failed.append("reload")
+    )
+    context.load()
+    return context
 
 
 def write(context, *records, on_settled=print, **options):
@@ -242,7 +250,8 @@ def test_shard_is_loaded_again_when_its_state_is_ahead_of_the_log(
 ):
     write(context, commit(5), shares_batch=True)
     storage.fails_with = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    context.is_active = is_active
+    if not is_active:
+        context.state = CoordinatorState.CLOSED
     loop.turn()
     assert failed == (["reload"] if is_active else [])
 
@@ -293,5 +302,5 @@ def test_operation_without_a_trace_does_nothing(context, storage):
 
 
 def test_operation_of_a_partition_that_is_led_no_more_is_not_performed(context):
-    context.is_active = False
+    context.state = CoordinatorState.CLOSED
     context.perform(lambda: pytest.fail("performed"))

@@ -58,7 +58,7 @@ class Log:
         self.fails_with = None
         self._waiting = []
 
-    def append(self, partition, batch, timeout_ms, on_appended, on_done, verification_guard=None):
+    def append(self, partition, batch, timeout_ms, on_appended, on_done, **checks):
         if self.fails_with is not None:
             on_done(self.fails_with)
             return
@@ -301,7 +301,7 @@ class Bench:
             call_later=self._call_later,
             image=lambda: self.image,
             storage=self.log,
-            verify_transaction=None,
+            verify_transaction=lambda *question: question[-1](ErrorCode.NONE, None),
             rebalance=self.rebalance,
             heartbeat=self.heartbeat,
         )
@@ -314,9 +314,9 @@ class Bench:
 
     def _lead(self, epoch):
         """Let the partition be led in that epoch, and load it."""
-        self.service.runtime.partitions.elected(0, epoch)
+        self.service.runtime.elected(0, epoch)
         self.run_later()
-        self.context = self.service.runtime.partitions.get(0)
+        self.context = self.service.runtime.get(0)
         self.shard = self.context.shard
 
     def fail_over(self):
@@ -327,7 +327,7 @@ class Bench:
 
     def resign(self):
         """Let another broker lead the partition."""
-        self.service.runtime.partitions.resigned(0)
+        self.service.runtime.resigned(0)
 
     def write(self, records):
         """Write records that no operation asks for."""

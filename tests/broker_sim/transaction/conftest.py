@@ -37,7 +37,7 @@ class Log:
         self.timeouts_ms = []
         self._waiting = []
 
-    def append(self, partition, batch, timeout_ms, on_appended, on_done, verification_guard=None):
+    def append(self, partition, batch, timeout_ms, on_appended, on_done, **checks):
         if self.fails_with is not None:
             self.refused += 1
             on_done(self.fails_with)

@@ -9,7 +9,6 @@ import uuid
 
 import pytest
 
-from broker_sim.coordinator.write_buffer import VerifiedTransaction
 from broker_sim.errors import ErrorCode
 from broker_sim.group.group_client import GroupClient
 from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
@@ -241,10 +240,14 @@ class CommittingSides(BothSides):
             VERSIONS[TXN_COMMIT],
             [offset],
         )
-        transaction = VerifiedTransaction(request.producer_id, request.producer_epoch, None)
         told = []
         self.bench.service.txn_offset_commit(
-            commit, transaction, told.extend, lambda error: told.append(error.error_code)
+            commit,
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            told.extend,
+            lambda error: told.append(error.error_code),
         )
         (error_code,) = told
         return error_code
