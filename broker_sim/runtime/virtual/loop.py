@@ -38,7 +38,7 @@ from purgatory.clock import DEFAULT_WALL_START_MS
 if TYPE_CHECKING:
     from asyncio import Handle, TimerHandle
     from collections import deque
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
     from concurrent.futures import Executor
     from contextvars import Context
 
@@ -245,10 +245,12 @@ class VirtualEventLoop(ProcessLoop):
 
     # -- running from inside ----------------------------------------------------------------------
 
-    def run_until_complete(self, future: Awaitable[Result]) -> Result:
+    def run_until_complete(
+        self, future: Generator[Any, None, Result] | Awaitable[Result]
+    ) -> Result:
         """Run until the future is done and return its result. Raises as `run_forever`."""
         try:
-            return super().run_until_complete(future)  # type: ignore[arg-type]
+            return super().run_until_complete(future)
         except BaseException:
             cancel_stop(self._ready)
             raise

@@ -102,10 +102,8 @@ class VirtualRun:
         """Run what is due until the future is done; return its result."""
         try:
             return self.loop.run_until_complete(future)
-        except BaseException as error:
+        except BaseException:
             self._let_it_end()
-            if future.done():
-                self._take_its_stop(error)
             raise
 
     def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -140,14 +138,6 @@ class VirtualRun:
         self.loop.extend_limit(ENDING_S)
         self.loop.after_step = None
         self.loop.processes.kill_frozen()
-
-    def _take_its_stop(self, error: BaseException) -> None:
-        """Run the callback by which a future stops the loop, if it is ready: it would stop what comes next."""
-        self.loop.call_soon(self.loop.stop)
-        try:
-            self.loop.run_forever()
-        except BaseException as later:  # noqa: BLE001 - the first error is the one that counts
-            _note_later(error, later)
 
     def _end(self, task: asyncio.Task[Any], error: BaseException) -> None:
         """End a task whose run failed: its contexts close while the rest of the program is there."""
