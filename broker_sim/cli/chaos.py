@@ -37,7 +37,7 @@ EXAMINED: int = 3
 
 
 class _Chaos(click.Command):
-    """Two commands of one name: what stands behind `--` is run in real time."""
+    """Two commands of one name: a command after `--` is run in real time."""
 
     def make_context(
         self,
@@ -53,19 +53,21 @@ class _Chaos(click.Command):
 
 @click.command("chaos", cls=_Chaos)
 @click.argument("test", metavar="MODULE:FUNCTION")
-@click.option("--seeds", type=click.IntRange(1), default=100, show_default=True, help="How many.")
 @click.option(
-    "--seed", "first", type=click.IntRange(0), default=0, show_default=True, help="The first."
+    "--seeds", type=click.IntRange(1), default=100, show_default=True, help="Number of seeds."
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core unless given.")
+@click.option(
+    "--seed", "first", type=click.IntRange(0), default=0, show_default=True, help="First seed."
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core by default.")
 @click.option("--faults", metavar="KIND,...", help=f"Only these kinds of {', '.join(KINDS)}.")
-@click.option("--workers", type=click.IntRange(1), help="That faults hit; 2 unless given.")
-@click.option("--brokers", type=click.IntRange(1), help="Of the cluster; 3 unless given.")
-@click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 unless given.")
+@click.option("--workers", type=click.IntRange(1), help="Workers that faults hit; 2 by default.")
+@click.option("--brokers", type=click.IntRange(1), help="Brokers of the cluster; 3 by default.")
+@click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 by default.")
 @click.option(
     "--order",
     type=click.Choice(["fifo", "seeded"]),
-    help="Which ready task runs first: the one that waits longest (unless given), or one by chance.",
+    help="Which ready task runs first: the one that waits longest (default), or a random one.",
 )
 @click.option(
     "--latency",
@@ -77,24 +79,24 @@ class _Chaos(click.Command):
     "--repair-aiokafka",
     is_flag=True,
     default=None,
-    help="Mend bugs of aiokafka on which correct applications fail.",
+    help="Mend bugs of aiokafka that make correct applications fail.",
 )
 @click.option(
     "--schedule",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Run this schedule only, which a report has printed.",
+    help="Run only this schedule, copied from a report.",
 )
 @click.option(
     "--results",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep the outcome of each seed in this file; those that are in it already are not run again.",
+    help="Keep the outcome of each seed in this file; seeds that are already in it are not run again.",
 )
 @click.option(
     "--json",
     "json_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write failures here too.",
+    help="Also write failures to this file.",
 )
 @click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make failures small.")
 def command(
@@ -225,7 +227,7 @@ def _run_all(
 def _examined(
     test: ChaosTest, failed: Iterable[SeedOutcome], shrinks: bool, console: Console
 ) -> list[Failure]:
-    """Shrink some seeds of each invariant; return one failure for each set of faults that is needed."""
+    """Shrink some seeds of each invariant; return one failure for each set of faults that causes one."""
     by_invariant: dict[str, list[SeedOutcome]] = defaultdict(list)
     for outcome in failed:
         by_invariant[outcome.invariant or ""].append(outcome)

@@ -51,7 +51,7 @@ it. The objects of the start are never collected, and later ones hardly ever for
 
 
 class _Options(NamedTuple):
-    """What `run` was asked for."""
+    """The options of `run`."""
 
     brokers: int
     host: str
@@ -79,29 +79,31 @@ class _Options(NamedTuple):
 
 @click.command("run")
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where the brokers listen.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address on which the brokers listen."
+)
 @click.option(
     "--advertised-host",
     envvar="BROKER_SIM_ADVERTISED_HOST",
-    help="The host that clients are told, if it is not --host; or set BROKER_SIM_ADVERTISED_HOST.",
+    help="Host that clients are told, if not --host; or set BROKER_SIM_ADVERTISED_HOST.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, LAST_PORT),
     default=0,
     show_default=True,
-    help="Broker 1 takes it, broker 2 the next, and so on; 0 takes any that are free.",
+    help="Port of broker 1; broker 2 takes the next one, and so on; 0 takes free ports.",
 )
 @click.option(
     "--listeners",
     metavar="NAME://HOST:PORT,...",
-    help="Listen here instead of --host and --port; broker 2 takes the next ports, 0 any free ones. "
-    "Clients are told addresses of the listener that they use.",
+    help="Listeners in place of --host and --port; broker 2 takes the next ports, 0 takes free ports. "
+    "Clients are told the addresses of the listener that they use.",
 )
 @click.option(
     "--advertised-listeners",
     metavar="NAME://HOST:PORT,...",
-    help="Which listeners clients are told of, and by which addresses; those of --listeners if not given.",
+    help="Listeners and addresses that clients are told; by default those of --listeners.",
 )
 @click.option(
     "--security",
@@ -112,7 +114,7 @@ class _Options(NamedTuple):
     "--ca-certificate",
     "ca_path",
     type=click.Path(writable=True, dir_okay=False),
-    help="With TLS, write there, as PEM, which certificates clients must trust.",
+    help="With TLS: write the certificates that clients must trust to this file, as PEM.",
 )
 @click.option(
     "--user",
@@ -121,8 +123,8 @@ class _Options(NamedTuple):
     callback=parse_users,
     envvar=USERS_VARIABLE,
     metavar="NAME=PASSWORD",
-    help=f"Somebody who may log in; or set {USERS_VARIABLE}, where other people of the machine cannot "
-    "read it.",
+    help=f"A user that may log in; or set {USERS_VARIABLE}, which other people on the machine cannot "
+    "read.",
 )
 @click.option(
     "--topic",
@@ -157,20 +159,20 @@ class _Options(NamedTuple):
     type=click.IntRange(0, LAST_PORT),
     default=0,
     show_default=True,
-    help="Where `broker-sim ctl` is served; 0 takes any port that is free.",
+    help="Port that serves `broker-sim ctl`; 0 takes a free port.",
 )
 @click.option(
     "--control-host",
     default="127.0.0.1",
     show_default=True,
-    help="Who can reach it can kill brokers: leave it on loopback, except in a container.",
+    help="Address of the control port. Any program that reaches it can kill brokers: leave it on loopback, except in a container.",
 )
 @click.option(
     "--control-name",
     "control_names",
     multiple=True,
     metavar="HOST",
-    help="Another name by which the control port may be called; loopback and --control-host always may.",
+    help="Another host name by which clients may call the control port, besides loopback and --control-host.",
 )
 @click.option(
     "--control-token",
@@ -182,7 +184,7 @@ class _Options(NamedTuple):
 @click.option(
     "--control-token-file",
     metavar="FILE",
-    help="Read it from there, so that no list of processes shows it.",
+    help="Read the token from this file, so that no list of processes shows it.",
 )
 @click.option(
     "--as-version",
@@ -191,23 +193,23 @@ class _Options(NamedTuple):
     show_default=True,
     help="The Kafka release whose API versions are advertised and served.",
 )
-@click.option("--seed", type=int, help="Makes ids and random choices the same every time.")
+@click.option("--seed", type=int, help="Makes ids and random choices the same in every run.")
 @click.option(
     "--memory-limit",
     callback=parse_memory,
     metavar="SIZE",
-    help="How much all logs may keep in memory, such as 512MB or 2GB; half of the machine's unless "
-    "given. Records beyond it are refused.",
+    help="Memory that all logs may take, such as 512MB or 2GB; by default half of the machine's. "
+    "Records beyond it are refused.",
 )
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, writable=True),
-    help="Keep all data in this directory; a later start with it goes on from there, also after a kill.",
+    help="Keep all data in this directory; a later start with it goes on from that data, also after a kill.",
 )
 @click.option(
     "--until-stdin-closes",
     is_flag=True,
-    help="Stop at the end of stdin too: a program that starts this with a pipe leaves nothing behind, "
+    help="Also stop at the end of stdin: a program that starts this with a pipe leaves no process behind, "
     "however it ends.",
 )
 @click.option(
@@ -215,14 +217,14 @@ class _Options(NamedTuple):
     type=click.Choice(LEVELS),
     default="warning",
     show_default=True,
-    help="info says what Kafka's own log would: brokers, leaders, ISRs, topics.",
+    help="Lowest level that is logged. info logs what Kafka logs: brokers, leaders, ISRs, topics.",
 )
 @click.option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="console",
     show_default=True,
-    help="How the lines on stderr look.",
+    help="Format of the lines on stderr.",
 )
 def command(
     *, log_level: str, log_format: str, control_token_file: str | None, **options: Any
@@ -326,7 +328,7 @@ async def _run(options: _Options) -> None:
 
 
 def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) -> Trace | None:
-    """Return a trace into the file, the topic, or both; None if there is neither."""
+    """Return a trace into the file, the topic, or both; None without either."""
     sinks = [sink for sink in (path, topic) if sink is not None]
     if not sinks:
         return None

@@ -28,11 +28,11 @@ LARGEST_SEED = 1 << 32
 
 
 @click.command("simulate")
-@click.option("--runs", type=click.IntRange(1), default=100, show_default=True, help="How many.")
-@click.option("--seed", type=click.IntRange(0), help="Of the first run; by chance unless given.")
 @click.option(
-    "--jobs", type=click.IntRange(1), help="How many processes; one for each core unless given."
+    "--runs", type=click.IntRange(1), default=100, show_default=True, help="Number of runs."
 )
+@click.option("--seed", type=click.IntRange(0), help="Seed of the first run; random by default.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core by default.")
 @click.option(
     "--duration",
     "duration_ms",
@@ -44,7 +44,7 @@ LARGEST_SEED = 1 << 32
 @click.option(
     "--power-loss",
     is_flag=True,
-    help="On simulated disks, with power losses of one, some and all brokers.",
+    help="Use simulated disks, with power losses of one, some and all brokers.",
 )
 @click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make the first failure small.")
 def command(

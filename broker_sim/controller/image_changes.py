@@ -57,7 +57,7 @@ def difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
 
 
 def _access_difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
-    """Return what has changed of who clients are, and what they may do."""
+    """Return the changes of credentials, quotas, tokens and ACLs."""
     change: dict[str, Any] = {}
     if before.scram is not after.scram:
         change["scram"] = [

@@ -7,7 +7,7 @@ One line of JSON for every new image, with what has changed since the line befor
 Before it stands the CRC-32C of the JSON. The first line is a full snapshot; the last one of a controller that was
 closed says so. The file is written anew when it is opened, and when it has grown large.
 
-A kill may cut the last line, of which nobody had heard; a power loss may take lines that brokers have acted on,
+A kill may cut the last line, which no broker had received yet; a power loss may take lines that brokers have acted on,
 because they are not synced. The file is cut at its last good line, and this is logged. A damaged line before good
 ones is no such loss, and is refused.
 

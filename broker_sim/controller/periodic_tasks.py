@@ -5,7 +5,7 @@ returns that there is more to do. Deliberate differences:
 
 - nothing is scheduled here; the owner calls `run_due` at `next_run_ms`
 - a task that judges the silence of brokers waits for one more period when it is late by a period or more:
-  the whole process was held up then, and what the brokers sent meanwhile is still to be read. Kafka's
+  the whole process was held up then, and what the brokers sent in that time is still unread. Kafka's
   controller, a process of its own, writes down heartbeats as they arrive
 """
 

@@ -39,7 +39,7 @@ class ChangedLogs:
     def take(self, reader: str) -> list[LogOffsets]:
         """Return those that have moved since this reader's last call.
 
-        A reader that was not named before hears of what nobody has taken yet.
+        A new reader hears of the logs that no reader has taken yet.
         """
         unread = self._unread.get(reader)
         if unread is None:

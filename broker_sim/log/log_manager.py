@@ -99,7 +99,7 @@ class LogManager:
     def _metadata_damaged(
         self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage
     ) -> None:
-        """Take a log offline of which nobody knows whose it is."""
+        """Take a log offline whose topic id cannot be read."""
         self._failure_of(topic_partition, topic_id, storage)()
         path = str(storage.directory / PARTITION_METADATA)
         event_log.bind(self._clock).error("partition_metadata_damaged", file=path)

@@ -191,7 +191,7 @@ class LogValidator:
 
     def _take_validated(self, records: ValidatedRecords, now_ms: int) -> ValidBatch:
         result = records.result
-        if records.validator is not self:  # the topic was configured anew meanwhile
+        if records.validator is not self:  # the topic's configuration has changed since
             return self.validate(records.batch, now_ms, _CLIENT)
         if isinstance(result, ApiError):
             raise result

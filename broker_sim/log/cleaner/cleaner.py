@@ -4,8 +4,8 @@
     2  group     the segments from the log's start on, small ones together
     3  copy      what stays of each group into a new segment, and put that into the log
 
-The work is a generator: it stops after each batch, and within large ones, so that whoever runs it decides
-for how long at a time.
+The work is a generator: it stops after each batch, and within large ones, so that its caller decides
+for how long it runs at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Cleaner", "LogCleaningAbortedError", "group_segments_by_size"]
 
 
 class LogCleaningAbortedError(Exception):
-    """The segments that were cleaned have been deleted meanwhile."""
+    """The segments were deleted during their cleaning."""
 
 
 class Cleaner:

@@ -124,7 +124,7 @@ class LogCleanerManager:
         return [log for log in logs if self._may_be_cleaned(log)]
 
     def is_in_progress(self, cleanable: LogToClean) -> bool:
-        """Whether this cleaning may go on: nobody has aborted it."""
+        """Whether this cleaning may go on: it was not aborted."""
         return self._in_progress.get(cleanable.log.topic_partition) is cleanable
 
     def done_cleaning(self, cleanable: LogToClean, end_offset: int) -> None:

@@ -117,7 +117,7 @@ class BatchEntries:
         return next(self.places_from(offset), None)
 
     def places_from(self, offset: int) -> Iterator[BatchPlace]:
-        """Yield the batches from the one that holds `offset` or follows it, those added meanwhile too."""
+        """Yield the batches from the one that holds `offset` or follows it, including those added during the iteration."""
         end_offsets, positions, timestamps = self.end_offsets, self.positions, self.max_timestamps
         while (number := bisect_right(end_offsets, offset)) < len(end_offsets):
             offset, start = end_offsets[number], positions[number]

@@ -3,7 +3,7 @@
     00000000000000000000.log.deleted                       of a segment, for `file.delete.delay.ms`
     topic-0.5b2bfb1a36174a9d9c8d0c7b7e0a3c11-delete/       of a partition, for `log.segment.delete.delay.ms`
 
-Who was reading goes on to read. The delay ends with the broker's process: at the next start, files
+Readers of a deleted file can go on. The delay ends with the broker's process: at the next start, files
 `.deleted` go at once, and the delay of directories `-delete` begins anew, as in Kafka.
 """
 
