@@ -354,13 +354,12 @@ def offsets_expire_late() -> None:
 def _wait_longer(configs: type, name: str) -> None:
     """Let all that reads a configuration see 1.5 s more than was set."""
     original = configs.__init__
-    late = set()
+    longer = type("Longer", (int,), {})  # what `replace` takes from another one is not made longer
 
     def init(self, *arguments, **values):
         original(self, *arguments, **values)
-        if getattr(self, name) not in late:  # else taken from another one, as `replace` does
-            late.add(wait_ms := getattr(self, name) + AGE_LATE_MS)
-            object.__setattr__(self, name, wait_ms)
+        if not isinstance(wait_ms := getattr(self, name), longer):
+            object.__setattr__(self, name, longer(wait_ms + AGE_LATE_MS))
 
     configs.__init__ = init
 
