@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from broker_sim.cluster.topic_text import parse_topic
 from broker_sim.control.client import TOKEN_VARIABLE, ControlClient
 from broker_sim.runtime.memory import parse_memory_limit
 
@@ -63,6 +62,8 @@ def control_client(url: str | None, token: str | None) -> ControlClient:
 
 def check_topics(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> Sequence[str]:
     """Return the topics as they are; all but the name may be left out. A callback of click's options."""
+    from broker_sim.cluster.topic_text import parse_topic  # noqa: PLC0415 - `ctl` needs no cluster
+
     for text in texts:
         try:
             parse_topic(text)

@@ -86,9 +86,12 @@ def test_packages_of_the_repository_refer_to_each_other_by_the_names_of_a_wheel(
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"broker_sim", "broker_sim_integration", "broker_sim_purgatory"}
     for path in tmp_path.rglob("*.py*"):
+        source = path.read_text(encoding="utf-8")
+        if not any(name in source for name in OWN_NAMES):
+            continue
         in_comparison = path.relative_to(tmp_path).parts[0] == "broker_sim_integration"
         other = "broker_sim_purgatory." if in_comparison else "broker_sim_integration."
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse(source)):
             imported = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
             if isinstance(node, ast.Import):
                 imported = [alias.name for alias in node.names]

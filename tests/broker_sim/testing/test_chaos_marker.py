@@ -27,6 +27,7 @@ FORGETS = """
 def run_tests(pytester, monkeypatch):
     """Run tests of a text in another process, as a user does; returns the result."""
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they are slow to import
     pytester.makeconftest('pytest_plugins = ["broker_sim.testing.pytest_plugin"]')
 
     def run(text, *arguments):
@@ -140,20 +141,7 @@ def test_error_of_a_worker_fails_the_test_and_a_skip_skips_it(run_tests):
     )
 
 
-def test_cluster_that_cannot_be_made_is_the_error_of_the_test(run_tests):
-    result = run_tests(
-        """
-        import pytest
-
-        @pytest.mark.chaos(topics=["orders:1:9"])
-        async def test_orders(chaos): ...
-        """
-    )
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["E *ApiError: Unable to replicate the partition 9 time(s)*"])
-
-
-def test_wrong_use_is_one_line(run_tests):
+def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_tests):
     result = run_tests(
         """
         import pytest
@@ -177,9 +165,12 @@ def test_wrong_use_is_one_line(run_tests):
 
         @pytest.mark.chaos(schedule="seed=1\\ncrash worker-1")
         async def test_h(chaos): ...
+
+        @pytest.mark.chaos(topics=["orders:1:9"])
+        async def test_i(chaos): ...
         """
     )
-    result.assert_outcomes(errors=7)
+    result.assert_outcomes(errors=8)
     result.stdout.fnmatch_lines(
         [
             "*seeds=0: give a whole number of at least 1",
@@ -189,5 +180,6 @@ def test_wrong_use_is_one_line(run_tests):
             "*let it take the argument chaos, which starts its workers",
             "*mark it with @pytest.mark.chaos to use the fixture chaos",
             "*write an action as '3200 crash worker-1 for=3000', in ms",
+            "E *ApiError: Unable to replicate the partition 9 time(s)*",
         ]
     )

@@ -259,6 +259,7 @@ def test_real():
         ("broker_sim", ["pytest", "_pytest", "broker_sim.testing"]),
         ("broker_sim.cluster.simulated_cluster", ["pytest", "_pytest", "broker_sim.testing"]),
         ("broker_sim.testing.pytest_plugin", ["broker_sim.cluster", "broker_sim.config"]),
+        ("broker_sim.cli.ctl", ["asyncio", "broker_sim.broker", "broker_sim.config"]),
     ],
 )
 def test_nobody_pays_for_what_he_does_not_use(module, unwanted):
