@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -55,6 +55,8 @@ FAULT_OPTIONS = (
 """The fields of a `Fault`. Written out, because importing it takes longer than the command."""
 
 
+FROM_ENVIRONMENT: Final = {"password": "BROKER_SIM_PASSWORD"}
+"""Other people of the machine can read the arguments of a command, and not its environment."""
 _TYPES: dict[str, type] = {"int": int, "float": float, "str": str, "str | bytes": str}
 """How a parameter is read, by its annotation."""
 
@@ -166,7 +168,10 @@ def _parameters(
             if not required:
                 parameters.append(click.Option([option], type=click_type))
                 continue
-            parameters.append(click.Argument([name], type=click_type, required=not may_be_null))
+            variable = FROM_ENVIRONMENT.get(name)
+            parameters.append(
+                click.Argument([name], type=click_type, required=not may_be_null, envvar=variable)
+            )
             if may_be_null:
                 nullable.append(name)
                 flag = f"--null-{name.replace('_', '-')}"

@@ -67,7 +67,6 @@ class Trust(NamedTuple):
 
 def choose_login(
     sasl: SaslListener,
-    users: Mapping[str, str] | None,
     user: str | None,
     mechanism: str | None,
 ) -> Login:
@@ -81,7 +80,7 @@ def choose_login(
     chosen = mechanism or (PLAIN if PLAIN in mechanisms else mechanisms[0])
     if chosen not in mechanisms:
         raise ConfigError(f"there is no mechanism {chosen!r}, but {', '.join(mechanisms)}")
-    known = sasl.users.passwords if users is None else users
+    known = sasl.users.passwords
     if chosen == OAUTHBEARER:
         name = user or (next(iter(known)) if len(known) == 1 else CLIENT)
         return Login(chosen, name, _signed_token(sasl, name))

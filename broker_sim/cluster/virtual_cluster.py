@@ -26,7 +26,7 @@ from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual_client import VirtualClient
 from broker_sim.control.verb import BlockingFace, verbs_of
 from broker_sim.errors import ClusterTimeoutError
-from broker_sim.runtime.argument_names import names_checked
+from broker_sim.runtime.argument_names import names_checked, told_arguments
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class VirtualCluster(Verbs, BlockingFace):
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             if method.__name__ not in QUERIES:
-                self.trace.record(method.__name__, *args, *kwargs.values())
+                self.trace.record(method.__name__, *told_arguments(method, args, kwargs))
             result = self.loop.run_now(method, self.inside, *args, **kwargs)
             return self.wait_for(result) if inspect.iscoroutine(result) else result
 

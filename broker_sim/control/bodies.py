@@ -6,6 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
+from broker_sim.runtime.argument_names import HIDDEN, SECRET_ARGUMENTS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -86,7 +88,8 @@ class Body:
             isinstance(value, kinds) and (kind is bool) is isinstance(value, bool)
         ):
             return value
-        raise BadRequestError(f"{name!r} must be {kind.__name__}, not {json.dumps(value)}")
+        shown = HIDDEN if name in SECRET_ARGUMENTS else json.dumps(value)
+        raise BadRequestError(f"{name!r} must be {kind.__name__}, not {shown}")
 
     def take_parameter(self, name: str, annotation: str, *, required: bool) -> object:
         """Return a field for a parameter with that annotation; None if it is absent and may be.

@@ -15,7 +15,7 @@ import errno
 import os
 import socket
 from ssl import SSLError
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.sockets import LIMIT_ADVICE, address_text
@@ -46,6 +46,12 @@ class Accepting(Protocol):
     def close(self) -> None:
         """Stop accepting and close the listening socket; connections stay."""
 
+    def hold(self) -> None:
+        """Leave clients that connect from now on to the operating system: nobody answers them."""
+
+    def release(self) -> None:
+        """Serve those that have waited, and all others."""
+
 
 async def accept_connections(
     loop: asyncio.AbstractEventLoop,
@@ -63,7 +69,27 @@ async def accept_connections(
             pass
         else:
             return acceptor
-    return await loop.create_server(make_protocol, sock=listening, backlog=backlog, ssl=tls)
+    server = await loop.create_server(make_protocol, sock=listening, backlog=backlog, ssl=tls)
+    return _LoopServer(server, listening)
+
+
+class _LoopServer:
+    """A server of the loop's own: of a virtual network, which can hold clients, or on Windows, which cannot."""
+
+    def __init__(self, server: asyncio.AbstractServer, listening: Any) -> None:
+        self._server = server
+        self._listening = listening
+
+    def close(self) -> None:
+        self._server.close()
+
+    def hold(self) -> None:
+        if hasattr(self._listening, "hold"):
+            self._listening.hold()
+
+    def release(self) -> None:
+        if hasattr(self._listening, "release"):
+            self._listening.release()
 
 
 class _Acceptor:
@@ -83,6 +109,7 @@ class _Acceptor:
         self._retry: asyncio.TimerHandle | None = None
         self._is_exhausted = False
         self._waits_for_handshake = False
+        self._is_held = False
         self._spare = NO_FILE
         """Open but while the log is written: its first event imports modules, which takes a file."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -162,7 +189,17 @@ class _Acceptor:
     def _accept_again(self) -> None:
         self._retry = None
         self._waits_for_handshake = False
-        self._loop.add_reader(self._socket.fileno(), self._accept)
+        if not self._is_held:
+            self._loop.add_reader(self._socket.fileno(), self._accept)
+
+    def hold(self) -> None:
+        self._is_held = True
+        self._loop.remove_reader(self._socket.fileno())
+
+    def release(self) -> None:
+        self._is_held = False
+        if self._retry is None:
+            self._loop.add_reader(self._socket.fileno(), self._accept)
 
     def close(self) -> None:
         if self._socket.fileno() < 0:

@@ -37,7 +37,7 @@ def certificates():
 
 
 async def listen(stack, tls=None):
-    """Accept connections; return the port and the protocols that were made."""
+    """Accept connections; return the port, the protocols that were made, and who accepts."""
     made = []
 
     def make():
@@ -47,8 +47,9 @@ async def listen(stack, tls=None):
     listening = bind(asyncio.get_running_loop(), HOST, 0)
     port = listening.getsockname()[1]
     loop = asyncio.get_running_loop()
-    stack.enter_context(closing(await accept_connections(loop, listening, make, CLIENTS + 1, tls)))
-    return port, made
+    accepting = await accept_connections(loop, listening, make, CLIENTS + 1, tls)
+    stack.enter_context(closing(accepting))
+    return port, made, accepting
 
 
 def connect_all(stack, port):
@@ -60,7 +61,7 @@ def connect_all(stack, port):
 def test_few_connections_are_accepted_in_one_turn(run):
     async def main():
         with ExitStack() as stack:
-            port, made = await listen(stack)
+            port, made, _ = await listen(stack)
             connect_all(stack, port)
             counts = [0]
             while counts[-1] < CLIENTS:
@@ -71,6 +72,24 @@ def test_few_connections_are_accepted_in_one_turn(run):
     assert run(main()) == ACCEPTS_AT_ONCE
 
 
+def test_who_connects_while_clients_are_held_is_served_afterwards(run):
+    async def main():
+        with ExitStack() as stack:
+            port, made, acceptor = await listen(stack)
+            acceptor.hold()
+            connect_all(stack, port)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            assert not made
+            acceptor.release()
+            counts = [0]
+            while counts[-1] < CLIENTS:
+                await asyncio.sleep(0)
+                counts.append(len(made))
+
+    run(main())
+
+
 def test_handshakes_that_hang_hold_up_others_for_a_while_only(run, certificates):
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     load_key_pair(tls, certificates.for_hosts([HOST]), None, "server")
@@ -78,7 +97,7 @@ def test_handshakes_that_hang_hold_up_others_for_a_while_only(run, certificates)
 
     async def main():
         with ExitStack() as stack:
-            port, made = await listen(stack, tls)
+            port, made, _ = await listen(stack, tls)
             connect_all(stack, port)
             start_s = time.perf_counter()
             for _ in range(TURNS):
