@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import Order
 
-__all__ = ["draw_schedule"]
+__all__ = ["calm_schedule", "draw_schedule"]
 
 MOST_FAULTS: Final = 10
 DURATIONS_MS: Final = (100, 1_000, 3_000, 8_000, 12_000)
@@ -49,6 +49,13 @@ def draw_schedule(
         duration_ms=duration_ms,
         actions=tuple(sorted(actions)),
         order=order,
+    )
+
+
+def calm_schedule(seed: int, brokers: int, workers: int, latency_ms: int | None) -> Schedule:
+    """Return a schedule without faults, for a test whose workers meet."""
+    return Schedule(
+        seed, brokers=brokers, workers=workers, latency_ms=latency_ms or 0, duration_ms=0
     )
 
 

@@ -107,18 +107,19 @@ def _note_failed_requests(chaos: Chaos, loop: VirtualEventLoop) -> None:
             chaos.timeline.moments.append(Moment(at_s, request.client_id or "client", text))
 
 
-def deviation_text(ready: Sequence[Handle]) -> str:
+def deviation_text(ready: Sequence[Handle], number: int) -> str:
     """Say what runs before what, of those that `TaskOrder.on_deviation` is told.
 
     What belongs to the same worker is left out, unless it is all that there is.
     """
     *overtaken, first = ready
-    others = [each for each in overtaken if process_of(each) is not process_of(first)]
+    others = [each for each in overtaken if process_of(each) != process_of(first)]
     names = [_who(each) for each in others or overtaken]
     more = f" and {len(names) - NAMED_OVERTAKEN} more" if len(names) > NAMED_OVERTAKEN else ""
-    return f"{_who(first)} runs before {', '.join(names[:NAMED_OVERTAKEN])}{more}"
+    led = f" and {number - 1} before it" if number > 1 else ""
+    return f"{_who(first)}{led} run{'' if led else 's'} before {', '.join(names[:NAMED_OVERTAKEN])}{more}"
 
 
 def _who(handle: Handle) -> str:
     process, what = process_of(handle), label(handle)
-    return what if process is None or process.name == what else f"{process.name}'s {what}"
+    return what if process in {None, what} else f"{process}'s {what}"

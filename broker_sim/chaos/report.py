@@ -80,15 +80,16 @@ def shrunk_text(first: Outcome, small: Outcome) -> str:
     before, after = len(first.schedule.actions), len(small.schedule.actions)
     if not first.deviations:
         return f"{before} faults -> {after}"
-    deviations = f"{len(first.deviations):,}".replace(",", " ")
+    deviations = _counted(len(first.deviations), "deviation")
     return (
-        f"{_counted(before, 'fault')} and {deviations} deviations from first in, first out -> "
+        f"{_counted(before, 'fault')} and {deviations} from first in, first out -> "
         f"{_counted(after, 'fault')}, {_counted(len(small.deviations), 'deviation')}"
     )
 
 
 def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count != 1 else ''}"
+    number = f"{count:,}".replace(",", " ")
+    return f"{number} {what}{'s' if count != 1 else ''}"
 
 
 def repairs_text(repairs: tuple[str, ...]) -> list[str]:

@@ -14,6 +14,7 @@ from broker_sim.chaos.timeline import ORDER, Moment
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.quiet_logs import quiet_logs
 from broker_sim.runtime.virtual import VirtualRun
+from broker_sim.runtime.virtual.meetings import MeetingOrder
 from broker_sim.runtime.virtual.task_order import GivenOrder
 
 if TYPE_CHECKING:
@@ -84,12 +85,16 @@ class ChaosRun(VirtualRun):
         topics: Sequence[str] = (),
         observe: bool = False,
         repair_aiokafka: bool = False,
+        going_first: Mapping[tuple[int, int], str] | None = None,
     ) -> None:
         super().__init__(schedule.seed, hash_seed="any", order=schedule.order, limit_s=LIMIT_S)
         if schedule.deviations:
             order = self.loop.task_order = GivenOrder(self.loop.clock, schedule.deviations)
             if observe and len(schedule.deviations) <= MOST_DEVIATIONS:
                 order.on_deviation = self._note_deviation
+        self.meetings: MeetingOrder | None = None
+        if going_first is not None:
+            self.loop.task_order = self.meetings = MeetingOrder(self.loop.clock, going_first)
         self._orders: list[Moment] = []
         self._schedule = schedule
         self._observe = observe
@@ -117,11 +122,15 @@ class ChaosRun(VirtualRun):
         chaos = self.chaos = Chaos(self.loop, kafka, self._schedule)
         self._is_open = True
         self.loop.set_exception_handler(chaos.on_error)
+        if self.meetings is not None:
+            self._open.enter_context(self.meetings.watching())
         self._open.enter_context(observed(chaos, self.loop) if self._observe else quiet_logs())
         return chaos
 
-    def _note_deviation(self, ready: Sequence[Handle]) -> None:
-        self._orders.append(Moment(self.loop.time(), ORDER, deviation_text(ready)))
+    def _note_deviation(self, ready: Sequence[Handle], number: int) -> None:
+        if number > 1:
+            self._orders.pop()
+        self._orders.append(Moment(self.loop.time(), ORDER, deviation_text(ready, number)))
 
     def close_chaos(self) -> None:
         """End the workers, then stop the brokers."""
@@ -161,6 +170,21 @@ class ChaosRun(VirtualRun):
         order = self.loop.task_order
         deviations = () if order is None else order.deviations
         return self.loop.trace.digest(), self.loop.time(), deviations
+
+    def run_whole(self, test: Callable[[Chaos], Coroutine[Any, Any, object]]) -> Outcome:
+        """Open, test and close; return how it ended. Raises as `open_chaos`."""
+        error: Exception | None = None
+        try:
+            chaos = self.open_chaos()
+            try:
+                self.wait_for_test(test(chaos))
+                self.raise_what_nobody_took()
+            except Exception as raised:  # noqa: BLE001 - whatever it is, it is the outcome
+                error = raised
+            self.close_chaos()
+        finally:
+            self.close()
+        return self.outcome(error)
 
     def outcome(self, error: BaseException | None = None) -> Outcome:
         """Return how the run ended, with the error that failed it."""
@@ -202,18 +226,7 @@ def run_chaos(
         observe=observe,
         repair_aiokafka=repair_aiokafka,
     )
-    error: Exception | None = None
-    try:
-        chaos = run.open_chaos()
-        try:
-            run.wait_for_test(test(chaos))
-            run.raise_what_nobody_took()
-        except Exception as raised:  # noqa: BLE001 - whatever it is, it is the outcome
-            error = raised
-        run.close_chaos()
-    finally:
-        run.close()
-    return run.outcome(error)
+    return run.run_whole(test)
 
 
 def _links(loop: VirtualEventLoop, latency_ms: int) -> Callable[[int, int], int] | None:

@@ -8,7 +8,7 @@
 The first line says what the run is made of; each line below it is one action: when it begins, its
 kind, on whom, for how long, and with what. A line `order` says where the run deviates from first in,
 first out: at that time, counted from the start of the run, after 3 callbacks, the next one is not the
-oldest but one behind 1 other. `str` writes it, `Schedule.parse` reads it.
+oldest but the one behind it. A third number says that so many of its process run then. `str` writes it, `Schedule.parse` reads it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["DEFAULT_DURATION_MS", "Action", "Schedule", "ScheduleError"]
 DEFAULT_DURATION_MS: Final = 20_000
 _NUMBERS: Final = ("seed", "brokers", "workers", "latency_ms", "duration_ms")
 _ORDER: Final = "order"
-_DEVIATION: Final = re.compile(r"(\d+)(?:\.(\d{1,6}))? order (\d+) (\d+)")
+_DEVIATION: Final = re.compile(r"(\d+)(?:\.(\d{1,6}))? order (\d+) (\d+)(?: (\d+))?")
 _FOR: Final = "for="
 _VALUE: Final = "value="
 
@@ -138,12 +138,14 @@ class Schedule:
 def _text(deviation: Deviation) -> str:
     ms, rest = divmod(deviation.at_ns, NS_PER_MS)
     at = f"{ms}.{rest:06d}".rstrip("0").rstrip(".")
-    return f"{at} {_ORDER} {deviation.step} {deviation.place}"
+    length = f" {deviation.length}" if deviation.length > 1 else ""
+    return f"{at} {_ORDER} {deviation.step} {deviation.place}{length}"
 
 
 def _parse_deviation(line: str) -> Deviation:
     found = _DEVIATION.fullmatch(" ".join(line.split()))
     if found is None:
         raise ScheduleError(f"{line!r}: write a deviation as '4100.5 order 3 1', the time in ms")
-    ms, rest, step, place = found.groups("0")
-    return Deviation(int(ms) * NS_PER_MS + int(rest.ljust(6, "0")), int(step), int(place))
+    ms, rest, step, place, length = found.groups("0")
+    at_ns = int(ms) * NS_PER_MS + int(rest.ljust(6, "0"))
+    return Deviation(at_ns, int(step), int(place), int(length) or 1)

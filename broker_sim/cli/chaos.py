@@ -7,11 +7,12 @@ import os
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from rich.console import Console
 
+from broker_sim.chaos.exploring import MAX_RUNS
 from broker_sim.chaos.kinds import KINDS
 from broker_sim.chaos.schedule import Schedule, ScheduleError
 from broker_sim.chaos.search import (
@@ -19,6 +20,7 @@ from broker_sim.chaos.search import (
     NoSuchTestError,
     SeedOutcome,
     examine,
+    examine_failed,
     run_seeds,
 )
 from broker_sim.cli import chaos_command
@@ -70,6 +72,17 @@ class _Chaos(click.Command):
     help="Which ready task runs first: the one that waits longest (default), or a random one.",
 )
 @click.option(
+    "--exhaustive",
+    is_flag=True,
+    default=None,
+    help="Run the test in all orders of its workers' turns, without faults unless a schedule is given.",
+)
+@click.option(
+    "--max-runs",
+    type=click.IntRange(1),
+    help=f"Of --exhaustive; {MAX_RUNS} unless given.",
+)
+@click.option(
     "--latency",
     type=click.IntRange(0),
     metavar="MS",
@@ -111,6 +124,8 @@ def command(
     duration: float | None,
     order: str | None,
     latency: int | None,
+    exhaustive: bool | None,
+    max_runs: int | None,
     repair_aiokafka: bool | None,
     file: Path | None,
     results: Path | None,
@@ -137,10 +152,16 @@ def command(
             duration_s=duration,
             order=order,
             latency_ms=latency,
+            exhaustive=exhaustive,
+            max_runs=max_runs,
             repair_aiokafka=repair_aiokafka,
         )
-        if file is not None:
-            _run_one(chaos_test, Schedule.parse(file.read_text()), json_file)
+        schedule = None if file is None else Schedule.parse(file.read_text())
+        if chaos_test.exhaustive and (schedule is None or not schedule.deviations):
+            _run_orders(chaos_test, schedule or chaos_test.draw(first), json_file, shrinks)
+            return
+        if schedule is not None:
+            _run_one(chaos_test, schedule, json_file)
             return
     except (NoSuchTestError, ScheduleError) as error:
         raise click.UsageError(str(error)) from None
@@ -172,6 +193,18 @@ def _run_one(test: ChaosTest, schedule: Schedule, json_file: Path | None) -> Non
     if failure is None:
         click.echo("the test passes under this schedule")
         return
+    _tell_one(failure, json_file)
+
+
+def _run_orders(test: ChaosTest, schedule: Schedule, json_file: Path | None, shrinks: bool) -> None:
+    with Console(stderr=True).status(f"running at most {test.max_runs} orders"):
+        found = test.explore(schedule)
+    click.echo(str(found))
+    if found.failure is not None:
+        _tell_one(examine_failed(test, found.failure, shrinks=shrinks), json_file)
+
+
+def _tell_one(failure: Failure, json_file: Path | None) -> NoReturn:
     click.echo(str(failure))
     if json_file is not None:
         json_file.write_text(json.dumps([failure.to_json()], indent=1))

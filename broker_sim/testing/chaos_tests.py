@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from broker_sim.chaos import Schedule, ScheduleError, draw_schedule
+from broker_sim.chaos.drawing import calm_schedule
+from broker_sim.chaos.exploring import MAX_RUNS, explore
 from broker_sim.chaos.kinds import weights_of
 from broker_sim.chaos.report import repairs_text, shrunk_text
 from broker_sim.chaos.run import ChaosRun, Outcome
 from broker_sim.chaos.shrink import shrink
 from broker_sim.chaos.timeline import timeline_text
 from broker_sim.runtime.virtual.loop import Order
+from broker_sim.testing.explored import EXPLORED
 from broker_sim.testing.options import BadOptionError, ClusterOptions, check_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import pytest
+
+    from broker_sim.runtime.virtual.meetings import MeetingOrder
 
 __all__ = ["Attempt", "ChaosOptions", "ChaosSearch"]
 
@@ -38,6 +43,10 @@ class ChaosOptions(ClusterOptions):
     order: Order = "fifo"
     latency_ms: int | None = None
     """How long a message takes at most, one way; None if each seed draws it."""
+    exhaustive: bool = False
+    """Whether the test runs in all orders of its workers' turns, without faults unless a schedule is given."""
+    max_runs: int = MAX_RUNS
+    """So many orders at most."""
     repair_aiokafka: bool = False
     """Mend bugs of that client for the test, on which correct applications fail."""
     schedule: str | None = None
@@ -48,6 +57,11 @@ class ChaosOptions(ClusterOptions):
         ClusterOptions.check(self)  # a class with slots is made anew, which `super()` does not know
         check_count("seeds", self.seeds)
         check_count("workers", self.workers)
+        check_count("max_runs", self.max_runs)
+        if self.exhaustive and (self.faults is not None or self.order != "fifo"):
+            raise BadOptionError(
+                "exhaustive=True: it has neither faults nor order; give a schedule"
+            )
         if not isinstance(self.duration_s, int | float) or self.duration_s < 1:
             raise BadOptionError(f"duration_s={self.duration_s!r}: give seconds, at least 1")
         if self.order not in get_args(Order):
@@ -69,7 +83,12 @@ class ChaosOptions(ClusterOptions):
         if self.schedule is not None and seeds is None:
             yield Schedule.parse(self.schedule)
             return
+        if self.exhaustive and seeds is None:
+            seeds = (0,)
         for seed in range(self.seeds) if seeds is None else seeds:
+            if self.exhaustive:
+                yield calm_schedule(seed, self.brokers, self.workers, self.latency_ms)
+                continue
             yield draw_schedule(
                 seed,
                 faults=self.faults,
@@ -88,6 +107,8 @@ class Attempt:
     options: ChaosOptions
     schedule: Schedule
     observe: bool = False
+    going_first: Mapping[tuple[int, int], str] | None = None
+    """Of an exhaustive search: see `MeetingOrder`."""
     run: ChaosRun | None = None
     error: BaseException | None = None
     """The first error of the run."""
@@ -100,6 +121,7 @@ class Attempt:
             topics=self.options.topics,
             observe=self.observe,
             repair_aiokafka=self.options.repair_aiokafka,
+            going_first=self.going_first,
         )
         return self.run
 
@@ -124,30 +146,50 @@ class ChaosSearch:
         """Return the reports of the run that counts: the last one, or that of the smallest failure."""
         reports: list[pytest.TestReport] = []
         for passed, schedule in enumerate(self._options.schedules(seeds)):
-            attempt = Attempt(self._options, schedule)
-            reports = self._attempt(attempt)
-            if attempt.error is not None:
-                return self._tell(attempt, passed)
+            if self._options.exhaustive and not schedule.deviations:
+                reports, first, text = self._explore(schedule)
+            else:
+                attempt = Attempt(self._options, schedule)
+                reports = self._attempt(attempt)
+                first, text = attempt.outcome(), f"{passed} passed before"
+            if first.invariant is not None:
+                return self._tell(first, text)
             if not all(report.passed for report in reports):  # skipped, or wrong before it began
                 return reports
         return reports
 
-    def _tell(self, first: Attempt, passed: int) -> list[pytest.TestReport]:
+    def _explore(self, schedule: Schedule) -> tuple[list[pytest.TestReport], Outcome, str]:
+        """Run all orders; return the reports of the last one, the one that failed, and how many there were."""
+        reports: list[pytest.TestReport] = []
+        last = Attempt(self._options, schedule)
+
+        def run(going_first: Mapping[tuple[int, int], str]) -> tuple[Outcome, MeetingOrder | None]:
+            nonlocal reports, last
+            last = Attempt(self._options, schedule, going_first=going_first)
+            reports = self._attempt(last)
+            return last.outcome(), None if last.run is None else last.run.meetings
+
+        found = explore(run, self._options.max_runs)
+        for report in reports:
+            if report.when == "call":
+                report.user_properties.append((EXPLORED, str(found)))
+        return reports, found.failure or last.outcome(), str(found)
+
+    def _tell(self, first: Outcome, text: str) -> list[pytest.TestReport]:
         def run(schedule: Schedule) -> Outcome:
             attempt = Attempt(self._options, schedule)
             self._attempt(attempt)
             return attempt.outcome()
 
-        begun = first.outcome()
-        shrunk = shrink(begun, run)
+        shrunk = shrink(first, run)
         once = run(shrunk.schedule)
         again = Attempt(self._options, shrunk.schedule, observe=True)
         reports = self._attempt(again)
-        runs = f"{passed} passed before, {shrunk.tries} runs to shrink it"
-        text = _text(begun, once, again.outcome(), runs)
+        runs = f"{text}, {shrunk.tries} runs to shrink it"
+        told = _text(first, once, again.outcome(), runs)
         for report in reports:
             if report.failed:
-                report.sections.append(("chaos", text))
+                report.sections.append(("chaos", told))
         return reports
 
 

@@ -48,14 +48,18 @@ SIGNATURE: Final = (
 CHAOS: Final = "chaos"
 CHAOS_SIGNATURE: Final = (
     f"{CHAOS}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', latency_ms=None, "
-    "schedule=None, repair_aiokafka=False, brokers=3, configs=None, topics=()): run this async test in virtual time under "
-    "faults that each seed draws; the fixture `chaos` has its cluster and starts its workers"
+    "exhaustive=False, max_runs=1000, schedule=None, repair_aiokafka=False, brokers=3, configs=None, "
+    "topics=()): run this async test in virtual time under faults that each seed draws, or in all orders of "
+    "its workers; the fixture `chaos` has its cluster and starts its workers"
 )
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
 """Packages whose fixtures know themselves where they run."""
 
-pytest_plugins = ["broker_sim.testing.kafka_plugin"]  # where plugins do not load by themselves
+pytest_plugins = [
+    "broker_sim.testing.explored",
+    "broker_sim.testing.kafka_plugin",  # where plugins do not load by themselves
+]
 
 install()
 

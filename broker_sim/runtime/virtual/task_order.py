@@ -19,36 +19,42 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.clock import LoopClock
 
-__all__ = ["Deviation", "GivenOrder", "SeededOrder", "TaskOrder"]
+__all__ = ["Deviation", "GivenOrder", "SeededOrder", "TaskOrder", "oldest_of", "process_of"]
 
 
 class Deviation(NamedTuple):
-    """A callback that runs before others that have been ready for longer."""
+    """Callbacks that run before others that have been ready for longer."""
 
     at_ns: int
     """When, in nanoseconds since the loop was made."""
     step: int
     """How many callbacks have run at that time before."""
     place: int
-    """How many are ready for longer."""
+    """How many have been ready for longer than the first of them."""
+    length: int = 1
+    """How many; those behind the first are the oldest ones of the same process."""
 
 
 class TaskOrder:
     """Arranges the queue of one loop, and keeps what deviated from first in, first out."""
 
     def __init__(self, clock: LoopClock) -> None:
-        self.on_deviation: Callable[[list[Handle]], object] | None = None
-        """Called with those that are ready, the oldest first, the one that runs next last."""
+        self.on_deviation: Callable[[list[Handle], int], object] | None = None
+        """Called with those that are ready, the oldest first, the one that runs next last.
+
+        Then with the number of that one in its deviation, from 1.
+        """
         self._clock = clock
         self._at_ns = -1
         self._step = 0
         self._taken = array("q")
+        self._last_process: str | None = None
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
         """All so far."""
         numbers = iter(self._taken)
-        return tuple(map(Deviation, numbers, numbers, numbers))
+        return tuple(map(Deviation, numbers, numbers, numbers, numbers))
 
     def arrange(self, ready: deque[Handle]) -> None:
         """Put what runs next in front; called before each callback."""
@@ -57,13 +63,26 @@ class TaskOrder:
             self._step = 0
         place = self.choose(ready, self._at_ns, self._step)
         if place:
-            self._taken.extend((self._at_ns, self._step, place))
             handle = ready[place]
+            self._keep(ready, place)
             if self.on_deviation is not None:
-                self.on_deviation([*ready][: place + 1])
+                self.on_deviation([*ready][: place + 1], self._taken[-1])
             del ready[place]
             ready.appendleft(handle)
         self._step += 1
+
+    def _keep(self, ready: deque[Handle], place: int) -> None:
+        taken, process = self._taken, process_of(ready[place])
+        if (
+            process is not None
+            and process == self._last_process
+            and (self._at_ns, self._step) == (taken[-4], taken[-3] + taken[-1])
+            and oldest_of(process, ready) == place
+        ):
+            taken[-1] += 1
+        else:
+            taken.extend((self._at_ns, self._step, place, 1))
+        self._last_process = process
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
         """Return the place of what runs next; 0 is the oldest."""
@@ -92,12 +111,25 @@ class GivenOrder(TaskOrder):
 
     def __init__(self, clock: LoopClock, deviations: Iterable[Deviation]) -> None:
         super().__init__(clock)
-        self._places = {(at_ns, step): place for at_ns, step, place in deviations}
+        self._given = {(each.at_ns, each.step): each for each in deviations}
+        self._goes_on: tuple[int, int, str, int] | None = None
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
-        """Return the given place."""
-        place = self._places.get((at_ns, step), 0)
-        return place if place < len(ready) and _may_go_first(ready, place) else 0
+        """Return the given place, or that of what goes on with the last deviation."""
+        given, goes_on = self._given.get((at_ns, step)), self._goes_on
+        self._goes_on = None
+        if given is not None:
+            place, left = given.place, given.length - 1
+        elif goes_on is not None and goes_on[:2] == (at_ns, step):
+            place, left = oldest_of(goes_on[2], ready), goes_on[3] - 1
+        else:
+            return 0
+        if place >= len(ready) or not _may_go_first(ready, place):
+            return 0
+        process = process_of(ready[place])
+        if left and process is not None:
+            self._goes_on = at_ns, step + 1, process, left
+        return place
 
 
 def _may_go_first(ready: deque[Handle], place: int) -> bool:
@@ -105,17 +137,22 @@ def _may_go_first(ready: deque[Handle], place: int) -> bool:
 
     That is promised by asyncio, and transports rely on it.
     """
-    if _is_of_task(ready[place]):
-        return True
     process = process_of(ready[place])
-    return process is not None and all(
-        process_of(ready[before]) is not process for before in range(place)
-    )
+    return _is_of_task(ready[place]) or (process is not None and oldest_of(process, ready) == place)
 
 
-def process_of(handle: Any) -> Any:
+def oldest_of(process: str, ready: deque[Handle]) -> int:
+    """Return the place of the oldest callback of a process; behind all if it has none."""
+    for place, handle in enumerate(ready):
+        if process_of(handle) == process:
+            return place
+    return len(ready)
+
+
+def process_of(handle: Any) -> str | None:
     """Return the process of a callback; None for those of the test, the brokers and the network."""
-    return handle._context.get(PROCESS)
+    process = handle._context.get(PROCESS)
+    return None if process is None else process.name
 
 
 def _is_of_task(handle: Any) -> bool:

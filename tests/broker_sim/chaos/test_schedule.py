@@ -16,7 +16,7 @@ TEXT = """
     3200 crash worker-1 for=3000   # the one that matters
     9000 cut worker-2 broker-1 for=100 value=to
     4100.05   order 3 1
-    12 order 0 2
+    12 order 0 2 5
 """
 
 
@@ -29,7 +29,7 @@ def test_text_is_read():
             Action(8100, "error", ("broker-2",), 1000, "Produce/NOT_LEADER_OR_FOLLOWER"),
             Action(9000, "cut", ("worker-2", "broker-1"), 100, "to"),
         ),
-        deviations=(Deviation(12_000_000, 0, 2), Deviation(4_100_050_000, 3, 1)),
+        deviations=(Deviation(12_000_000, 0, 2, 5), Deviation(4_100_050_000, 3, 1)),
     )
     assert Schedule.parse("seed=1 order=seeded").order == "seeded"
 
@@ -39,7 +39,7 @@ def test_drawn_schedules_are_text_and_back(seed):
     schedule = draw_schedule(seed, order=("fifo", "seeded")[seed % 2])
     assert Schedule.parse(str(schedule)) == schedule
     assert schedule.actions
-    deviations = tuple(Deviation(10**each + 1, seed, 1 + each) for each in range(15))
+    deviations = tuple(Deviation(10**each + 1, seed, 1 + each, 1 + each % 3) for each in range(15))
     with_order = replace(schedule, deviations=deviations)
     assert Schedule.parse(str(with_order)) == with_order
 
