@@ -63,8 +63,8 @@ class ClassicMember(GroupMember):
         return await self._ask_coordinator(GROUP, (message, version), LONGEST_PARKED_MS)
 
     async def _join(self) -> None:
-        member_ids = await self._repeat(self._join_group)
-        await self._repeat(partial(self._sync, member_ids))
+        member_ids = await self._take_step(self._join_group)
+        await self._take_step(partial(self._sync, member_ids))
 
     async def _join_group(self) -> list[str]:
         """Join; return the members, of which only the leader is told."""

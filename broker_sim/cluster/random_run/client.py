@@ -77,6 +77,10 @@ class Client:
         """Whether it sends new requests."""
         return self._around.running
 
+    @property
+    def _wall_clock_ms(self) -> int:
+        return self._around.cluster.scheduler.clock.wall_clock_ms()
+
     # -- waiting ------------------------------------------------------------------------------------
 
     def _resume(self, result: Any = None) -> None:

@@ -120,7 +120,7 @@ class ConsumerMember(GroupMember):
     # -- heartbeats -------------------------------------------------------------------------------
 
     async def _join(self) -> None:
-        await self._repeat(self._beat)
+        await self._take_step(self._beat)
 
     async def _beat(self) -> None:
         cluster, coordinator = self._around.cluster, self._coordinators[self._group]

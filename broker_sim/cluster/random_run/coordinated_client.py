@@ -53,15 +53,22 @@ class CoordinatedClient(Client):
         self._rest_ms = SHORT_REST_MS
         """How long it rests at most after the step that it is taking."""
 
-    async def _repeat(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Take a step again and again until it is done, and return what it has come to."""
+    async def _repeat(
+        self,
+        step: Callable[[], Awaitable[T]],
+        then: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
+        """Take a step again and again until it is done, with `then` behind each attempt; return its result."""
         while True:
+            is_done = True
             try:
                 result = await step()
             except AgainError:
-                await self._rest(self._rest_ms)
-            else:
-                await self._rest(self._rest_ms)
+                is_done = False
+            await self._rest(self._rest_ms)
+            if then is not None:
+                await then()
+            if is_done:
                 return result
 
     async def _ask(

@@ -6,6 +6,7 @@ Offsets that a member commits only grow.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from broker_sim.cluster.random_run.coordinated_client import (
@@ -94,18 +95,19 @@ class GroupMember(CoordinatedClient):
             try:
                 await self._join()
                 while True:
-                    await self._repeat(self._take_part)
+                    await self._take_step(self._take_part)
             except JoinAgainError:
                 await self._rest(self._rest_ms)
 
-    async def _repeat(self, step: Callable[[], Awaitable[T]]) -> T:
-        async def step_with_coordinator() -> T:
-            if self._group not in self._coordinators:
-                await self._find_coordinator(self._group)
-                raise AgainError
-            return await step()
+    async def _take_step(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Take a step with the coordinator of the time, until it is done."""
+        return await self._repeat(partial(self._with_coordinator, step))
 
-        return await super()._repeat(step_with_coordinator)
+    async def _with_coordinator(self, step: Callable[[], Awaitable[T]]) -> T:
+        if self._group not in self._coordinators:
+            await self._find_coordinator(self._group)
+            raise AgainError
+        return await step()
 
     async def _join(self) -> None:
         raise NotImplementedError

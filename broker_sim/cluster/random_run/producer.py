@@ -63,8 +63,7 @@ class Producer(Client):
         return b"%d-%d" % (self._number, self._values_made)
 
     def _batch(self, partition: int, values: list[bytes]) -> bytes:
-        now_ms = self._around.cluster.scheduler.clock.wall_clock_ms()
-        records = [Record(value, timestamp=now_ms) for value in values]
+        records = [Record(value, timestamp=self._wall_clock_ms) for value in values]
         if not self._plan.idempotent:
             return build_batch(records)
         return build_batch(

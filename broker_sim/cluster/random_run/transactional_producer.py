@@ -15,15 +15,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.random_run.client import TIMEOUTS_MS
-from broker_sim.cluster.random_run.fenced_producer import LONGEST_ABSENCE_MS, FencedProducer
+from broker_sim.cluster.random_run.coordinated_client import AgainError, StepError, T
+from broker_sim.cluster.random_run.coordinators import newest_coordinator
+from broker_sim.cluster.random_run.fenced_producer import (
+    LONGEST_ABSENCE_MS,
+    LONGEST_PARKED_MS,
+    FencedProducer,
+)
 from broker_sim.cluster.random_run.history import Acknowledged
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
 from broker_sim.cluster.random_run.transaction_history import OffsetStep, Outcome
 from broker_sim.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
+    from broker_sim.cluster.random_run.coordinated_client import Request
     from broker_sim.cluster.random_run.surroundings import Surroundings
     from broker_sim.cluster.random_run.transaction_history import Transaction, TransactionHistory
 
@@ -59,132 +66,158 @@ RETRIABLE: Final = WRONG_COORDINATOR | {
 """After these the same request is sent again; it may have had its effect already."""
 
 
+class FencedError(StepError):
+    """Another one has taken its place."""
+
+
+class RefusedError(StepError):
+    """Its transaction cannot go on."""
+
+
+class _GivenUpError(Exception):
+    """It aborts its transaction, part of which may have failed."""
+
+
 class TransactionalProducer(FencedProducer):
-    """One producer; `_next` does whatever comes next for it, one request at a time."""
+    """One producer."""
 
     def __init__(
         self, around: Surroundings, history: TransactionHistory, number: int, id_number: int
     ) -> None:
         super().__init__(around, history, number, id_number)
+        self.has_begun = False
+        """Whether it has got an epoch since its start, or since `finish`."""
         self._transaction: Transaction | None = None
-        self._todo: list[Callable[[], None]] = []
         self._known: set[int | str] = set()
         """Partitions and groups that the coordinator has added to the transaction, in version 1."""
         self._commits_twice = False
         """Whether a commit before the last one may have had its effect."""
         self._stays_alive = False
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether it has done what `finish` asks for."""
-        return self._next == self._begin
-
     def finish(self) -> None:
         """Begin anew, once, whatever is open: that ends the last transaction of the id."""
         self._stays_alive = True
+        self.has_begun = False
         self._transaction = None
-        self._next = self._init
-        self._wake()
+        self.start()
 
-    def _send_next(self) -> None:
-        if self._around.running or (self._stays_alive and not self.has_begun):
-            self._next()
+    @property
+    def _goes_on(self) -> bool:
+        return self._around.running or (self._stays_alive and not self.has_begun)
 
-    def _took_error(self, error_code: int, key: str | None = None) -> bool:
-        """Do what an error asks for; returns whether there is one."""
+    async def _live(self) -> None:
+        while True:
+            try:
+                await self._repeat(self._init)
+                while await self._take_transaction():
+                    pass
+            except FencedError:
+                goes_on = self._begun_epoch >= 0 and self._chance.random() < ZOMBIE_SHARE
+                await self._rest(self._rest_ms)
+                if goes_on:
+                    await self._haunt()
+            except RefusedError:
+                self._give_transaction_up()
+                await self._rest(self._rest_ms)
+
+    def _check(self, error_code: int, key: str | None = None) -> None:
+        """Raise what an error asks for; `key` says which coordinator has answered."""
         self._around.cluster.trace.record(self._name, error_code, self._requests.epoch)
         if not error_code:
-            return False
+            return
         if error_code in RETRIABLE:
             self._is_unsure = True
             if key is not None and error_code in WRONG_COORDINATOR:
                 self._forget(key)
-        elif error_code in FENCED:
+            raise AgainError
+        if error_code in FENCED:
             self._history.fenced += 1
             self._give_transaction_up()
-            goes_on = self._begun_epoch >= 0 and self._chance.random() < ZOMBIE_SHARE
-            self._next = self._haunt if goes_on else self._init
-        else:
-            self._abort_or_begin_anew()
-        return True
+            raise FencedError
+        raise RefusedError
 
     # -- beginning ------------------------------------------------------------------------------------
 
-    def _init(self) -> None:
+    async def _init(self) -> None:
         timeout_ms = self._chance.choice(TRANSACTION_TIMEOUTS_MS)
         keeps_id = self._begun_epoch >= 0 and self._chance.random() < 0.5
-        self._ask(
-            self._transactional_id,
-            self._requests.init_producer_id(timeout_ms, keeps_id=keeps_id),
-            self._take_init,
+        key = self._transactional_id
+        response = await self._request(
+            key, self._requests.init_producer_id(timeout_ms, keeps_id=keeps_id)
         )
-
-    def _take_init(self, response: Any) -> None:
-        code = response.error_code
-        if code in FENCED:
+        if response.error_code in FENCED:
             # It asked for the next epoch of one that is not the newest any more.
             self._begun_epoch = -1
-        if self._took_error(code, self._transactional_id):
-            return
-        self._history.add_producer(
-            self._transactional_id, response.producer_id, response.producer_epoch
-        )
+        self._check(response.error_code, key)
+        self._history.add_producer(key, response.producer_id, response.producer_epoch)
         self._begun_epoch = response.producer_epoch
         self._take_epoch(response)
-        self._next = self._begin
+        self.has_begun = True
 
     def _take_epoch(self, response: Any) -> None:
         self._requests.take_epoch(response.producer_id, response.producer_epoch)
         self._sequences.clear()
 
-    def _begin(self) -> None:
-        """Begin a transaction: find the group's offset, if it is to go on, and plan what is written."""
+    async def _take_transaction(self) -> bool:
+        """Write and commit or abort; return whether the next transaction may have the same epoch."""
         if self._chance.random() < BEGINS_ANEW_SHARE:
-            self._next = self._init
-            self._rest(LONGEST_ABSENCE_MS)
-            return
-        self._transaction = self._history.begin(self._transactional_id, self._name)
+            await self._rest(LONGEST_ABSENCE_MS)
+            return False
+        self._transaction = transaction = self._history.begin(self._transactional_id, self._name)
         self._known.clear()
         self._is_unsure = self._commits_twice = False
-        partitions = range(self._around.schedule.partitions)
-        self._todo = [
-            partial(self._plan_write, self._chance.choice(partitions))
-            for _ in range(self._chance.randint(1, MOST_WRITES))
-        ]
-        if self._chance.random() < COMMITS_OFFSETS_SHARE:
-            offset_of = self._chance.choice(partitions)
-            self._todo.insert(0, partial(self._fetch_offset, offset_of))
-        self._next = self._work
-        self._work()
+        try:
+            await self._work(transaction)
+            is_commit = self._chance.random() >= ABORTS_SHARE
+        except RefusedError:
+            if transaction.outcome is not Outcome.OPEN:
+                raise
+            self._is_unsure, is_commit = True, False
+            await self._rest(self._rest_ms)
+        except _GivenUpError:
+            is_commit = False
+        return await self._repeat(partial(self._end, transaction, is_commit=is_commit))
 
-    def _work(self) -> None:
-        """Do the next thing of the transaction, or nothing, or die."""
-        chance = self._chance.random()
-        if chance < DIES_SHARE:
-            self._die()
-            self._rest(LONGEST_ABSENCE_MS)
-        elif chance < DIES_SHARE + STALLS_SHARE:
-            self._rest(LONGEST_ABSENCE_MS)
-        elif chance < DIES_SHARE + STALLS_SHARE + GIVES_UP_SHARE and self._is_unsure:
-            self._next = partial(self._end, is_commit=False)
-            self._next()
-        elif self._todo:
-            self._todo[0]()
-        else:
-            self._next = partial(self._end, is_commit=self._chance.random() >= ABORTS_SHARE)
-            self._next()
+    async def _work(self, transaction: Transaction) -> None:
+        """Commit the group's next offset, perhaps, and write to some partitions."""
+        partitions = range(self._around.schedule.partitions)
+        count = self._chance.randint(1, MOST_WRITES)
+        numbers = [self._chance.choice(partitions) for _ in range(count)]
+        commits_offset = self._chance.random() < COMMITS_OFFSETS_SHARE
+        offset_of = self._chance.choice(partitions) if commits_offset else None
+        await self._risk()
+        if offset_of is not None:
+            step = await self._work_on(partial(self._fetch_offset, offset_of))
+            await self._add(self._group, self._requests.add_group(self._group))
+            await self._work_on(partial(self._commit_offset, transaction, step))
+        for number in numbers:
+            values, batch = self._plan_write(transaction, number)
+            await self._add(number, self._requests.add_partition(number))
+            await self._work_on(partial(self._write, transaction, number, values, batch))
+
+    async def _work_on(self, step: Callable[[], Awaitable[T]]) -> T:
+        return await self._repeat(step, self._risk)
+
+    async def _risk(self) -> None:
+        """Do nothing for a while, now and then, or die, or give up what may have failed."""
+        while (chance := self._chance.random()) < DIES_SHARE + STALLS_SHARE:
+            if chance < DIES_SHARE:
+                self._die()
+                self._rest_ms = LONGEST_ABSENCE_MS
+                raise RefusedError
+            await self._rest(LONGEST_ABSENCE_MS)
+        if chance < DIES_SHARE + STALLS_SHARE + GIVES_UP_SHARE and self._is_unsure:
+            raise _GivenUpError
 
     def _die(self) -> None:
         for broker_id in range(1, self._around.schedule.brokers + 1):
             self._client.disconnect(broker_id)
         self._give_transaction_up()
-        self._next = self._init
 
     # -- writing --------------------------------------------------------------------------------------
 
-    def _plan_write(self, number: int) -> None:
-        """Make the batch that is sent from now on until it is acknowledged."""
-        transaction = self._open
+    def _plan_write(self, transaction: Transaction, number: int) -> tuple[list[bytes], bytes]:
+        """Return the values and the batch that is sent until it is acknowledged."""
         count = sum(map(len, transaction.written.values()))
         values = [
             b"%s/%d/%d" % (self._name.encode(), transaction.number, count + index)
@@ -192,104 +225,77 @@ class TransactionalProducer(FencedProducer):
         ]
         for value in values:
             self._history.add_value(transaction, value)
-        now_ms = self._around.cluster.scheduler.clock.wall_clock_ms()
-        batch = self._requests.batch(values, self._sequences.get(number, 0), now_ms)
-        self._todo[0] = partial(self._write, number, values, batch)
-        self._todo[0]()
+        return values, self._requests.batch(
+            values, self._sequences.get(number, 0), self._wall_clock_ms
+        )
 
-    @property
-    def _open(self) -> Transaction:
-        assert self._transaction is not None
-        return self._transaction
+    async def _add(self, what: int | str, request: Request) -> None:
+        """Tell the coordinator what the transaction writes to, as before version 2."""
+        if self._requests.version < 2 and what not in self._known:
+            await self._work_on(partial(self._add_once, what, request))
 
-    def _write(self, number: int, values: list[bytes], batch: bytes) -> None:
-        if self._must_add(number):
-            self._add(number, self._requests.add_partition(number))
-            return
-        transaction, was_replaced = self._open, self._is_replaced
+    async def _add_once(self, what: int | str, request: Request) -> None:
+        was_replaced = self._is_replaced
+        response = await self._request(self._transactional_id, request)
+        self._check(self._requests.error_of_added(response), self._transactional_id)
+        self._check_not_replaced(was_replaced, "a new partition")
+        self._known.add(what)
+
+    async def _write(
+        self, transaction: Transaction, number: int, values: list[bytes], batch: bytes
+    ) -> None:
+        was_replaced = self._is_replaced
         leader, epoch = self._leader(number)
         asked = self._around.broker(leader)
-
-        def lost() -> None:
-            self._leaders.pop(number, None)
-
-        def take(response: Any) -> None:
+        request = self._requests.produce(number, batch, self._chance.choice(TIMEOUTS_MS))
+        try:
+            response = await self._ask(leader, request, LONGEST_PARKED_MS, 90)
             answer = response.responses[0].partition_responses[0]
-            if self._took_error(answer.error_code):
-                lost()
-                return
-            self._check_not_replaced(was_replaced, "a write")
-            first = Acknowledged(number, answer.base_offset, values[0], ACKS_ALL, epoch)
-            self._around.add_acknowledged(first, values, leader, asked)
-            transaction.written[number] += values
-            self._sequences[number] = self._sequences.get(number, 0) + len(values)
-            del self._todo[0]
-
-        timeout_ms = self._chance.choice(TIMEOUTS_MS)
-        self._exchange(leader, self._requests.produce(number, batch, timeout_ms), take, lost, 90)
-
-    def _must_add(self, what: int | str) -> bool:
-        return self._requests.version < 2 and what not in self._known
-
-    def _add(self, what: int | str, request: tuple[Any, int]) -> None:
-        """Tell the coordinator what the transaction writes to, as before version 2."""
-        was_replaced = self._is_replaced
-
-        def take(response: Any) -> None:
-            if not self._took_error(
-                self._requests.error_of_added(response), self._transactional_id
-            ):
-                self._check_not_replaced(was_replaced, "a new partition")
-                self._known.add(what)
-
-        self._ask(self._transactional_id, request, take)
+            self._check(answer.error_code)
+        except StepError:
+            self._leaders.pop(number, None)
+            raise
+        self._check_not_replaced(was_replaced, "a write")
+        first = Acknowledged(number, answer.base_offset, values[0], ACKS_ALL, epoch)
+        self._around.add_acknowledged(first, values, leader, asked)
+        transaction.written[number] += values
+        self._sequences[number] = self._sequences.get(number, 0) + len(values)
 
     # -- offsets --------------------------------------------------------------------------------------
 
-    def _fetch_offset(self, number: int) -> None:
+    def _newest_coordinator(self) -> tuple[int, int] | None:
+        """Return the group's coordinator and its epoch; None if that one may be deposed.
+
+        A member of a group would learn that from its generation; this producer has none, so what such a
+        coordinator tells does not count.
+        """
+        broker_id = self._coordinators.get(self._group, -1)
+        return newest_coordinator(self._around.cluster, broker_id)
+
+    async def _fetch_offset(self, number: int) -> OffsetStep:
         asked = self._newest_coordinator()
+        response = await self._request(
+            self._group, self._requests.fetch_offset(self._group, number)
+        )
+        (group,) = response.groups
+        self._check(group.error_code or group.topics[0].partitions[0].error_code, self._group)
+        if asked is None or asked != self._newest_coordinator():
+            self._forget(self._group)
+            raise AgainError
+        offset = max(group.topics[0].partitions[0].committed_offset, 0)
+        if not self._is_replaced:
+            self._history.check_offset(self._transactional_id, number, offset)
+        return OffsetStep(number, offset, offset + self._chance.randint(1, 9))
 
-        def take(response: Any) -> None:
-            (group,) = response.groups
-            code = group.error_code or group.topics[0].partitions[0].error_code
-            if self._took_error(code, self._group):
-                return
-            if asked is None or asked != self._newest_coordinator():
-                self._forget(self._group)
-                return
-            offset = max(group.topics[0].partitions[0].committed_offset, 0)
-            if not self._is_replaced:
-                self._history.check_offset(self._transactional_id, number, offset)
-            step = OffsetStep(number, offset, offset + self._chance.randint(1, 9))
-            self._todo[0] = partial(self._commit_offset, step)
-
-        self._ask(self._group, self._requests.fetch_offset(self._group, number), take)
-
-    def _commit_offset(self, step: OffsetStep) -> None:
-        if self._must_add(self._group):
-            self._add(self._group, self._requests.add_group(self._group))
-            return
-        transaction, was_replaced = self._open, self._is_replaced
-
-        def take(response: Any) -> None:
-            if not self._took_error(response.topics[0].partitions[0].error_code, self._group):
-                self._check_not_replaced(was_replaced, "an offset")
-                transaction.step = step
-                del self._todo[0]
-
+    async def _commit_offset(self, transaction: Transaction, step: OffsetStep) -> None:
+        was_replaced = self._is_replaced
         request = self._requests.commit_offset(self._group, step.partition, step.end)
-        self._ask(self._group, request, take)
+        response = await self._request(self._group, request)
+        self._check(response.topics[0].partitions[0].error_code, self._group)
+        self._check_not_replaced(was_replaced, "an offset")
+        transaction.step = step
 
     # -- the end --------------------------------------------------------------------------------------
-
-    def _abort_or_begin_anew(self) -> None:
-        transaction = self._transaction
-        if transaction is not None and transaction.outcome is Outcome.OPEN:
-            self._is_unsure = True
-            self._next = partial(self._end, is_commit=False)
-        else:
-            self._give_transaction_up()
-            self._next = self._init
 
     def _give_transaction_up(self) -> None:
         """Note what is known of the transaction of a producer that ends."""
@@ -301,54 +307,47 @@ class TransactionalProducer(FencedProducer):
         else:
             transaction.outcome = Outcome.ABORTED
 
-    def _end(self, *, is_commit: bool) -> None:
-        """Commit or abort, again and again until the coordinator has decided."""
-        transaction, was_replaced = self._open, self._is_replaced
+    async def _end(self, transaction: Transaction, *, is_commit: bool) -> bool:
+        """Commit or abort; return whether the next transaction may have the same epoch."""
+        was_replaced, key = self._is_replaced, self._transactional_id
         if not is_commit and self._requests.version < 2 and not self._known:
             # Nothing was added, so there is nothing to abort; the next epoch ends what nobody knows of.
             self._give_transaction_up()
-            self._next = self._init
-            self._rest(30)
-            return
+            self._rest_ms = 30
+            return False
         if is_commit:
             transaction.outcome = Outcome.ENDING
-        key = self._transactional_id
-        coordinator = self._coordinators.get(key)
-        if coordinator is None:
-            self._find_coordinator(key)
-            return
-        hangs_up = self._chance.random() < HANGS_UP_SHARE
-        if hangs_up:
-            self._around.cluster.scheduler.call_later(
-                self._chance.randint(0, 20), self._client.disconnect, coordinator
-            )
-
-        def take(response: Any) -> None:
-            self._take_end(response, transaction, is_commit, was_replaced)
-
-        def lost() -> None:
-            self._commits_twice = True
-            self._forget(key)
-            if hangs_up:
-                self._die()
-
-        self._exchange(coordinator, self._requests.end(is_commit=is_commit), take, lost, 90)
-
-    def _take_end(
-        self, response: Any, transaction: Transaction, is_commit: bool, was_replaced: bool
-    ) -> None:
+        response = await self._ask_to_end(self._requests.end(is_commit=is_commit))
         code = response.error_code
         if code in RETRIABLE:
             self._commits_twice = True
         elif code and not is_commit:
             # Another one has ended it.
             transaction.outcome = Outcome.ABORTED
-        if self._took_error(code, self._transactional_id):
-            return
+        self._check(code, key)
         self._check_not_replaced(was_replaced, "the end of its transaction")
         transaction.outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
         self._transaction = None
         if self._requests.version >= 2:
             self._take_epoch(response)
-        is_next_safe = self._requests.version >= 2 or not self._is_unsure
-        self._next = self._begin if is_next_safe else self._init
+        return self._requests.version >= 2 or not self._is_unsure
+
+    async def _ask_to_end(self, request: Request) -> Any:
+        """Return the answer; now and then it hangs up meanwhile, and dies without an answer."""
+        key = self._transactional_id
+        coordinator = self._coordinators.get(key)
+        hangs_up = coordinator is not None and self._chance.random() < HANGS_UP_SHARE
+        if hangs_up:
+            self._around.cluster.scheduler.call_later(
+                self._chance.randint(0, 20), self._client.disconnect, coordinator
+            )
+        try:
+            return await self._request(key, request, 90)
+        except AgainError:
+            if coordinator is None:  # it was looked for
+                raise
+            self._commits_twice = True
+            if hangs_up:
+                self._die()
+                raise RefusedError from None
+            raise
