@@ -4,7 +4,7 @@ import pytest
 
 from broker_sim.cluster.invariants import InvariantViolationError, left_out, violated
 from broker_sim.cluster.random_run import FOLLOWER, GROUPS, LEADER, THIRD, Action
-from broker_sim.cluster.random_run.actions import Actions
+from broker_sim.cluster.random_run.faults.actions import Actions
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 
 

@@ -7,7 +7,7 @@ import pytest
 import broker_sim
 from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
-from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
+from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory
 from broker_sim.cluster.random_run.shrink import failed_invariant
 from broker_sim.coordinator.runtime import CoordinatorContext
 from broker_sim.errors import ErrorCode

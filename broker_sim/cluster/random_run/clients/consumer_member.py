@@ -10,25 +10,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.coordinated_client import AgainError
-from broker_sim.cluster.random_run.coordinators import newest_coordinator
-from broker_sim.cluster.random_run.group_member import (
+from broker_sim.cluster.random_run.checks.coordinators import newest_coordinator
+from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
+from broker_sim.cluster.random_run.clients.group_member import (
     LONGEST_PARKED_MS,
     REBALANCE_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
     GroupMember,
     JoinAgainError,
 )
-from broker_sim.cluster.random_run.surroundings import TOPIC
+from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
-    from broker_sim.cluster.random_run.coordinated_client import Request
-    from broker_sim.cluster.random_run.surroundings import Surroundings
+    from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["CONSUMER_GROUP", "ConsumerMember"]
 

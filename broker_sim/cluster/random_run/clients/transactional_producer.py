@@ -14,25 +14,28 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.random_run.client import TIMEOUTS_MS
-from broker_sim.cluster.random_run.coordinated_client import AgainError, StepError, T
-from broker_sim.cluster.random_run.coordinators import newest_coordinator
-from broker_sim.cluster.random_run.fenced_producer import (
+from broker_sim.cluster.random_run.checks.coordinators import newest_coordinator
+from broker_sim.cluster.random_run.checks.history import Acknowledged
+from broker_sim.cluster.random_run.checks.transaction_history import OffsetStep, Outcome
+from broker_sim.cluster.random_run.clients.client import TIMEOUTS_MS
+from broker_sim.cluster.random_run.clients.coordinated_client import AgainError, StepError, T
+from broker_sim.cluster.random_run.clients.fenced_producer import (
     LONGEST_ABSENCE_MS,
     LONGEST_PARKED_MS,
     FencedProducer,
 )
-from broker_sim.cluster.random_run.history import Acknowledged
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
-from broker_sim.cluster.random_run.transaction_history import OffsetStep, Outcome
 from broker_sim.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from broker_sim.cluster.random_run.coordinated_client import Request
-    from broker_sim.cluster.random_run.surroundings import Surroundings
-    from broker_sim.cluster.random_run.transaction_history import Transaction, TransactionHistory
+    from broker_sim.cluster.random_run.checks.transaction_history import (
+        Transaction,
+        TransactionHistory,
+    )
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["LONGEST_TIMEOUT_MS", "TransactionalProducer"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.random_run.coordinated_client import AgainError
-from broker_sim.cluster.random_run.group_member import (
+from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
+from broker_sim.cluster.random_run.clients.group_member import (
     LONGEST_PARKED_MS,
     NO_EPOCH,
     REBALANCE_TIMEOUT_MS,
@@ -22,9 +22,9 @@ from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.random_run.coordinated_client import Request
-    from broker_sim.cluster.random_run.group_history import GroupHistory
-    from broker_sim.cluster.random_run.surroundings import Surroundings
+    from broker_sim.cluster.random_run.checks.group_history import GroupHistory
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["GROUP", "ClassicMember"]
 

@@ -9,14 +9,17 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from broker_sim.cluster.random_run.coordinated_client import (
+from broker_sim.cluster.random_run.checks.coordinators import (
+    informed_coordinator,
+    newest_coordinator,
+)
+from broker_sim.cluster.random_run.clients.coordinated_client import (
     AgainError,
     CoordinatedClient,
     StepError,
     T,
 )
-from broker_sim.cluster.random_run.coordinators import informed_coordinator, newest_coordinator
-from broker_sim.cluster.random_run.surroundings import TOPIC
+from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.requests import OFFSET_FETCH_VERSION, offset_fetch_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
@@ -24,8 +27,8 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from broker_sim.cluster.random_run.coordinated_client import Request
-    from broker_sim.cluster.random_run.surroundings import Surroundings
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = [
     "LONGEST_PARKED_MS",

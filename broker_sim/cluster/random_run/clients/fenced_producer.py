@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.coordinated_client import AgainError, CoordinatedClient
-from broker_sim.cluster.random_run.transaction_history import group_of
-from broker_sim.cluster.random_run.transactional_requests import TransactionalRequests
+from broker_sim.cluster.random_run.checks.transaction_history import group_of
+from broker_sim.cluster.random_run.clients.coordinated_client import AgainError, CoordinatedClient
+from broker_sim.cluster.random_run.clients.transactional_requests import TransactionalRequests
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.random_run.coordinated_client import Request
-    from broker_sim.cluster.random_run.surroundings import Surroundings
-    from broker_sim.cluster.random_run.transaction_history import TransactionHistory
+    from broker_sim.cluster.random_run.checks.transaction_history import TransactionHistory
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["LONGEST_ABSENCE_MS", "LONGEST_PARKED_MS", "FencedProducer"]
 

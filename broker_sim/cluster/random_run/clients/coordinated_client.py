@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
-from broker_sim.cluster.random_run.client import Client
+from broker_sim.cluster.random_run.clients.client import Client
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from broker_sim.cluster.random_run.surroundings import Surroundings
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["AgainError", "CoordinatedClient", "Request", "StepError"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.random_run.surroundings import TOPIC
+from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.requests import (
     OFFSET_FETCH_VERSION,
     offset_fetch_request,
@@ -16,7 +16,7 @@ from broker_sim.protocol.records import Record, build_batch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker_sim.cluster.random_run.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
 
 __all__ = ["TransactionalRequests"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.cluster.cluster_faults import ClusterFaults
-from broker_sim.cluster.random_run.action import FOLLOWER, GROUPS, THIRD, TRANSACTIONS
+from broker_sim.cluster.random_run.faults.action import FOLLOWER, GROUPS, THIRD, TRANSACTIONS
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -14,7 +14,7 @@ from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker_sim.cluster.random_run.action import Action
+    from broker_sim.cluster.random_run.faults.action import Action
     from broker_sim.cluster.virtual_cluster import VirtualCluster
 
     Undo = Callable[[], object]
