@@ -7,11 +7,10 @@ Each is a classic consumer reduced to what its group sees of it. What members le
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
 from broker_sim.cluster.random_run.clients.group_member import (
-    LONGEST_PARKED_MS,
     NO_EPOCH,
     REBALANCE_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
@@ -58,9 +57,6 @@ class ClassicMember(GroupMember):
         self._member_id = ""
         self._epoch = NO_EPOCH
         self._positions = {}
-
-    async def _request(self, message: Any, version: int) -> Any:
-        return await self._ask_coordinator(GROUP, (message, version), LONGEST_PARKED_MS)
 
     async def _join(self) -> None:
         member_ids = await self._take_step(self._join_group)

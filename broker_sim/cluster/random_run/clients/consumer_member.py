@@ -13,7 +13,6 @@ from broker_sim.cluster.invariants import violated
 from broker_sim.cluster.random_run.checks.coordinators import newest_coordinator
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
 from broker_sim.cluster.random_run.clients.group_member import (
-    LONGEST_PARKED_MS,
     REBALANCE_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
     GroupMember,
@@ -132,9 +131,7 @@ class ConsumerMember(GroupMember):
             self._asked_ms = sent_ms
         safe_until_ms = self._safe_until_ms
         self._be_unsure()  # until the answer is there
-        response = await self._ask_coordinator(
-            self._group, (request, HEARTBEAT_VERSION), LONGEST_PARKED_MS
-        )
+        response = await self._request(request, HEARTBEAT_VERSION)
         is_newest = asked is not None and asked == newest_coordinator(cluster, coordinator)
         if is_newest and response.error_code in FENCED:
             self._check_may_be_fenced(response.error_code, safe_until_ms)

@@ -37,7 +37,9 @@ class AgainError(StepError):
 class CoordinatedClient(Client):
     """A client that takes step after step, each with a rest behind it."""
 
-    find_timeout_ms: ClassVar = 0
+    parked_ms: ClassVar[int]
+    """How long a request may be parked."""
+    find_parked_ms: ClassVar = 0
 
     def __init__(
         self, around: Surroundings, name: str, chance: str, transactional_id: str = ""
@@ -72,18 +74,24 @@ class CoordinatedClient(Client):
                 return result
 
     async def _ask(
-        self, broker_id: int, request: Request, timeout_ms: int, rest_ms: int = SHORT_REST_MS
+        self,
+        broker_id: int,
+        request: Request,
+        rest_ms: int = SHORT_REST_MS,
+        parked_ms: int | None = None,
     ) -> Any:
         """Return a broker's response. Raises AgainError if there is none."""
         self._rest_ms = rest_ms
-        pending = await self._send(broker_id, *request, timeout_ms)
+        pending = await self._send(
+            broker_id, *request, self.parked_ms if parked_ms is None else parked_ms
+        )
         if pending.disconnected:
             self._is_unsure = True
             raise AgainError
         return pending.response
 
     async def _ask_coordinator(
-        self, key: str, request: Request, timeout_ms: int, rest_ms: int = SHORT_REST_MS
+        self, key: str, request: Request, rest_ms: int = SHORT_REST_MS
     ) -> Any:
         """Do the same with the coordinator of a group or a transactional id, which is then found first."""
         coordinator = self._coordinators.get(key)
@@ -91,7 +99,7 @@ class CoordinatedClient(Client):
             await self._find_coordinator(key)
             raise AgainError
         try:
-            return await self._ask(coordinator, request, timeout_ms, rest_ms)
+            return await self._ask(coordinator, request, rest_ms)
         except AgainError:
             self._forget(key)
             raise
@@ -104,7 +112,7 @@ class CoordinatedClient(Client):
         broker_id = self._chance.randint(1, self._around.schedule.brokers)
         request = messages.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
         response = await self._ask(
-            broker_id, (request, FIND_COORDINATOR_VERSION), self.find_timeout_ms
+            broker_id, (request, FIND_COORDINATOR_VERSION), parked_ms=self.find_parked_ms
         )
         (found,) = response.coordinators
         if not found.error_code:

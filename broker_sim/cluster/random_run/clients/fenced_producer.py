@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.coordinated_client import Request
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
-__all__ = ["LONGEST_ABSENCE_MS", "LONGEST_PARKED_MS", "FencedProducer"]
+__all__ = ["LONGEST_ABSENCE_MS", "FencedProducer"]
 
 LONGEST_ABSENCE_MS: Final = 2_000
 LONGEST_PARKED_MS: Final = 1_500
@@ -26,7 +26,7 @@ ZOMBIE_OFFSET: Final = 1_000_000
 class FencedProducer(CoordinatedClient):
     """A transactional producer, which may have been fenced."""
 
-    find_timeout_ms = LONGEST_PARKED_MS
+    parked_ms = find_parked_ms = LONGEST_PARKED_MS
 
     def __init__(
         self, around: Surroundings, history: TransactionHistory, number: int, id_number: int
@@ -46,7 +46,7 @@ class FencedProducer(CoordinatedClient):
 
     async def _request(self, key: str, request: Request, rest_ms: int = 30) -> Any:
         """Return what the coordinator of the group, or of the transactions, answers."""
-        return await self._ask_coordinator(key, request, LONGEST_PARKED_MS, rest_ms)
+        return await self._ask_coordinator(key, request, rest_ms)
 
     async def _haunt(self) -> None:
         """Go on as if nothing had been: write, commit an offset, or commit what it was fenced in."""
@@ -77,7 +77,7 @@ class FencedProducer(CoordinatedClient):
         leader, _ = self._leader(number)
         request = self._requests.produce(number, batch, LONGEST_PARKED_MS)
         try:
-            response = await self._ask(leader, request, LONGEST_PARKED_MS, 60)
+            response = await self._ask(leader, request, 60)
         except AgainError:
             self._leaders.pop(number, None)
             raise

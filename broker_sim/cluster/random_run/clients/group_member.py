@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from broker_sim.cluster.random_run.checks.coordinators import (
     informed_coordinator,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = [
-    "LONGEST_PARKED_MS",
     "NO_EPOCH",
     "REBALANCE_TIMEOUT_MS",
     "SESSION_TIMEOUT_MS",
@@ -77,6 +76,7 @@ class CommittedOffsets(Protocol):
 class GroupMember(CoordinatedClient):
     """A member of a group."""
 
+    parked_ms = LONGEST_PARKED_MS
     strays_share: ClassVar[float]
     """How often it leaves; as often it dies, and as often it is silent."""
     commits_share: ClassVar[float]
@@ -137,6 +137,10 @@ class GroupMember(CoordinatedClient):
         """As whom it owns partitions."""
         return self._member_id
 
+    async def _request(self, message: Any, version: int) -> Any:
+        """Return what the coordinator answers."""
+        return await self._ask_coordinator(self._group, (message, version))
+
     # -- taking part ------------------------------------------------------------------------------
 
     async def _take_part(self) -> None:
@@ -157,7 +161,7 @@ class GroupMember(CoordinatedClient):
         request = self._leaving()
         self._begin_anew()
         with suppress(AgainError):
-            response = await self._ask_coordinator(self._group, request, LONGEST_PARKED_MS)
+            response = await self._request(*request)
             if response.error_code in WRONG_BROKER:
                 self._forget(self._group)
         raise JoinAgainError
@@ -186,9 +190,7 @@ class GroupMember(CoordinatedClient):
             member_id=self._member_id,
             topics=[request.OffsetCommitRequestTopic(name=TOPIC, partitions=[committed])],
         )
-        response = await self._ask_coordinator(
-            self._group, (commit, COMMIT_VERSION), LONGEST_PARKED_MS
-        )
+        response = await self._request(commit, COMMIT_VERSION)
         self._check(response.topics[0].partitions[0].error_code)
         self._offsets.add_commit(partition, offset)
 
@@ -198,9 +200,7 @@ class GroupMember(CoordinatedClient):
         look = newest_coordinator if is_stable else informed_coordinator
         asked = look(cluster, coordinator)
         request = self._offset_request(partition, is_stable)
-        response = await self._ask_coordinator(
-            self._group, (request, OFFSET_FETCH_VERSION), LONGEST_PARKED_MS
-        )
+        response = await self._request(request, OFFSET_FETCH_VERSION)
         (answer,) = response.groups
         self._check(answer.error_code)
         found = answer.topics[0].partitions[0]

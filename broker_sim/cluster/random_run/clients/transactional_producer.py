@@ -21,7 +21,6 @@ from broker_sim.cluster.random_run.clients.client import TIMEOUTS_MS
 from broker_sim.cluster.random_run.clients.coordinated_client import AgainError, StepError, T
 from broker_sim.cluster.random_run.clients.fenced_producer import (
     LONGEST_ABSENCE_MS,
-    LONGEST_PARKED_MS,
     FencedProducer,
 )
 from broker_sim.cluster.random_run.schedule import ACKS_ALL
@@ -252,7 +251,7 @@ class TransactionalProducer(FencedProducer):
         asked = self._around.broker(leader)
         request = self._requests.produce(number, batch, self._chance.choice(TIMEOUTS_MS))
         try:
-            response = await self._ask(leader, request, LONGEST_PARKED_MS, 90)
+            response = await self._ask(leader, request, 90)
             answer = response.responses[0].partition_responses[0]
             self._check(answer.error_code)
         except StepError:

@@ -37,9 +37,12 @@ class Actions:
     """
 
     def __init__(
-        self, cluster: VirtualCluster, topic: str, check_recovered: Callable[[int], object]
+        self,
+        cluster: VirtualCluster,
+        topic: str,
+        on_started: Callable[[int], object] = lambda _: None,
     ) -> None:
-        """`check_recovered(broker_id)` is called whenever a broker was started."""
+        """`topic` has the partitions that they name; `on_started(broker_id)` hears of each start of a broker."""
         self.done = 0
         self.resumed_coordinator_epochs: set[int] = set()
         """The leader epochs of the transactions' state in which its leader was killed and started again."""
@@ -53,7 +56,7 @@ class Actions:
             cluster.loop.network,
             on_stopped=self._stopped,
             on_start=self._about_to_start,
-            on_started=check_recovered,
+            on_started=on_started,
         )
         combined = faults.combined
         self._kinds: dict[str, Callable[[Action], Undo | None]] = {
