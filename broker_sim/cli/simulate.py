@@ -13,8 +13,8 @@ from rich.console import Console
 from broker_sim.cli.progress import progress_bar
 from broker_sim.cluster.random_run import RunSummary, draw_schedule
 from broker_sim.cluster.random_run.as_test import as_test
+from broker_sim.cluster.random_run.checks.power_checks import lost_text
 from broker_sim.cluster.random_run.many import SeedResult, run_seeds
-from broker_sim.cluster.random_run.power_checks import lost_text
 from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
 from broker_sim.cluster.random_run.shrink import shrink
 from broker_sim.runtime.quiet_logs import quiet_logs

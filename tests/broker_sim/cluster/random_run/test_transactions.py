@@ -6,8 +6,8 @@ import pytest
 
 from broker_sim.cluster.invariants import InvariantViolationError
 from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
-from broker_sim.cluster.random_run.transaction_checks import check_transactions
-from broker_sim.cluster.random_run.transaction_history import (
+from broker_sim.cluster.random_run.checks.transaction_checks import check_transactions
+from broker_sim.cluster.random_run.checks.transaction_history import (
     OffsetStep,
     Outcome,
     TransactionHistory,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
-from broker_sim.cluster.random_run.client import Client
+from broker_sim.cluster.random_run.clients.client import Client
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from broker_sim.cluster.random_run.surroundings import Surroundings
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["AgainError", "CoordinatedClient", "Request", "StepError"]
 
@@ -37,7 +37,9 @@ class AgainError(StepError):
 class CoordinatedClient(Client):
     """A client that takes step after step, each with a rest behind it."""
 
-    find_timeout_ms: ClassVar = 0
+    parked_ms: ClassVar[int]
+    """How long a request may be parked."""
+    find_parked_ms: ClassVar = 0
 
     def __init__(
         self, around: Surroundings, name: str, chance: str, transactional_id: str = ""
@@ -53,30 +55,43 @@ class CoordinatedClient(Client):
         self._rest_ms = SHORT_REST_MS
         """How long it rests at most after the step that it is taking."""
 
-    async def _repeat(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Take a step again and again until it is done, and return what it has come to."""
+    async def _repeat(
+        self,
+        step: Callable[[], Awaitable[T]],
+        then: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
+        """Take a step again and again until it is done, with `then` behind each attempt; return its result."""
         while True:
+            is_done = True
             try:
                 result = await step()
             except AgainError:
-                await self._rest(self._rest_ms)
-            else:
-                await self._rest(self._rest_ms)
+                is_done = False
+            await self._rest(self._rest_ms)
+            if then is not None:
+                await then()
+            if is_done:
                 return result
 
     async def _ask(
-        self, broker_id: int, request: Request, timeout_ms: int, rest_ms: int = SHORT_REST_MS
+        self,
+        broker_id: int,
+        request: Request,
+        rest_ms: int = SHORT_REST_MS,
+        parked_ms: int | None = None,
     ) -> Any:
         """Return a broker's response. Raises AgainError if there is none."""
         self._rest_ms = rest_ms
-        pending = await self._send(broker_id, *request, timeout_ms)
+        pending = await self._send(
+            broker_id, *request, self.parked_ms if parked_ms is None else parked_ms
+        )
         if pending.disconnected:
             self._is_unsure = True
             raise AgainError
         return pending.response
 
     async def _ask_coordinator(
-        self, key: str, request: Request, timeout_ms: int, rest_ms: int = SHORT_REST_MS
+        self, key: str, request: Request, rest_ms: int = SHORT_REST_MS
     ) -> Any:
         """Do the same with the coordinator of a group or a transactional id, which is then found first."""
         coordinator = self._coordinators.get(key)
@@ -84,7 +99,7 @@ class CoordinatedClient(Client):
             await self._find_coordinator(key)
             raise AgainError
         try:
-            return await self._ask(coordinator, request, timeout_ms, rest_ms)
+            return await self._ask(coordinator, request, rest_ms)
         except AgainError:
             self._forget(key)
             raise
@@ -97,7 +112,7 @@ class CoordinatedClient(Client):
         broker_id = self._chance.randint(1, self._around.schedule.brokers)
         request = messages.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
         response = await self._ask(
-            broker_id, (request, FIND_COORDINATOR_VERSION), self.find_timeout_ms
+            broker_id, (request, FIND_COORDINATOR_VERSION), parked_ms=self.find_parked_ms
         )
         (found,) = response.coordinators
         if not found.error_code:

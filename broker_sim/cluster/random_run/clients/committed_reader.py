@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.client import LONGEST_REST_MS, MAX_WAITS_MS, Client, batches_in
+from broker_sim.cluster.random_run.checks.batches import batches_in
+from broker_sim.cluster.random_run.clients.client import LONGEST_REST_MS, MAX_WAITS_MS, Client
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records, read_end_txn_marker
 from broker_sim.protocol.special_values import READ_COMMITTED
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.random_run.surroundings import Surroundings
-    from broker_sim.cluster.random_run.transaction_history import TransactionHistory
+    from broker_sim.cluster.random_run.checks.transaction_history import TransactionHistory
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["CommittedReader"]
 

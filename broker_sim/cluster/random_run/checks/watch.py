@@ -10,21 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.client import batches_in
-from broker_sim.cluster.random_run.surroundings import TOPIC
+from broker_sim.cluster.random_run.checks.batches import batches_of
+from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.random_run.actions import Actions
-    from broker_sim.cluster.random_run.high_watermarks import HighWatermarks
+    from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
+    from broker_sim.cluster.random_run.faults.actions import Actions
     from broker_sim.cluster.random_run.schedule import Schedule
     from broker_sim.cluster.virtual_cluster import VirtualCluster
-    from broker_sim.log import PartitionLog
     from broker_sim.metadata import MetadataImage, PartitionState
     from broker_sim.replica import Partition
 
-__all__ = ["LAG_TIME_MAX_MS", "Watch", "batches_of"]
+__all__ = ["LAG_TIME_MAX_MS", "Watch"]
 
 LAG_TIME_MAX_MS: Final = 500
 """The `replica.lag.time.max.ms` of random runs."""
@@ -252,15 +251,3 @@ class Watch:
         while len(ends) > 1 and ends[1][0] <= now_ms - SHRINK_LIMIT_MS:
             del ends[0]
         return ends[0][1] if ends[0][0] <= now_ms - SHRINK_LIMIT_MS else -1
-
-
-def batches_of(log: PartitionLog, end_offset: int | None = None) -> list[bytes | memoryview]:
-    """Return the batches of a log from its start to `end_offset`, its end by default."""
-    end = log.log_end_offset if end_offset is None else end_offset
-    batches: list[bytes | memoryview] = []
-    for segment in log.segments:
-        data = segment.read(segment.base_offset, 1 << 40, end, min_one_message=False)
-        if data is not None:
-            batches += data.records
-    # Those of a file come as one buffer.
-    return list(batches_in(b"".join(batches))) if log.storage.is_persistent else batches

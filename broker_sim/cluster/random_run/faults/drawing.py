@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.cluster.random_run.action import (
+from broker_sim.cluster.random_run.faults.action import (
     CONTROLLER,
     FOLLOWER,
     GROUPS,

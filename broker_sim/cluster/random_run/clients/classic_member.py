@@ -7,11 +7,10 @@ Each is a classic consumer reduced to what its group sees of it. What members le
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from broker_sim.cluster.random_run.coordinated_client import AgainError
-from broker_sim.cluster.random_run.group_member import (
-    LONGEST_PARKED_MS,
+from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
+from broker_sim.cluster.random_run.clients.group_member import (
     NO_EPOCH,
     REBALANCE_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
@@ -22,9 +21,9 @@ from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from broker_sim.cluster.random_run.coordinated_client import Request
-    from broker_sim.cluster.random_run.group_history import GroupHistory
-    from broker_sim.cluster.random_run.surroundings import Surroundings
+    from broker_sim.cluster.random_run.checks.group_history import GroupHistory
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["GROUP", "ClassicMember"]
 
@@ -59,12 +58,9 @@ class ClassicMember(GroupMember):
         self._epoch = NO_EPOCH
         self._positions = {}
 
-    async def _request(self, message: Any, version: int) -> Any:
-        return await self._ask_coordinator(GROUP, (message, version), LONGEST_PARKED_MS)
-
     async def _join(self) -> None:
-        member_ids = await self._repeat(self._join_group)
-        await self._repeat(partial(self._sync, member_ids))
+        member_ids = await self._take_step(self._join_group)
+        await self._take_step(partial(self._sync, member_ids))
 
     async def _join_group(self) -> list[str]:
         """Join; return the members, of which only the leader is told."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.cluster.cluster_faults import ClusterFaults
-from broker_sim.cluster.random_run.action import FOLLOWER, GROUPS, THIRD, TRANSACTIONS
+from broker_sim.cluster.random_run.faults.action import FOLLOWER, GROUPS, THIRD, TRANSACTIONS
 from broker_sim.errors import ApiError, WrongStateError
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -14,7 +14,7 @@ from broker_sim.runtime.links import CONTROLLER_ID, LinkFault
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker_sim.cluster.random_run.action import Action
+    from broker_sim.cluster.random_run.faults.action import Action
     from broker_sim.cluster.virtual_cluster import VirtualCluster
 
     Undo = Callable[[], object]
@@ -37,9 +37,12 @@ class Actions:
     """
 
     def __init__(
-        self, cluster: VirtualCluster, topic: str, check_recovered: Callable[[int], object]
+        self,
+        cluster: VirtualCluster,
+        topic: str,
+        on_started: Callable[[int], object] = lambda _: None,
     ) -> None:
-        """`check_recovered(broker_id)` is called whenever a broker was started."""
+        """`topic` has the partitions that they name; `on_started(broker_id)` hears of each start of a broker."""
         self.done = 0
         self.resumed_coordinator_epochs: set[int] = set()
         """The leader epochs of the transactions' state in which its leader was killed and started again."""
@@ -53,7 +56,7 @@ class Actions:
             cluster.loop.network,
             on_stopped=self._stopped,
             on_start=self._about_to_start,
-            on_started=check_recovered,
+            on_started=on_started,
         )
         combined = faults.combined
         self._kinds: dict[str, Callable[[Action], Undo | None]] = {

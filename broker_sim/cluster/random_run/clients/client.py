@@ -15,19 +15,18 @@ import random
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.surroundings import TOPIC
+from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.requests import FETCH_VERSION, fetch_request
-from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, parse_header
 from broker_sim.protocol.special_values import READ_UNCOMMITTED
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Coroutine, Generator, Iterator
+    from collections.abc import Coroutine, Generator
 
-    from broker_sim.cluster.random_run.surroundings import Surroundings
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
     from broker_sim.cluster.virtual_client import PendingResponse
 
-__all__ = ["LONGEST_REST_MS", "MAX_WAITS_MS", "TIMEOUTS_MS", "Client", "batches_in"]
+__all__ = ["LONGEST_REST_MS", "MAX_WAITS_MS", "TIMEOUTS_MS", "Client"]
 
 TIMEOUTS_MS: Final = (20, 300, 1_500, 1_500)
 MAX_WAITS_MS: Final = (0, 100, 500)
@@ -76,6 +75,10 @@ class Client:
     def _goes_on(self) -> bool:
         """Whether it sends new requests."""
         return self._around.running
+
+    @property
+    def _wall_clock_ms(self) -> int:
+        return self._around.cluster.scheduler.clock.wall_clock_ms()
 
     # -- waiting ------------------------------------------------------------------------------------
 
@@ -155,14 +158,3 @@ class Client:
             self._leaders.pop(partition, None)
             return None
         return pending.response.responses[0].partitions[0]
-
-
-def batches_in(data: Any) -> Iterator[memoryview]:
-    """Yield all whole batches of a fetch; the last one may be cut off."""
-    view = memoryview(data or b"")
-    while len(view) >= BATCH_OVERHEAD_BYTES:
-        size = parse_header(view).size_bytes
-        if len(view) < size:
-            break
-        yield view[:size]
-        view = view[size:]

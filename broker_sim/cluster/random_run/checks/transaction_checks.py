@@ -6,10 +6,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.schedule import ACKS_ALL
-from broker_sim.cluster.random_run.surroundings import TOPIC
-from broker_sim.cluster.random_run.transaction_history import Outcome, group_of
-from broker_sim.cluster.random_run.watch import batches_of
+from broker_sim.cluster.random_run.checks.batches import batches_of
+from broker_sim.cluster.random_run.checks.transaction_history import Outcome, group_of
+from broker_sim.cluster.random_run.schedule import ACKS_ALL, TOPIC
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from broker_sim.broker.broker import Broker
-    from broker_sim.cluster.random_run.history import History
-    from broker_sim.cluster.random_run.schedule import Schedule
-    from broker_sim.cluster.random_run.transaction_history import (
+    from broker_sim.cluster.random_run.checks.history import History
+    from broker_sim.cluster.random_run.checks.transaction_history import (
         OffsetStep,
         Transaction,
         TransactionHistory,
     )
+    from broker_sim.cluster.random_run.schedule import Schedule
     from broker_sim.cluster.virtual_cluster import VirtualCluster
     from broker_sim.protocol.records import EndTxnMarker
 

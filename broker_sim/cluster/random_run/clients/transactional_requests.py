@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.random_run.surroundings import TOPIC
-from broker_sim.cluster.requests import produce_request
+from broker_sim.cluster.random_run.schedule import TOPIC
+from broker_sim.cluster.requests import (
+    OFFSET_FETCH_VERSION,
+    offset_fetch_request,
+    produce_request,
+)
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import Record, build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+
 __all__ = ["TransactionalRequests"]
 
-FIND_COORDINATOR_VERSION: Final = 6
 INIT_PRODUCER_ID_VERSION: Final = 5
 ADD_VERSION: Final = 3
-OFFSET_FETCH_VERSION: Final = 9
 PRODUCE_VERSIONS: Final = {1: 11, 2: 12}
 COMMIT_OFFSET_VERSIONS: Final = {1: 4, 2: 5}
 END_VERSIONS: Final = {1: 4, 2: 5}
 """By `transaction.version`, as Kafka's `TransactionManager` chooses them."""
-GROUP: Final = 0
-TRANSACTION: Final = 1
 NO_PRODUCER: Final = (-1, -1)
-
-Request = tuple[Any, int]
-"""A message and the version in which it is sent."""
 
 
 class TransactionalRequests:
@@ -42,13 +41,6 @@ class TransactionalRequests:
     def take_epoch(self, producer_id: int, epoch: int) -> None:
         """Send as this producer from now on."""
         self._producer_id, self.epoch = producer_id, epoch
-
-    def find_coordinator(self, key: str) -> Request:
-        """Ask for the coordinator of the transactional id, or of the group of that name."""
-        kind = TRANSACTION if key == self._id else GROUP
-        return messages.FindCoordinatorRequest(
-            key_type=kind, coordinator_keys=[key]
-        ), FIND_COORDINATOR_VERSION
 
     def init_producer_id(self, timeout_ms: int, *, keeps_id: bool) -> Request:
         """Ask for the next epoch; with `keeps_id` only if nobody has asked since (KIP-360)."""
@@ -101,10 +93,8 @@ class TransactionalRequests:
 
     def fetch_offset(self, group: str, number: int) -> Request:
         """Ask for the group's offset of a partition, once no transaction has one open."""
-        request = messages.OffsetFetchRequest
-        topic = request.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[number])
-        groups = [request.OffsetFetchRequestGroup(group, topics=[topic])]
-        return request(groups=groups, require_stable=True), OFFSET_FETCH_VERSION
+        request = offset_fetch_request(group, (TOPIC, number), require_stable=True)
+        return request, OFFSET_FETCH_VERSION
 
     def commit_offset(self, group: str, number: int, offset: int) -> Request:
         """Commit an offset of the group in the transaction."""

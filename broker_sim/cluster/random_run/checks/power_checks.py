@@ -13,7 +13,7 @@ from broker_sim.protocol.record_batch import parse_header, verify_crc
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker_sim.cluster.random_run.history import Acknowledged
+    from broker_sim.cluster.random_run.checks.history import Acknowledged
     from broker_sim.cluster.random_run.schedule import Schedule
     from broker_sim.cluster.virtual_cluster import VirtualCluster
 

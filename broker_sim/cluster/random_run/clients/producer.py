@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.client import TIMEOUTS_MS, Client
-from broker_sim.cluster.random_run.history import Acknowledged
-from broker_sim.cluster.random_run.surroundings import TOPIC
+from broker_sim.cluster.random_run.checks.history import Acknowledged
+from broker_sim.cluster.random_run.clients.client import TIMEOUTS_MS, Client
+from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.requests import PRODUCE_VERSION, produce_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.records import Record, build_batch
 
 if TYPE_CHECKING:
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
     from broker_sim.cluster.random_run.schedule import Producer as Plan
-    from broker_sim.cluster.random_run.surroundings import Surroundings
 
 __all__ = ["Producer"]
 
@@ -63,8 +63,7 @@ class Producer(Client):
         return b"%d-%d" % (self._number, self._values_made)
 
     def _batch(self, partition: int, values: list[bytes]) -> bytes:
-        now_ms = self._around.cluster.scheduler.clock.wall_clock_ms()
-        records = [Record(value, timestamp=now_ms) for value in values]
+        records = [Record(value, timestamp=self._wall_clock_ms) for value in values]
         if not self._plan.idempotent:
             return build_batch(records)
         return build_batch(

@@ -6,16 +6,20 @@ Offsets that a member commits only grow.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
-from broker_sim.cluster.random_run.coordinated_client import (
+from broker_sim.cluster.random_run.checks.coordinators import (
+    informed_coordinator,
+    newest_coordinator,
+)
+from broker_sim.cluster.random_run.clients.coordinated_client import (
     AgainError,
     CoordinatedClient,
     StepError,
     T,
 )
-from broker_sim.cluster.random_run.coordinators import informed_coordinator, newest_coordinator
-from broker_sim.cluster.random_run.surroundings import TOPIC
+from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.cluster.requests import OFFSET_FETCH_VERSION, offset_fetch_request
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
@@ -23,11 +27,10 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from broker_sim.cluster.random_run.coordinated_client import Request
-    from broker_sim.cluster.random_run.surroundings import Surroundings
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = [
-    "LONGEST_PARKED_MS",
     "NO_EPOCH",
     "REBALANCE_TIMEOUT_MS",
     "SESSION_TIMEOUT_MS",
@@ -73,6 +76,7 @@ class CommittedOffsets(Protocol):
 class GroupMember(CoordinatedClient):
     """A member of a group."""
 
+    parked_ms = LONGEST_PARKED_MS
     strays_share: ClassVar[float]
     """How often it leaves; as often it dies, and as often it is silent."""
     commits_share: ClassVar[float]
@@ -94,18 +98,19 @@ class GroupMember(CoordinatedClient):
             try:
                 await self._join()
                 while True:
-                    await self._repeat(self._take_part)
+                    await self._take_step(self._take_part)
             except JoinAgainError:
                 await self._rest(self._rest_ms)
 
-    async def _repeat(self, step: Callable[[], Awaitable[T]]) -> T:
-        async def step_with_coordinator() -> T:
-            if self._group not in self._coordinators:
-                await self._find_coordinator(self._group)
-                raise AgainError
-            return await step()
+    async def _take_step(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Take a step with the coordinator of the time, until it is done."""
+        return await self._repeat(partial(self._with_coordinator, step))
 
-        return await super()._repeat(step_with_coordinator)
+    async def _with_coordinator(self, step: Callable[[], Awaitable[T]]) -> T:
+        if self._group not in self._coordinators:
+            await self._find_coordinator(self._group)
+            raise AgainError
+        return await step()
 
     async def _join(self) -> None:
         raise NotImplementedError
@@ -132,6 +137,10 @@ class GroupMember(CoordinatedClient):
         """As whom it owns partitions."""
         return self._member_id
 
+    async def _request(self, message: Any, version: int) -> Any:
+        """Return what the coordinator answers."""
+        return await self._ask_coordinator(self._group, (message, version))
+
     # -- taking part ------------------------------------------------------------------------------
 
     async def _take_part(self) -> None:
@@ -152,7 +161,7 @@ class GroupMember(CoordinatedClient):
         request = self._leaving()
         self._begin_anew()
         with suppress(AgainError):
-            response = await self._ask_coordinator(self._group, request, LONGEST_PARKED_MS)
+            response = await self._request(*request)
             if response.error_code in WRONG_BROKER:
                 self._forget(self._group)
         raise JoinAgainError
@@ -181,9 +190,7 @@ class GroupMember(CoordinatedClient):
             member_id=self._member_id,
             topics=[request.OffsetCommitRequestTopic(name=TOPIC, partitions=[committed])],
         )
-        response = await self._ask_coordinator(
-            self._group, (commit, COMMIT_VERSION), LONGEST_PARKED_MS
-        )
+        response = await self._request(commit, COMMIT_VERSION)
         self._check(response.topics[0].partitions[0].error_code)
         self._offsets.add_commit(partition, offset)
 
@@ -193,9 +200,7 @@ class GroupMember(CoordinatedClient):
         look = newest_coordinator if is_stable else informed_coordinator
         asked = look(cluster, coordinator)
         request = self._offset_request(partition, is_stable)
-        response = await self._ask_coordinator(
-            self._group, (request, OFFSET_FETCH_VERSION), LONGEST_PARKED_MS
-        )
+        response = await self._request(request, OFFSET_FETCH_VERSION)
         (answer,) = response.groups
         self._check(answer.error_code)
         found = answer.topics[0].partitions[0]

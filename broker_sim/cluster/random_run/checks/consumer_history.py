@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.group_history import CommitHistory
+from broker_sim.cluster.random_run.checks.group_history import CommitHistory
 
 if TYPE_CHECKING:
     from collections.abc import Collection

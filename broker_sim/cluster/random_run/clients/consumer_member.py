@@ -10,25 +10,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import violated
-from broker_sim.cluster.random_run.coordinated_client import AgainError
-from broker_sim.cluster.random_run.coordinators import newest_coordinator
-from broker_sim.cluster.random_run.group_member import (
-    LONGEST_PARKED_MS,
+from broker_sim.cluster.random_run.checks.coordinators import newest_coordinator
+from broker_sim.cluster.random_run.clients.coordinated_client import AgainError
+from broker_sim.cluster.random_run.clients.group_member import (
     REBALANCE_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
     GroupMember,
     JoinAgainError,
 )
-from broker_sim.cluster.random_run.surroundings import TOPIC
+from broker_sim.cluster.random_run.schedule import TOPIC
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
-    from broker_sim.cluster.random_run.coordinated_client import Request
-    from broker_sim.cluster.random_run.surroundings import Surroundings
+    from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
 
 __all__ = ["CONSUMER_GROUP", "ConsumerMember"]
 
@@ -120,7 +119,7 @@ class ConsumerMember(GroupMember):
     # -- heartbeats -------------------------------------------------------------------------------
 
     async def _join(self) -> None:
-        await self._repeat(self._beat)
+        await self._take_step(self._beat)
 
     async def _beat(self) -> None:
         cluster, coordinator = self._around.cluster, self._coordinators[self._group]
@@ -132,9 +131,7 @@ class ConsumerMember(GroupMember):
             self._asked_ms = sent_ms
         safe_until_ms = self._safe_until_ms
         self._be_unsure()  # until the answer is there
-        response = await self._ask_coordinator(
-            self._group, (request, HEARTBEAT_VERSION), LONGEST_PARKED_MS
-        )
+        response = await self._request(request, HEARTBEAT_VERSION)
         is_newest = asked is not None and asked == newest_coordinator(cluster, coordinator)
         if is_newest and response.error_code in FENCED:
             self._check_may_be_fenced(response.error_code, safe_until_ms)
