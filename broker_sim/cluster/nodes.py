@@ -131,7 +131,7 @@ class Nodes:
             cluster_id=cluster_id,
             links=self.links,
             controller=self.controller,
-            brokers=self.brokers,
+            peers=self.brokers,
             random=rng,
             make_purgatory=make_purgatory,
             faults=self.faults,

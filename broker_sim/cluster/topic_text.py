@@ -9,7 +9,7 @@ from broker_sim.controller import CreatableTopic
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["TopicText", "creatable_topics", "parse_topic"]
+__all__ = ["BROKER_DEFAULT", "TopicText", "creatable_topics", "parse_topic"]
 
 BROKER_DEFAULT = -1
 

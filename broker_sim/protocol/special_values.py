@@ -13,7 +13,9 @@ __all__ = [
     "LATEST_TIERED_TIMESTAMP",
     "LATEST_TIMESTAMP",
     "MAX_TIMESTAMP",
+    "NO_EPOCH",
     "NO_NODE",
+    "NO_OFFSET",
     "READ_COMMITTED",
     "READ_UNCOMMITTED",
 ]
@@ -37,3 +39,8 @@ LATEST_TIERED_TIMESTAMP: Final = -5
 
 NO_NODE: Final = -1
 """The node id, and port, of a coordinator that is not known."""
+
+NO_EPOCH: Final = -1
+"""The epoch of a leader or a member that is not known, or not told."""
+NO_OFFSET: Final = -1
+"""Stands for an offset that there is not."""

@@ -26,7 +26,6 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.protocol import messages
 from broker_sim.runtime.event_log import get_logger
-from broker_sim.runtime.request_timeouts import RequestTimeouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -105,15 +104,12 @@ class TransactionMarkerChannelManager:
         self._environment = states.environment
         self._queues: dict[int, deque[_Marker]] = {}
         """Markers by the broker that they go to."""
-        self._in_flight: set[int] = set()
         self._pending: dict[str, PendingCompleteTxn] = {}
         self._log_append_retries: list[PendingCompleteTxn] = []
         self._is_woken = False
-        environment = states.environment
-        self._timeouts = RequestTimeouts(
-            environment.call_later, environment.clock, environment.config.request_timeout_ms
-        )
-        self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
+        self._sender = self._environment.markers
+        broker_id = self._environment.broker_id
+        self._log = log.bind(self._environment.clock, node=f"broker-{broker_id}")
 
     @property
     def unknown_destination_queue_size(self) -> int:
@@ -170,30 +166,16 @@ class TransactionMarkerChannelManager:
             if self._is_pending(marker):
                 self._queue(marker.transaction, marker.partitions)
         for broker_id in sorted(self._queues):
-            if broker_id != UNKNOWN_BROKER and broker_id not in self._in_flight:
+            if broker_id != UNKNOWN_BROKER and not self._sender.is_busy(broker_id):
                 self._send_to(broker_id)
 
     def _send_to(self, broker_id: int) -> None:
         markers = [marker for marker in self._queues.pop(broker_id) if self._is_pending(marker)]
-        if not markers:
-            return
-        self._in_flight.add(broker_id)
-
-        def end(response: messages.WriteTxnMarkersResponse | None) -> None:
-            self._in_flight.discard(broker_id)
-            self._take(markers, response)
-
-        def answered(response: messages.WriteTxnMarkersResponse | None) -> None:
-            if self._timeouts.end(number):
-                end(response)
-
-        number = self._timeouts.begin(partial(end, None))
-        self._environment.markers.write_txn_markers(
-            broker_id,
-            messages.WriteTxnMarkersRequest([marker.message() for marker in markers]),
-            answered,
-            partial(answered, None),
-        )
+        if markers:
+            request = messages.WriteTxnMarkersRequest([marker.message() for marker in markers])
+            self._sender.send(
+                broker_id, request, partial(self._environment.serve, self._take, markers)
+            )
 
     # -- what comes back ------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.cluster.topic_text import BROKER_DEFAULT
 from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.config import GivenValue
 
 __all__ = ["TopicVerbs"]
-
-BROKER_DEFAULT = -1
 
 
 class TopicVerbs(BaseVerbs):

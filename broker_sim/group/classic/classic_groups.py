@@ -17,8 +17,9 @@ from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.delayed_join import has_failed_since
 from broker_sim.group.classic.group_metadata import empty_group_record, restored_group
-from broker_sim.group.classic.join import UNKNOWN_MEMBER_ID, JoinRequest, Joins
+from broker_sim.group.classic.join import JoinRequest, Joins
 from broker_sim.group.classic.rebalance import Rebalance
+from broker_sim.group.group import UNKNOWN_MEMBER_ID
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from broker_sim.group.classic.classic_member import ClassicMember, MemberProtoco
 from broker_sim.group.classic.delayed_join import has_failed_since
 from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.classic.rebalance import join_response
+from broker_sim.group.group import KNOWN_MEMBER_ID_VERSION, UNKNOWN_MEMBER_ID
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["JoinRequest", "Joins"]
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
-UNKNOWN_MEMBER_ID = ""
-KNOWN_MEMBER_ID_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
 _UUID_FIXED_BITS = 0xF << 76 | 0x3 << 62
 _UUID_VERSION_4 = 0x4 << 76 | 0x2 << 62
