@@ -7,18 +7,9 @@ these methods, so that nothing has to translate between them.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
-__all__ = ["UNDONE_BY", "BrokerVerbs", "Fault", "Reading"]
-
-UNDONE_BY: Final = {
-    "pause": "resume",
-    "stop": "start",
-    "kill": "start",
-    "disconnect": "reconnect",
-    "disconnect_clients": "reconnect_clients",
-}
-"""The verbs of `BrokerVerbs`: each that causes a fault, and the one that ends it."""
+__all__ = ["BrokerVerbs", "Fault", "Reading"]
 
 
 class Fault(StrEnum):

@@ -19,6 +19,7 @@ sender dies of are treated as B.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -57,26 +58,16 @@ WritableTxnMarker = messages.WriteTxnMarkersRequest.WritableTxnMarker
 WritableTxnMarkerTopic = messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PendingCompleteTxn:
     """A transaction whose end is decided; `values` are those after it. Each is only equal to itself."""
 
-    __slots__ = ("coordinator_epoch", "is_commit", "metadata", "partition", "values")
-
-    def __init__(
-        self,
-        metadata: TransactionMetadata,
-        values: TxnTransitMetadata,
-        partition: int,
-        coordinator_epoch: int,
-        *,
-        is_commit: bool,
-    ) -> None:
-        self.metadata = metadata
-        self.values = values
-        self.partition = partition
-        """The id's partition of `__transaction_state`."""
-        self.coordinator_epoch = coordinator_epoch
-        self.is_commit = is_commit
+    metadata: TransactionMetadata
+    values: TxnTransitMetadata
+    partition: int
+    """The id's partition of `__transaction_state`."""
+    coordinator_epoch: int
+    is_commit: bool
 
 
 class _Marker(NamedTuple):

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "TransactionLogKey",
     "TransactionLogValue",
-    "decode_batch",
-    "encode_record",
     "metadata_of",
     "record_of",
     "serde",
@@ -54,8 +52,6 @@ def _encode_key(transactional_id: str) -> bytes:
 
 
 serde: Final = _Serde(record_messages, {0: "TransactionLog"}, _newest_version)
-decode_batch = serde.decode_batch
-encode_record = serde.encode_record
 
 
 def record_of(

@@ -24,7 +24,6 @@ from broker_sim.runtime.event_log import get_logger
 from broker_sim.transaction import record_messages
 from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata
 from broker_sim.transaction.records import (
-    encode_record,
     metadata_of,
     record_of,
     serde,
@@ -133,18 +132,13 @@ class TransactionStateManager:
         """Return the id's partition. Raises `ApiError`: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""
         return self.runtime.find(transactional_id).shard
 
-    def find(self, transactional_id: str, coordinator_epoch: int) -> TransactionMetadata:
+    def find_in(
+        self, partition: int, transactional_id: str, coordinator_epoch: int
+    ) -> TransactionMetadata:
         """Return what is known of an id while the coordinator's epoch stays the same.
 
         Raises `ApiError` as `partition_of`, and NOT_COORDINATOR in another epoch or without the id.
         """
-        partition = self.partition_for(transactional_id)
-        return self.find_in(partition, transactional_id, coordinator_epoch)
-
-    def find_in(
-        self, partition: int, transactional_id: str, coordinator_epoch: int
-    ) -> TransactionMetadata:
-        """Do the same for an id whose partition is known."""
         led = self.runtime.get(partition).shard
         metadata = led.transactions.get(transactional_id)
         if metadata is None or led.leader_epoch != coordinator_epoch:
@@ -259,7 +253,7 @@ class TransactionStateManager:
         part: list[TransactionMetadata] = []
         size_bytes = 0
         for metadata in expired:
-            tombstone = encode_record(tombstone_of(metadata.transactional_id), 0)
+            tombstone = serde.encode_record(tombstone_of(metadata.transactional_id), 0)
             if part and size_bytes + size_in_batch(tombstone) > room:
                 yield part
                 part, size_bytes = [], 0

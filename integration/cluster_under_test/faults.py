@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from integration.broker_verbs import UNDONE_BY
 from integration.clients.stopwatch import Moment, now_ms
 
 if TYPE_CHECKING:
@@ -15,6 +14,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Faults"]
 
+UNDONE_BY: Final = {
+    "pause": "resume",
+    "stop": "start",
+    "kill": "start",
+    "disconnect": "reconnect",
+    "disconnect_clients": "reconnect_clients",
+}
+"""The verbs of `BrokerVerbs`: each that causes a fault, and the one that ends it."""
 UNDOES: Final = {
     undo: [fault for fault, ended_by in UNDONE_BY.items() if ended_by == undo]
     for undo in UNDONE_BY.values()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
-from integration.broker_verbs import UNDONE_BY
+from integration.cluster_under_test.faults import UNDONE_BY
 from integration.fuzz.connection import AsyncConnection
 
 if TYPE_CHECKING:

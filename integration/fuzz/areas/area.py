@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from broker_sim.protocol import messages
-from integration.broker_verbs import UNDONE_BY
+from integration.cluster_under_test.faults import UNDONE_BY
 from integration.fuzz.sequence import Fault, Request, Sequence
 
 if TYPE_CHECKING:

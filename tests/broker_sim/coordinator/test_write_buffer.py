@@ -11,7 +11,7 @@ from broker_sim.coordinator.transactions import TransactionMarker
 from broker_sim.coordinator.write_buffer import WriteBuffer
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
-from broker_sim.group.records import GroupRecord, decode_batch, serde
+from broker_sim.group.records import GroupRecord, serde
 from broker_sim.protocol.compression import CompressionCodec
 from purgatory import VirtualClock
 
@@ -30,7 +30,7 @@ class Storage:
         if self.fails_with:
             on_done(self.fails_with)
             return
-        self.batches.append([record.value.offset for _, record in decode_batch(batch)])
+        self.batches.append([record.value.offset for _, record in serde.decode_batch(batch)])
         on_appended(self.log_end_offset(partition) - 1)
         self._waiting.append(on_done)
 

@@ -11,7 +11,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.group.consumer.settings import GROUP_RESOURCE
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.group_client import GroupClient
-from broker_sim.group.records import decode_batch
+from broker_sim.group.records import serde
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata import (
     MetadataDelta,
@@ -63,7 +63,7 @@ class Log:
             on_done(self.fails_with)
             return
         self.batches.append(rebase(memoryview(batch), len(self.records), 0))
-        self.records += [record for _, record in decode_batch(batch)]
+        self.records += [record for _, record in serde.decode_batch(batch)]
         on_appended(len(self.records) - 1)
         self._uncommitted += self.is_held
         self._wait(on_done)

@@ -17,7 +17,7 @@ from broker_sim.runtime.inter_broker_sender import InterBrokerSender
 from broker_sim.transaction.coordinator import ProducerIdAndEpoch, TransactionCoordinator
 from broker_sim.transaction.end_transaction import EndOfTransaction
 from broker_sim.transaction.environment import TransactionEnvironment
-from broker_sim.transaction.records import decode_batch
+from broker_sim.transaction.records import serde
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 from purgatory import VirtualClock
 
@@ -71,7 +71,7 @@ class Log:
             record
             for partition in sorted(self.batches)
             for batch in self.batches[partition]
-            for _, record in decode_batch(batch)
+            for _, record in serde.decode_batch(batch)
         ]
 
     def states(self):

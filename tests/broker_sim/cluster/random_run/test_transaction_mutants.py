@@ -162,7 +162,9 @@ def ends_are_not_written(monkeypatch):
 
     def append(self, transactional_id, coordinator_epoch, values, on_done, **keep):
         if values.state.is_prepared:
-            self.find(transactional_id, coordinator_epoch).complete_transition_to(values)
+            partition = self.partition_for(transactional_id)
+            known = self.find_in(partition, transactional_id, coordinator_epoch)
+            known.complete_transition_to(values)
             on_done(ErrorCode.NONE)
         else:
             original(self, transactional_id, coordinator_epoch, values, on_done, **keep)

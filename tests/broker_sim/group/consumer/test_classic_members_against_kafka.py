@@ -12,7 +12,7 @@ import pytest
 from broker_sim.errors import ErrorCode
 from broker_sim.group.group_client import GroupClient
 from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
-from broker_sim.group.records import decode_record
+from broker_sim.group.records import serde
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import decode, encode
 
@@ -46,7 +46,8 @@ class KafkaSide:
             if kind == "records":
                 pairs = (pair.split(":") for pair in rest)
                 self.written += [
-                    decode_record(bytes.fromhex(key), bytes.fromhex(value)) for key, value in pairs
+                    serde.decode_record(bytes.fromhex(key), bytes.fromhex(value))
+                    for key, value in pairs
                 ]
             else:
                 self.answers[int(rest[0])] = bytes.fromhex(rest[1])
