@@ -317,7 +317,7 @@ def test_addresses_of_ip_version_6_have_brackets(running):
         assert ControlClient(ready["control"]).get("/status")["brokers"]
 
 
-def test_control_port_with_a_token_answers_only_who_has_it(running, broker_sim, monkeypatch):
+def test_control_port_with_a_token_refuses_requests_without_it(running, broker_sim, monkeypatch):
     _, ready = running("--brokers", "1", "--control-token", "secret")
     monkeypatch.delenv("BROKER_SIM_CONTROL_TOKEN", raising=False)
     status = ("ctl", "--control", ready["control"], "status")

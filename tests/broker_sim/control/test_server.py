@@ -216,7 +216,7 @@ def test_origin_that_is_there_twice_is_refused(control_url):
 @pytest.mark.parametrize(
     "request_bytes", [b"GET / HTTP/9.9\r\n\r\n", b"GET /\0 HTTP/1.1\r\n\r\n", b"\x16\3\1\2\0\1\0"]
 )
-def test_what_is_no_http_is_one_line_in_the_log(control_url, caplog, request_bytes):
+def test_malformed_http_is_one_line_in_the_log(control_url, caplog, request_bytes):
     host, port = control_url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as connection:
         connection.sendall(request_bytes)
