@@ -330,7 +330,10 @@ def test_control_port_with_a_token_refuses_requests_without_it(running, broker_s
 
 def test_token_is_read_from_a_file_and_told_nowhere(running, broker_sim, tmp_path):
     file = tmp_path / "token"
-    for content, reason in (("", "there is no token in it"), (None, "No such file or directory")):
+    for content, reason in (
+        ("", "the file is empty; write the token into it"),
+        (None, "No such file or directory"),
+    ):
         if content is not None:
             file.write_text(content)
         code, _, stderr = broker_sim("run", "--control-token-file", str(file))
