@@ -198,7 +198,7 @@ class Controller:
         )
 
     def tick(self) -> None:
-        """Do what is due: fence brokers whose session has ended, balance and elect leaders."""
+        """Do the work that is due: fence brokers whose session has ended, balance and elect leaders."""
         delta = MetadataDelta(self.image)
         self._tasks.run_due(delta, self._clock.now_ms())
         self._commit(delta)
@@ -388,14 +388,14 @@ class Controller:
         return outcomes
 
     def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
-        """Add rules of access control, each for itself; one that there is already is no error."""
+        """Add rules of access control, each for itself; a rule that exists already is no error."""
         delta = MetadataDelta(self.image)
         outcomes = create_acls(delta, acls)
         self._commit(delta)
         return outcomes
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
-        """Remove the rules that each filter means; one result per filter."""
+        """Remove the rules that each filter matches; one result per filter."""
         delta = MetadataDelta(self.image)
         results = delete_acls(delta, filters)
         self._commit(delta)
