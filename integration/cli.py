@@ -117,7 +117,9 @@ def main(
     if context.invoked_subcommand is not None:
         return
     if demo and (patterns or record):
-        raise click.UsageError("--demo has scenarios and a cluster of its own")
+        raise click.UsageError(
+            "--demo has its own scenarios and cluster: leave out --scenario and --record"
+        )
     try:
         scenarios = demo_scenarios() if demo else select(patterns)
         last = _read_last(out) if last_failed else None

@@ -231,7 +231,7 @@ class _Results:
             return  # a line that the end of an earlier run cut off: its seed runs again
         if of_test != self._test:
             raise click.BadParameter(
-                f"{place} is of other options; give another file", param_hint="--results"
+                f"{place} was written with other options; give another file", param_hint="--results"
             )
         self.outcomes[outcome.seed] = outcome
 

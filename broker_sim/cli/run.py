@@ -235,7 +235,9 @@ def command(
     when it is ready; build is native or pure. With several listeners, "listeners" has the servers of each.
     """
     if options["port"] + options["brokers"] > LAST_PORT + 1:
-        raise click.UsageError(f"--port {options['port']} leaves no ports for all brokers")
+        raise click.UsageError(
+            f"--port {options['port']} is too high for {options['brokers']} brokers: give a lower one, or 0"
+        )
     if control_token_file is not None:
         options["control_token"] = _read_token(control_token_file)
     if sys.stdout is None:
@@ -270,7 +272,9 @@ def _read_token(path: str) -> str:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise click.UsageError(f"--control-token-file {path}: {reason}") from error
     if not token:
-        raise click.UsageError(f"--control-token-file {path}: there is no token in it")
+        raise click.UsageError(
+            f"--control-token-file {path}: the file is empty; write the token into it"
+        )
     return token
 
 

@@ -64,7 +64,9 @@ class Guard:
         counts = Counter(name.lower() for name in names)
         for name in DECIDING_HEADERS:
             if counts[name] > 1:
-                raise RefusedRequestError(BAD_REQUEST, f"the header {name} is there twice")
+                raise RefusedRequestError(
+                    BAD_REQUEST, f"the header {name} is there twice; send it once"
+                )
 
     def admit(
         self,
@@ -113,7 +115,7 @@ class Guard:
         if scheme.lower() != "bearer" or not is_right:
             raise RefusedRequestError(
                 UNAUTHORIZED,
-                "the control port wants its token: set BROKER_SIM_CONTROL_TOKEN, give ctl --token, "
+                "the control port needs its token: set BROKER_SIM_CONTROL_TOKEN, give ctl --token, "
                 "or send the header Authorization: Bearer TOKEN",
             )
 

@@ -197,7 +197,7 @@ class Controller:
         )
 
     def tick(self) -> None:
-        """Do what is due: fence brokers whose session has ended, balance and elect leaders."""
+        """Do the work that is due: fence brokers whose session has ended, balance and elect leaders."""
         with self._change() as delta:
             self._tasks.run_due(delta, self._clock.now_ms())
 
@@ -355,12 +355,12 @@ class Controller:
             return alter_client_quotas(delta, alterations)
 
     def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
-        """Add rules of access control, each for itself; one that there is already is no error."""
+        """Add rules of access control, each for itself; a rule that exists already is no error."""
         with self._change() as delta:
             return create_acls(delta, acls)
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
-        """Remove the rules that each filter means; one result per filter."""
+        """Remove the rules that each filter matches; one result per filter."""
         with self._change() as delta:
             return delete_acls(delta, filters)
 

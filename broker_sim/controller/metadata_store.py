@@ -1,4 +1,4 @@
-"""What the controller decides, in a file; it stands for Kafka's log `__cluster_metadata`.
+"""The controller's decisions, in a file; it stands for Kafka's log `__cluster_metadata`.
 
 One line of JSON for every new image, with what has changed since the line before:
 
@@ -217,7 +217,7 @@ def _line(change: Mapping[str, Any]) -> bytes:
 
 
 def _good_lines(content: bytes) -> list[bytes]:
-    """Return the lines up to the last one that is as it was written."""
+    """Return the lines up to the last undamaged one."""
     *lines, _cut = content.split(b"\n")
     while lines:
         try:
@@ -230,7 +230,7 @@ def _good_lines(content: bytes) -> list[bytes]:
 
 
 def _read_line(line: bytes) -> dict[str, Any]:
-    """Return the change of a line. Raises ValueError for one that is not as it was written."""
+    """Return the change of a line. Raises ValueError for a damaged one."""
     crc, _, text = line.partition(b" ")
     if crc != b"%08x" % crc32c(text):
         raise ValueError("its CRC does not fit")

@@ -169,7 +169,7 @@ class PartitionChangeBuilder:
         return replace(target, leader=leader)
 
     def _last_known_leader(self, leader: int, *, bump: bool) -> tuple[int, ...]:
-        """Keep a leader that is lost, forget it when there is one again."""
+        """Keep a lost leader, forget it when the partition has a leader again."""
         known = self.partition.last_known_elr
         if not self.elr_enabled or not bump:
             return known

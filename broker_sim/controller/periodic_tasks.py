@@ -30,7 +30,7 @@ class _PeriodicTask:
     has_waited: bool = False
 
     def is_held_up(self, now_ms: int) -> bool:
-        """Whether the task is to wait; never twice in a row, or nothing would run on a slow machine."""
+        """Whether the task has to wait; never twice in a row, otherwise nothing would run on a slow machine."""
         late_ms = now_ms - self.next_run_ms
         return self.waits_when_late and not self.has_waited and late_ms >= self.period_ms
 

@@ -1,6 +1,6 @@
 """The logs whose offsets have moved, for several readers: each hears of a log once until it moves again.
 
-So what is done for all logs every few seconds costs nothing for those that nothing happens to.
+So work that is done for all logs every few seconds costs nothing for logs that have not changed.
 """
 
 from __future__ import annotations

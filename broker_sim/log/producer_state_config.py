@@ -1,4 +1,4 @@
-"""What a broker's configuration says of producers; mirrors `ProducerStateManagerConfig`."""
+"""The broker's configurations of producers; mirrors `ProducerStateManagerConfig`."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Cleaner:
         self._transactions = CleanedTransactionMetadata()
 
     def clean(self) -> Generator[Work, None, int]:
-        """Do all of it; return the first offset that is still dirty.
+        """Clean the log; return the first offset that is still dirty.
 
         Raises `LogCleaningAbortedError`, and any error of a batch that cannot be decoded. A batch that
         its CRC does not fit to raises CORRUPT_MESSAGE: a copy would get a CRC that fits.
@@ -174,7 +174,7 @@ def group_segments_by_size(
 
 
 def _new_cleaned_segment(log: PartitionLog, group: Sequence[LogSegment]) -> LogSegment:
-    """Return an empty segment for what stays; mirrors `UnifiedLog.createNewCleanedSegment`."""
+    """Return an empty segment for the records that stay; mirrors `UnifiedLog.createNewCleanedSegment`."""
     first = group[0]
     return LogSegment.in_memory(
         first.base_offset,

@@ -23,7 +23,7 @@ LARGE_BLOCK_BYTES: Final = 16 * 1024
 
 
 class BatchDamagedError(Exception):
-    """No batch can be at a place of the file."""
+    """A place of the file does not hold a valid batch."""
 
     def __init__(self, position: int, end_offset: int) -> None:
         """`end_offset` is that of the batch before."""

@@ -55,7 +55,7 @@ def test_failure_is_shrunk_told_and_repeated(chaos, tmp_path):
     assert "5 of them known" in continued.stderr
     assert continued.stdout.splitlines()[-1] == found.stdout.splitlines()[-1]
     other = chaos(*wanted[:-4], "--seeds", "9", "--workers", "3", "--results", str(results), code=2)
-    assert "is of other options" in other.stderr
+    assert "was written with other options" in other.stderr
 
 
 def test_orders_are_explored_and_the_one_that_fails_repeats(chaos, tmp_path):
