@@ -86,7 +86,9 @@ def test_packages_of_the_repository_refer_to_each_other_by_the_names_of_a_wheel(
     assert names == {"broker_sim", "broker_sim_integration", "broker_sim_purgatory"}
     for path in tmp_path.rglob("*.py*"):
         source = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(source)) if any(name in source for name in OWN_NAMES) else ():
+        for node in (
+            ast.walk(ast.parse(source)) if any(name in source for name in OWN_NAMES) else ()
+        ):
             imported = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
             if isinstance(node, ast.Import):
                 imported = [alias.name for alias in node.names]
