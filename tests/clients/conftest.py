@@ -7,7 +7,6 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from broker_sim.protocol import messages
 from integration.clients.admin_requests import GROUP
 from integration.clients.raw_client import RawConnection
 
-HERE = Path(__file__).parent
 CONFIGS = {
     # A frozen follower stays in the ISR, however long a test takes on a busy machine.
     "broker.session.timeout.ms": 120_000,
@@ -120,7 +118,7 @@ def frozen_followers(simulator):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if HERE in item.path.parents:
+        if item.nodeid.startswith("tests/clients/"):
             item.add_marker(pytest.mark.clients)
 
 

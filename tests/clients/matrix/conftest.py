@@ -393,5 +393,8 @@ def tool(side, tool_runner):
 def pytest_collection_modifyitems(items):
     """Leave all but one member to the soak: the other families have tests of their own in ../."""
     for item in items:
-        if HERE in item.path.parents and "[sim-franz_go-range]" not in item.name:
+        if (
+            item.nodeid.startswith("tests/clients/matrix/")
+            and "[sim-franz_go-range]" not in item.name
+        ):
             item.add_marker(pytest.mark.soak(part="clients"))

@@ -151,14 +151,14 @@ FOUND_BY = [
         RUNS.calm,
         {"partitions-are-given-up-first", "one-owner-per-epoch"},
     ),
-    (member_epochs_are_forgotten_at_load, RUNS.moved, {"live-members-stay"}),
+    (member_epochs_are_forgotten_at_load, RUNS.moved[2:], {"live-members-stay"}),
     (sessions_end_too_early, RUNS.calm, {"live-members-stay", "partitions-are-given-up-first"}),
     (
         writes_are_answered_before_the_replicas_have_them,
         RUNS.cut_off,
         {"live-members-stay", "member-epochs-grow", "one-owner-per-epoch"},
     ),
-    (members_commit_in_any_epoch, [*RUNS.calm, *RUNS.killed], {"committed-offsets-stay"}),
+    (members_commit_in_any_epoch, RUNS.killed[2:], {"committed-offsets-stay"}),
     (heartbeats_are_answered_twice, RUNS.calm, {"AssertionError", "answered-once"}),
     (first_heartbeats_are_not_answered, RUNS.calm, {"requests-are-answered"}),
 ]
@@ -174,5 +174,5 @@ def test_defect_is_found_by_its_invariant(mutant, schedules, invariants, monkeyp
 
 
 def test_sound_coordinator_passes_where_the_mutants_are_found():
-    schedules = [*RUNS.calm, *RUNS.moved, *RUNS.killed[2:], *RUNS.cut_off[2:]]
+    schedules = [*RUNS.calm[:2], *RUNS.moved[2:4], *RUNS.killed[2:], *RUNS.cut_off[2:4]]
     assert first_failure(schedules) is None

@@ -44,6 +44,15 @@ def test_log_is_flushed_after_so_many_messages(logs):
     assert log.storage.recovery_point == 8
 
 
+def test_files_of_a_flushed_log_are_brought_to_the_disk(logs, synced):
+    log = new_log(logs)
+    log.append_as_leader(BATCH, 0)
+    synced.clear()
+    log.flush_batches()
+    (segment,) = log.storage.directory.glob("*.log")
+    assert segment.stat().st_ino in synced
+
+
 def test_follower_flushes_as_its_leader_does(logs):
     log = new_log(logs, flush_messages=2)
     log.append_as_follower([BATCH])

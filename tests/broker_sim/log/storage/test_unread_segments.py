@@ -17,6 +17,10 @@ from .test_damaged_files import damage
 from .test_reopened_log import Machine, batch, marker, state_of, transactional
 
 SEEDS = 12
+more_seeds = [
+    *range(SEEDS),
+    *(pytest.param(seed, marks=pytest.mark.soak(part="kills")) for seed in range(SEEDS, 3 * SEEDS)),
+]
 TIMES = (-3, -1, 0, 1_000_003, 1_000_017, 1_000_100)
 
 
@@ -172,7 +176,7 @@ def test_unread_log_behaves_as_one_that_was_looked_at(tmp_path, monkeypatch, see
         other.directory.close()
 
 
-@pytest.mark.parametrize("seed", range(3 * SEEDS))
+@pytest.mark.parametrize("seed", more_seeds)
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
 @pytest.mark.parametrize("clean", [True, False])
 def test_damage_is_found_at_the_start_or_when_the_segment_is_read(
