@@ -207,7 +207,9 @@ def sweep(
 @click.option("--brokers", type=click.IntRange(1), help="Of the cluster; 3 unless given.")
 @click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 unless given.")
 @click.option(
-    "--order", type=click.Choice(["fifo", "seeded"]), help="Of tasks that are ready; fifo unless given."
+    "--order",
+    type=click.Choice(["fifo", "seeded"]),
+    help="Of tasks that are ready; fifo unless given.",
 )
 @click.option(
     "--repair-aiokafka",

@@ -243,10 +243,10 @@ class VirtualEventLoop(ProcessLoop):
 
     # -- running from inside ----------------------------------------------------------------------
 
-    def run_until_complete(self, future: Awaitable[Result]) -> Result:
+    def run_until_complete(self, future: Awaitable[Result]) -> Result:  # type: ignore[override]
         """Run until the future is done and return its result. Raises as `run_forever`."""
         try:
-            return super().run_until_complete(future)  # type: ignore[arg-type]
+            return super().run_until_complete(future)
         except BaseException:
             cancel_stop(self._ready)
             raise
