@@ -8,7 +8,7 @@ from aiokafka import ConsumerRebalanceListener
 from aiokafka.errors import CommitFailedError
 from shop import WITHIN_S, consumer, place_orders
 
-ORDERS = 16
+ORDERS = 24
 FAULTS = {"crash", "freeze", "cut"}  # what makes partitions change hands
 EXPECTED = {b"customer-%d" % number: sum(range(number, ORDERS, 4)) for number in range(4)}
 
