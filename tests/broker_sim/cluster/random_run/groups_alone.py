@@ -46,7 +46,7 @@ def writes_are_answered_before_the_replicas_have_them(monkeypatch):
     """Commits, epochs and assignments count as soon as the leader has them."""
     original = CoordinatorContext.carry_out
 
-    def carry_out(self, result, on_response, *arguments):
+    def carry_out(self, result, on_response=lambda _: None, *arguments):
         if result.shares_batch:
             original(self, result, on_response, *arguments)
             return
