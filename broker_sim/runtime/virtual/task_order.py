@@ -7,9 +7,11 @@ deviations: those of chance (`SeededOrder`), or given ones (`GivenOrder`), such 
 from __future__ import annotations
 
 import asyncio
+import re
 from array import array
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from broker_sim.runtime.virtual.clock import NS_PER_MS
 from broker_sim.runtime.virtual.current_process import PROCESS
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.clock import LoopClock
 
 __all__ = ["Deviation", "GivenOrder", "SeededOrder", "TaskOrder", "oldest_of", "process_of"]
+
+
+_DEVIATION: Final = re.compile(r"(\d+)(?:\.(\d{1,6}))? order (\d+) (\d+)(?: (\d+))?")
 
 
 class Deviation(NamedTuple):
@@ -33,6 +38,22 @@ class Deviation(NamedTuple):
     """How many have been ready for longer than the first of them."""
     length: int = 1
     """How many; those behind the first are the oldest ones of the same process."""
+
+    def __str__(self) -> str:
+        ms, rest = divmod(self.at_ns, NS_PER_MS)
+        at = f"{ms}.{rest:06d}".rstrip("0").rstrip(".")
+        length = f" {self.length}" if self.length > 1 else ""
+        return f"{at} order {self.step} {self.place}{length}"
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """Return the deviation that `str` has written. Raises ValueError."""
+        found = _DEVIATION.fullmatch(" ".join(line.split()))
+        if found is None:
+            raise ValueError(f"{line!r}: write a deviation as '4100.5 order 3 1', the time in ms")
+        ms, rest, step, place, length = found.groups("0")
+        at_ns = int(ms) * NS_PER_MS + int(rest.ljust(6, "0"))
+        return cls(at_ns, int(step), int(place), int(length) or 1)
 
 
 class TaskOrder:
