@@ -13,15 +13,26 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from broker_sim.runtime.virtual.clock import NS_PER_MS
 from broker_sim.runtime.virtual.current_process import PROCESS
+from broker_sim.runtime.virtual.waiting import label
 
 if TYPE_CHECKING:
     from asyncio import Handle
     from collections import deque
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from broker_sim.runtime.virtual.clock import LoopClock
 
-__all__ = ["Deviation", "GivenOrder", "SeededOrder", "TaskOrder", "oldest_of", "process_of"]
+__all__ = [
+    "Deviation",
+    "GivenOrder",
+    "SeededOrder",
+    "TaskOrder",
+    "deviation_text",
+    "oldest_of",
+    "process_of",
+]
+
+NAMED_OVERTAKEN: Final = 3
 
 
 _DEVIATION: Final = re.compile(r"(\d+)(?:\.(\d{1,6}))? order (\d+) (\d+)(?: (\d+))?")
@@ -178,3 +189,21 @@ def process_of(handle: Any) -> str | None:
 
 def _is_of_task(handle: Any) -> bool:
     return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)
+
+
+def deviation_text(ready: Sequence[Handle], number: int) -> str:
+    """Say what runs before what, of those that `TaskOrder.on_deviation` is told.
+
+    What belongs to the same process is left out, unless it is all that there is.
+    """
+    *overtaken, first = ready
+    others = [each for each in overtaken if process_of(each) != process_of(first)]
+    names = [_who(each) for each in others or overtaken]
+    more = f" and {len(names) - NAMED_OVERTAKEN} more" if len(names) > NAMED_OVERTAKEN else ""
+    led = f" and {number - 1} before it" if number > 1 else ""
+    return f"{_who(first)}{led} run{'' if led else 's'} before {', '.join(names[:NAMED_OVERTAKEN])}{more}"
+
+
+def _who(handle: Handle) -> str:
+    process, what = process_of(handle), label(handle)
+    return what if process in {None, what} else f"{process}'s {what}"
