@@ -1,4 +1,4 @@
-"""Puts into the time line what a cluster and its clients tell: leaders, failed requests, logs, and orders."""
+"""Puts into the time line what a cluster and its clients tell: leaders, failed requests, logs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,18 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.chaos.timeline import Moment
 from broker_sim.metadata import changes_between
 from broker_sim.runtime.virtual.current_process import PROCESS
-from broker_sim.runtime.virtual.task_order import process_of
-from broker_sim.runtime.virtual.waiting import label
 
 if TYPE_CHECKING:
-    from asyncio import Handle
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from broker_sim.chaos.chaos import Chaos
     from broker_sim.chaos.timeline import Timeline
     from broker_sim.cluster.async_cluster import AsyncCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
 
-__all__ = ["Leaders", "deviation_text", "observed"]
+__all__ = ["Leaders", "observed"]
 
 CLUSTER: Final = "cluster"
-NAMED_OVERTAKEN: Final = 3
 REQUESTS_KEPT: Final = 100_000
 _CLIENTS: Final = ("aiokafka", "kafka")
 _SHOWN: Final = ("Setting newly assigned", "Revoking previously assigned")
@@ -105,21 +101,3 @@ def _note_failed_requests(chaos: Chaos, loop: VirtualEventLoop) -> None:
             errors = ", ".join(error.name for error in request.errors)
             text = f"{request.api} to broker {request.broker}: {errors}"
             chaos.timeline.moments.append(Moment(at_s, request.client_id or "client", text))
-
-
-def deviation_text(ready: Sequence[Handle], number: int) -> str:
-    """Say what runs before what, of those that `TaskOrder.on_deviation` is told.
-
-    What belongs to the same worker is left out, unless it is all that there is.
-    """
-    *overtaken, first = ready
-    others = [each for each in overtaken if process_of(each) != process_of(first)]
-    names = [_who(each) for each in others or overtaken]
-    more = f" and {len(names) - NAMED_OVERTAKEN} more" if len(names) > NAMED_OVERTAKEN else ""
-    led = f" and {number - 1} before it" if number > 1 else ""
-    return f"{_who(first)}{led} run{'' if led else 's'} before {', '.join(names[:NAMED_OVERTAKEN])}{more}"
-
-
-def _who(handle: Handle) -> str:
-    process, what = process_of(handle), label(handle)
-    return what if process in {None, what} else f"{process}'s {what}"

@@ -80,11 +80,11 @@ def shrunk_text(first: Outcome, small: Outcome) -> str:
     before, after = len(first.schedule.actions), len(small.schedule.actions)
     if not first.deviations:
         return f"{before} faults -> {after}"
-    deviations = _counted(len(first.deviations), "deviation")
-    return (
-        f"{_counted(before, 'fault')} and {deviations} from first in, first out -> "
-        f"{_counted(after, 'fault')}, {_counted(len(small.deviations), 'deviation')}"
-    )
+    deviations = f"{_counted(len(first.deviations), 'deviation')} from first in, first out"
+    left = _counted(len(small.deviations), "deviation")
+    if not before:
+        return f"{deviations} -> {left}"
+    return f"{_counted(before, 'fault')} and {deviations} -> {_counted(after, 'fault')}, {left}"
 
 
 def _counted(count: int, what: str) -> str:

@@ -13,11 +13,9 @@ oldest but the one behind it. A third number says that so many of its process ru
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self, get_args
 
-from broker_sim.runtime.virtual.clock import NS_PER_MS
 from broker_sim.runtime.virtual.loop import Order
 from broker_sim.runtime.virtual.task_order import Deviation
 
@@ -26,7 +24,6 @@ __all__ = ["DEFAULT_DURATION_MS", "Action", "Schedule", "ScheduleError"]
 DEFAULT_DURATION_MS: Final = 20_000
 _NUMBERS: Final = ("seed", "brokers", "workers", "latency_ms", "duration_ms")
 _ORDER: Final = "order"
-_DEVIATION: Final = re.compile(r"(\d+)(?:\.(\d{1,6}))? order (\d+) (\d+)(?: (\d+))?")
 _FOR: Final = "for="
 _VALUE: Final = "value="
 
@@ -102,7 +99,7 @@ class Schedule:
         head = " ".join(f"{name}={getattr(self, name)}" for name in _NUMBERS)
         if self.order != "fifo":
             head += f" {_ORDER}={self.order}"
-        return "\n".join((head, *map(str, self.actions), *map(_text, self.deviations)))
+        return "\n".join((head, *map(str, self.actions), *map(str, self.deviations)))
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -135,17 +132,8 @@ class Schedule:
         )
 
 
-def _text(deviation: Deviation) -> str:
-    ms, rest = divmod(deviation.at_ns, NS_PER_MS)
-    at = f"{ms}.{rest:06d}".rstrip("0").rstrip(".")
-    length = f" {deviation.length}" if deviation.length > 1 else ""
-    return f"{at} {_ORDER} {deviation.step} {deviation.place}{length}"
-
-
 def _parse_deviation(line: str) -> Deviation:
-    found = _DEVIATION.fullmatch(" ".join(line.split()))
-    if found is None:
-        raise ScheduleError(f"{line!r}: write a deviation as '4100.5 order 3 1', the time in ms")
-    ms, rest, step, place, length = found.groups("0")
-    at_ns = int(ms) * NS_PER_MS + int(rest.ljust(6, "0"))
-    return Deviation(at_ns, int(step), int(place), int(length) or 1)
+    try:
+        return Deviation.parse(line)
+    except ValueError as error:
+        raise ScheduleError(str(error)) from None

@@ -7,19 +7,35 @@ deviations: those of chance (`SeededOrder`), or given ones (`GivenOrder`), such 
 from __future__ import annotations
 
 import asyncio
+import re
 from array import array
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from broker_sim.runtime.virtual.clock import NS_PER_MS
 from broker_sim.runtime.virtual.current_process import PROCESS
+from broker_sim.runtime.virtual.waiting import label
 
 if TYPE_CHECKING:
     from asyncio import Handle
     from collections import deque
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from broker_sim.runtime.virtual.clock import LoopClock
 
-__all__ = ["Deviation", "GivenOrder", "SeededOrder", "TaskOrder", "oldest_of", "process_of"]
+__all__ = [
+    "Deviation",
+    "GivenOrder",
+    "SeededOrder",
+    "TaskOrder",
+    "deviation_text",
+    "oldest_of",
+    "process_of",
+]
+
+NAMED_OVERTAKEN: Final = 3
+
+
+_DEVIATION: Final = re.compile(r"(\d+)(?:\.(\d{1,6}))? order (\d+) (\d+)(?: (\d+))?")
 
 
 class Deviation(NamedTuple):
@@ -33,6 +49,22 @@ class Deviation(NamedTuple):
     """How many have been ready for longer than the first of them."""
     length: int = 1
     """How many; those behind the first are the oldest ones of the same process."""
+
+    def __str__(self) -> str:
+        ms, rest = divmod(self.at_ns, NS_PER_MS)
+        at = f"{ms}.{rest:06d}".rstrip("0").rstrip(".")
+        length = f" {self.length}" if self.length > 1 else ""
+        return f"{at} order {self.step} {self.place}{length}"
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """Return the deviation that `str` has written. Raises ValueError."""
+        found = _DEVIATION.fullmatch(" ".join(line.split()))
+        if found is None:
+            raise ValueError(f"{line!r}: write a deviation as '4100.5 order 3 1', the time in ms")
+        ms, rest, step, place, length = found.groups("0")
+        at_ns = int(ms) * NS_PER_MS + int(rest.ljust(6, "0"))
+        return cls(at_ns, int(step), int(place), int(length) or 1)
 
 
 class TaskOrder:
@@ -157,3 +189,21 @@ def process_of(handle: Any) -> str | None:
 
 def _is_of_task(handle: Any) -> bool:
     return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)
+
+
+def deviation_text(ready: Sequence[Handle], number: int) -> str:
+    """Say what runs before what, of those that `TaskOrder.on_deviation` is told.
+
+    What belongs to the same process is left out, unless it is all that there is.
+    """
+    *overtaken, first = ready
+    others = [each for each in overtaken if process_of(each) != process_of(first)]
+    names = [_who(each) for each in others or overtaken]
+    more = f" and {len(names) - NAMED_OVERTAKEN} more" if len(names) > NAMED_OVERTAKEN else ""
+    led = f" and {number - 1} before it" if number > 1 else ""
+    return f"{_who(first)}{led} run{'' if led else 's'} before {', '.join(names[:NAMED_OVERTAKEN])}{more}"
+
+
+def _who(handle: Handle) -> str:
+    process, what = process_of(handle), label(handle)
+    return what if process in {None, what} else f"{process}'s {what}"

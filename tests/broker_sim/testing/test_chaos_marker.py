@@ -99,7 +99,7 @@ def test_orders_are_explored_counted_and_told(run_tests):
     result.stdout.fnmatch_lines(
         [
             "seed 0: IndexError",
-            "0 faults and 1 deviation from *; 2 orders explored, the last of them fails, * runs *",
+            "1 deviation from first in, first out -> 1 deviation; 2 orders explored, the last of them fails, * runs *",
             "* s of virtual time, trace *, repeats",
             "*ORDER*worker-2 runs before worker-1",
             '@pytest.mark.chaos(schedule="""',
