@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.cluster.invariants import violated
@@ -19,6 +20,9 @@ __all__ = ["LONGEST_ABSENCE_MS", "FencedProducer"]
 LONGEST_ABSENCE_MS: Final = 2_000
 LONGEST_PARKED_MS: Final = 1_500
 LONGEST_HAUNT: Final = 4
+WRITE: Final = "a write"
+OFFSET: Final = "an offset"
+COMMIT: Final = "a commit"
 ZOMBIE_OFFSET: Final = 1_000_000
 """No transaction commits it."""
 
@@ -52,23 +56,30 @@ class FencedProducer(CoordinatedClient):
         """Go on as if nothing had been: write, commit an offset, or commit what it was fenced in."""
         while self._chance.random() >= 1 / LONGEST_HAUNT:
             was_replaced = self._is_replaced
-            kind = self._chance.choice(("write", "offset", "commit"))
-            try:
-                if kind == "write":
-                    await self._write_as_zombie(was_replaced)
-                elif kind == "offset":
-                    await self._commit_offset_as_zombie(was_replaced)
-                elif was_replaced:
-                    await self._commit_as_zombie()
-                else:
-                    # Not replaced, but timed out: what tells it so may not be written yet.
-                    self._rest_ms = 50
-            except AgainError:
-                pass
+            what = self._chance.choice((WRITE, OFFSET, COMMIT))
+            if what == COMMIT and not was_replaced:
+                # It has timed out: what tells it so may not be written yet.
+                self._rest_ms = 50
+            else:
+                with suppress(AgainError):
+                    error_code = await self._do_as_zombie(what)
+                    self._around.cluster.trace.record(self._name, what, error_code)
+                    self._check_not_replaced(was_replaced and not error_code, what)
             await self._rest(self._rest_ms)
         await self._rest(LONGEST_ABSENCE_MS)
 
-    async def _write_as_zombie(self, was_replaced: bool) -> None:
+    async def _do_as_zombie(self, what: str) -> Any:
+        """Return the error with which it is answered."""
+        if what == WRITE:
+            return await self._write_as_zombie()
+        if what == OFFSET:
+            request = self._requests.commit_offset(self._group, 0, ZOMBIE_OFFSET)
+            response = await self._request(self._group, request)
+            return response.topics[0].partitions[0].error_code
+        request = self._requests.end(is_commit=True)
+        return (await self._request(self._transactional_id, request)).error_code
+
+    async def _write_as_zombie(self) -> Any:
         number = self._chance.randrange(self._around.schedule.partitions)
         transaction = self._history.add_zombie(self._transactional_id, self._name)
         value = b"%s/zombie/%d" % (self._name.encode(), transaction.number)
@@ -81,24 +92,7 @@ class FencedProducer(CoordinatedClient):
         except AgainError:
             self._leaders.pop(number, None)
             raise
-        self._check_is_refused(
-            was_replaced, response.responses[0].partition_responses[0].error_code, "a write"
-        )
-
-    async def _commit_offset_as_zombie(self, was_replaced: bool) -> None:
-        request = self._requests.commit_offset(self._group, 0, ZOMBIE_OFFSET)
-        response = await self._request(self._group, request)
-        self._check_is_refused(
-            was_replaced, response.topics[0].partitions[0].error_code, "an offset"
-        )
-
-    async def _commit_as_zombie(self) -> None:
-        response = await self._request(self._transactional_id, self._requests.end(is_commit=True))
-        self._check_is_refused(True, response.error_code, "a commit")
-
-    def _check_is_refused(self, was_replaced: bool, error_code: int, what: str) -> None:
-        self._around.cluster.trace.record(self._name, what, error_code)
-        self._check_not_replaced(was_replaced and not error_code, what)
+        return response.responses[0].partition_responses[0].error_code
 
     def _check_not_replaced(self, was_replaced: bool, what: str) -> None:
         if was_replaced:
