@@ -38,8 +38,9 @@ LONGEST = (
     "tests/documents/",
     "tests/install/",
     "tests/clients/",
-    "tests/purgatory/interleavings/",
+    "tests/broker_sim/testing/",
     "tests/broker_sim/cli/",
+    "tests/broker_sim/chaos/",
 )
 """What takes longest begins first, so that all processors have work until the end."""
 SOAK = Path(__file__).parents[1] / "tools" / "soak" / "parts.py"
