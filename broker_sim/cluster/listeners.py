@@ -113,6 +113,10 @@ class Listeners:
     async def _open(self, broker: Broker) -> None:
         server = self._servers[broker.broker_id]
         found = self._listeners[broker.broker_id]
+        # The URLs of keys are outside of virtual time: there they are read when the cluster is made.
+        if not hasattr(asyncio.get_running_loop(), "clock"):
+            for sasl in found.sasl.values():
+                sasl.start(broker.process)
         security = {
             name: ListenerSecurity(
                 _login(found.sasl[name], broker) if name in found.sasl else None,
