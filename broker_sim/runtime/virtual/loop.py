@@ -28,7 +28,7 @@ from broker_sim.runtime.virtual.process_loop import ProcessLoop
 from broker_sim.runtime.virtual.program import place_of_the_program
 from broker_sim.runtime.virtual.signals import Signals
 from broker_sim.runtime.virtual.standstill import Standstill
-from broker_sim.runtime.virtual.task_order import SeededOrder, TaskOrder
+from broker_sim.runtime.virtual.task_order import order_named
 from broker_sim.runtime.virtual.threads import Workers
 from broker_sim.runtime.virtual.timers import TimerQueue
 from broker_sim.runtime.virtual.trace import LoopTrace
@@ -78,8 +78,6 @@ class VirtualEventLoop(ProcessLoop):
         max_steps_at_one_time: int = 1_000_000,
     ) -> None:
         super().__init__()
-        if order not in {"fifo", "seeded"}:
-            raise ValueError(f"order={order!r}: choose 'fifo' or 'seeded'")
         self.seed = seed
         self.clock = LoopClock(wall_start_ms)
         self.standstill = Standstill(self.clock)
@@ -91,10 +89,8 @@ class VirtualEventLoop(ProcessLoop):
         """How many callbacks have run."""
         self._guards = Guards(self, limit_s, collect_every, max_steps_at_one_time)
         self._streams: dict[str, random.Random] = {}
-        self.task_order: TaskOrder | None = None
+        self.task_order = order_named(order, self.clock, self.stream("order").random)
         """What may let another callback run than the oldest; to be set before the run begins."""
-        if order == "seeded":
-            self.task_order = SeededOrder(self.clock, self.stream("order").random)
         self._scheduled = TimerQueue()
         self._asyncgens = OrderedWeakSet()
         self._clock_resolution = 1e-9

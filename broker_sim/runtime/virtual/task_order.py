@@ -29,6 +29,7 @@ __all__ = [
     "TaskOrder",
     "deviation_text",
     "oldest_of",
+    "order_named",
     "process_of",
 ]
 
@@ -162,6 +163,13 @@ class GivenOrder(TaskOrder):
         if left and process is not None:
             self._goes_on = at_ns, step + 1, process, left
         return place
+
+
+def order_named(name: str, clock: LoopClock, random: Callable[[], float]) -> TaskOrder | None:
+    """Return the order of that name, None for first in, first out. Raises ValueError for others."""
+    if name not in {"fifo", "seeded"}:
+        raise ValueError(f"order={name!r}: choose 'fifo' or 'seeded'")
+    return SeededOrder(clock, random) if name == "seeded" else None
 
 
 def _may_go_first(ready: deque[Handle], place: int) -> bool:
