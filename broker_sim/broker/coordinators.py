@@ -15,8 +15,11 @@ from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.environment import TransactionEnvironment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker_sim.broker.foundation import Foundation
     from broker_sim.broker.producer_ids import ProducerIds
+    from broker_sim.protocol import messages
     from broker_sim.replica import ReplicaManager
 
 __all__ = ["make_group_coordinator", "make_transaction_coordinator", "make_transactional_appends"]
@@ -80,12 +83,16 @@ def make_transactional_appends(
 ) -> TransactionalAppends:
     """Return the appends that the coordinator of a transaction is asked about before."""
     peers, process = base.environment.peers, base.process
+
+    def serve(
+        coordinator: int,
+        request: messages.AddPartitionsToTxnRequest,
+        respond: Callable[[messages.AddPartitionsToTxnResponse], object],
+    ) -> None:
+        peers[coordinator].add_partitions_to_txn(request, respond)
+
     verifier = AddPartitionsToTxnManager(
-        base.make_sender(
-            lambda coordinator, request, respond: peers[coordinator].add_partitions_to_txn(
-                request, respond
-            )
-        ),
+        base.make_sender(serve),
         process.after_serving,
         lambda: base.metadata.image,
         transactions.states.partition_for,

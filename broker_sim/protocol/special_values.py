@@ -6,6 +6,7 @@ from typing import Final
 
 __all__ = [
     "ACKS_ALL",
+    "BROKER_DEFAULT",
     "CONSUMER_REPLICA_ID",
     "EARLIEST_LOCAL_TIMESTAMP",
     "EARLIEST_TIMESTAMP",
@@ -22,6 +23,9 @@ __all__ = [
 
 ACKS_ALL: Final = -1
 """The acks of a produce that waits for the in-sync replicas."""
+
+BROKER_DEFAULT: Final = -1
+"""Of a topic that is to be created: as many partitions, or replicas, as the broker is configured to make."""
 
 CONSUMER_REPLICA_ID: Final = -1
 """The replica id of a client."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.topic_text import BROKER_DEFAULT
 from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
+from broker_sim.protocol.special_values import BROKER_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
