@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 FAULT_OPTIONS = (
-    click.Option(["--broker"], type=int, help="Only at this broker."),
+    click.Option(["--broker"], type=int, help="Only requests to this broker."),
     click.Option(["--topic"], help="Only this topic, where the API answers by topic or partition."),
     click.Option(["--partition"], type=int, help="Only this partition of the topic."),
     click.Option(
@@ -39,12 +39,14 @@ FAULT_OPTIONS = (
         help="Close the connection before the broker does anything, or before it answers.",
     ),
     click.Option(
-        ["--delay-ms"], type=click.IntRange(min=0), help="Delay the response by this time."
+        ["--delay-ms"],
+        type=click.IntRange(min=0),
+        help="Delay the response by this many milliseconds.",
     ),
     click.Option(
         ["--throttle-ms"],
         type=click.IntRange(min=0),
-        help="Throttle the client for this time, as a quota does.",
+        help="Throttle the client for this many milliseconds, as a quota does.",
     ),
     click.Option(
         ["--count"], type=click.IntRange(min=1), help="Hit this many requests; all by default."
@@ -84,7 +86,7 @@ class _Ctl:
 
 @click.group("ctl")
 @control_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.pass_context
 def command(ctx: click.Context, url: str | None, token: str | None, *, as_json: bool) -> None:
     """Control and inspect a running cluster."""

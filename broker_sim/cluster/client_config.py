@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker_sim.config import PLAINTEXT
 from broker_sim.errors import ConfigError
 from broker_sim.security import EXPIRES_S, OAUTHBEARER, load_key_pair
+from broker_sim.security.plain import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,7 +37,6 @@ __all__ = [
 
 CLIENT: Final = "client"
 """The name of a client's certificate, unless a user is named."""
-PLAIN: Final = "PLAIN"
 _JAVA_MODULES: Final = "org.apache.kafka.common.security"
 
 

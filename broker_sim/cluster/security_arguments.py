@@ -19,6 +19,7 @@ from broker_sim.controller import ScramUpsertion
 from broker_sim.errors import ConfigError
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.security import PASSWORD_MECHANISMS
+from broker_sim.security.delegation_tokens import SALT_BYTES
 
 if TYPE_CHECKING:
     import random
@@ -39,7 +40,6 @@ __all__ = [
 
 PROTOCOLS: Final = {protocol.lower(): protocol for protocol in SECURITY_PROTOCOLS}
 MECHANISMS: Final = "sasl.enabled.mechanisms"
-SALT_BYTES: Final = 20
 
 
 class Security(NamedTuple):

@@ -38,7 +38,7 @@ def parse_body(content: bytes) -> Body:
             content or b"{}", parse_int=_int, parse_float=_float, parse_constant=_refuse_number
         )
     except RecursionError as error:
-        raise BadRequestError("the body is not JSON that is understood: too deep") from error
+        raise BadRequestError("the body is JSON that is nested too deeply") from error
     except ValueError as error:
         raise BadRequestError(f"the body is not JSON: {error}") from error
     if not isinstance(fields, dict):
@@ -139,4 +139,4 @@ class Body:
         if self._fields:
             unknown = ", ".join(sorted(self._fields))
             known = ", ".join(self._known) or "none"
-            raise BadRequestError(f"unknown: {unknown}; there are: {known}")
+            raise BadRequestError(f"unknown fields: {unknown}; the verb has: {known}")

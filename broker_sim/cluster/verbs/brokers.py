@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from broker_sim.cluster.coordinators_topics import are_loaded
+from typing import TYPE_CHECKING
+
 from broker_sim.cluster.verbs.base import WAIT_LIMIT_S, BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
 from broker_sim.runtime.process import ProcessState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker_sim.broker.broker import Broker
 
 __all__ = ["BrokerVerbs"]
 
@@ -153,7 +159,16 @@ class BrokerVerbs(BaseVerbs):
         version = self._make_users()
         await self._until_heard_of(version, "the brokers to hear of the topics")
         await self._until_changed(
-            lambda: are_loaded(nodes.brokers.values()),
+            lambda: _are_loaded(nodes.brokers.values()),
             lambda: "the coordinators to load",
             WAIT_LIMIT_S,
         )
+
+
+def _are_loaded(brokers: Iterable[Broker]) -> bool:
+    """Whether each coordinator has loaded what its broker leads."""
+    return not any(
+        coordinator.runtime.is_loading
+        for broker in brokers
+        for coordinator in (broker.groups, broker.transactions.states)
+    )

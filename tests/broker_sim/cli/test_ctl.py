@@ -228,7 +228,9 @@ def test_every_verb_is_a_subcommand_with_help(ctl):
         assert "Usage:" in text
 
 
-def test_help_needs_no_cluster_and_its_lack_is_told(ctl, monkeypatch, capsys):
+def test_help_needs_no_cluster_and_other_commands_name_the_missing_address(
+    ctl, monkeypatch, capsys
+):
     def without_cluster(*arguments):
         monkeypatch.delenv("BROKER_SIM_CONTROL", raising=False)
         monkeypatch.setattr(sys, "argv", ["broker-sim", *arguments])
