@@ -6,6 +6,7 @@ Without `REQUIRE_REAL_KAFKA` a test is skipped, in one line, when what it needs 
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import runpy
@@ -37,8 +38,9 @@ LONGEST = (
     "tests/documents/",
     "tests/install/",
     "tests/clients/",
-    "tests/purgatory/interleavings/",
+    "tests/broker_sim/testing/",
     "tests/broker_sim/cli/",
+    "tests/broker_sim/chaos/",
 )
 """What takes longest begins first, so that all processors have work until the end."""
 SOAK = Path(__file__).parents[1] / "tools" / "soak" / "parts.py"
@@ -98,6 +100,14 @@ def _fail_or_skip(reason: str, *, needs_containers: bool = False) -> NoReturn:
     if REQUIRED == "containers" or (REQUIRED and not needs_containers):
         pytest.fail(f"REQUIRE_REAL_KAFKA={REQUIRED}, but {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def collects_little() -> Iterator[None]:
+    """Let collections pass over what there was before: all tests of a session take half a second each."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

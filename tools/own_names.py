@@ -23,7 +23,10 @@ OWN_NAMES: Final[Mapping[str, str]] = {
     "purgatory": "broker_sim_purgatory",
 }
 SOURCES: Final = (".py", ".pyi")
-NOT_SHIPPED: Final = shutil.ignore_patterns("__pycache__", "*.py[co]", "*.so", "*.pyd")
+NOT_SHIPPED: Final = shutil.ignore_patterns(
+    *("__pycache__", "*.py[co]", "*.so", "*.pyd"),
+    *("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "NOTICE"),
+)
 _FROM: Final = re.compile(rb"from[ \t]*")
 _DOTTED: Final = re.compile(rf"(?<![\w./-])(?:{'|'.join(OWN_NAMES)})(?:\.\w+)+")
 
@@ -68,6 +71,8 @@ def own_name(dotted: str, names: Mapping[str, str] = OWN_NAMES) -> str:
 
 def rename(source: str, modules: AbstractSet[str]) -> str:
     """Return the source with the names of a wheel; `modules` are the dotted names that exist."""
+    if not any(name in source for name in OWN_NAMES):
+        return source
     lines = source.encode().splitlines(keepends=True)
     for edit in sorted(_edits(ast.parse(source), lines, modules), reverse=True):
         line, old = lines[edit.line - 1], edit.old.encode()

@@ -1,4 +1,4 @@
-"""What options have in common: the text forms of what they take, and where the cluster is."""
+"""Options that commands share: the forms of their values, and the address of the cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from broker_sim.cluster.topic_text import parse_topic
 from broker_sim.control.client import TOKEN_VARIABLE, ControlClient
 from broker_sim.runtime.memory import parse_memory_limit
 
@@ -35,7 +34,7 @@ def control_options(command: Command) -> Command:
             "--token",
             envvar=TOKEN_VARIABLE,
             metavar="TOKEN",
-            help=f"What `broker-sim run` was given as --control-token; or set {TOKEN_VARIABLE}.",
+            help=f"The --control-token of `broker-sim run`; or set {TOKEN_VARIABLE}.",
         ),
         # Not a required option: click would want it for `ctl SUBCOMMAND --help` too.
         click.option(
@@ -43,7 +42,7 @@ def control_options(command: Command) -> Command:
             "url",
             envvar=CONTROL_VARIABLE,
             metavar="URL",
-            help=f'What `broker-sim run` has printed as "control"; or set {CONTROL_VARIABLE}.',
+            help=f'The address that `broker-sim run` printed as "control"; or set {CONTROL_VARIABLE}.',
         ),
     ):
         command = option(command)
@@ -63,6 +62,8 @@ def control_client(url: str | None, token: str | None) -> ControlClient:
 
 def check_topics(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> Sequence[str]:
     """Return the topics as they are; all but the name may be left out. A callback of click's options."""
+    from broker_sim.cluster.topic_text import parse_topic  # noqa: PLC0415 - `ctl` needs no cluster
+
     for text in texts:
         try:
             parse_topic(text)

@@ -14,13 +14,13 @@ from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STA
 from broker_sim.metadata.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable
+    from collections.abc import Collection, Container
 
     from broker_sim.broker.broker import Broker
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata import MetadataImage, TopicState
 
-__all__ = ["are_loaded", "emptied_topics"]
+__all__ = ["emptied_topics"]
 
 _TOPICS: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC)
 
@@ -44,15 +44,6 @@ def emptied_topics(
         count, replicas = len(topic.partitions), len(topic.partitions[0].replicas)
         anew.append(CreatableTopic(name, count, replicas, configs=configs))
     return kept, anew
-
-
-def are_loaded(brokers: Iterable[Broker]) -> bool:
-    """Whether each coordinator has loaded what its broker leads."""
-    return not any(
-        coordinator.runtime.partitions.is_loading
-        for broker in brokers
-        for coordinator in (broker.groups, broker.transactions.states)
-    )
 
 
 def _is_used(brokers: Collection[Broker], topic: TopicState) -> bool:

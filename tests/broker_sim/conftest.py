@@ -3,6 +3,7 @@
 For groups: a cluster in virtual time, and a client that speaks to the coordinator of a group.
 """
 
+import os
 import time
 
 import pytest
@@ -29,6 +30,19 @@ FETCH = messages.OffsetFetchRequest
 DELETE = messages.OffsetDeleteRequest
 PARTITIONS = 5
 SMALL = {"offsets.topic.num.partitions": str(PARTITIONS)}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def synced():
+    """The inodes of the files that were brought to the disk, the newest last.
+
+    They are noted instead: no power fails in a test but that of a simulated disk, and each would take
+    milliseconds.
+    """
+    inodes = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: inodes.append(os.fstat(descriptor).st_ino))
+        yield inodes
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from broker_sim.protocol import messages
 from integration.clients.admin_requests import GROUP
 from integration.clients.raw_client import RawConnection
 
-HERE = Path(__file__).parent
 CONFIGS = {
     # A frozen follower stays in the ISR, however long a test takes on a busy machine.
     "broker.session.timeout.ms": 120_000,
@@ -120,17 +118,17 @@ def frozen_followers(simulator):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if HERE in item.path.parents:
+        if item.nodeid.startswith("tests/clients/"):
             item.add_marker(pytest.mark.clients)
 
 
 @pytest.fixture(scope="session")
 def kafka_class_path(require_or_skip):
-    """Return a function that gives the class path of Kafka's own clients, for programs to compile."""
+    """Return a function that gives the class path of Kafka's own clients, or of its tools, for programs."""
 
-    def class_path():
+    def class_path(*, tools=False):
         from integration.reference.errors import ReferenceUnavailableError
-        from integration.reference.jars import kafka_jars
+        from integration.reference.jars import kafka_jars, kafka_tools_jars
 
         if shutil.which("javac") is None:
             require_or_skip(
@@ -138,7 +136,7 @@ def kafka_class_path(require_or_skip):
                 "apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
             )
         try:
-            return f"{kafka_jars()}/*"
+            return f"{kafka_tools_jars() if tools else kafka_jars()}/*"
         except ReferenceUnavailableError as unavailable:
             require_or_skip(str(unavailable))
 

@@ -45,7 +45,8 @@ def test_a_name_that_does_not_exist_raises_attribute_error():
 def test_other_packages_use_public_names_and_modules_only():
     private = []
     for path in USERS:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)) if "purgatory" in source else ():
             if not isinstance(node, ast.ImportFrom) or node.level:
                 continue
             package, _, module = (node.module or "").partition(".")
@@ -120,6 +121,7 @@ def test_operations_of_slotted_subclasses_have_no_dict():
         TimerTaskEntry,
     ],
 )
+@pytest.mark.usefixtures("collects_little")
 def test_subclasses_can_have_weak_references_and_attributes_of_their_own(base):
     class Subclass(base):
         pass

@@ -126,7 +126,7 @@ PARTS: Final = {
         ),
     ),
     "kills": Part(
-        "nothing acknowledged is lost by 200 rounds of kill -9",
+        "nothing acknowledged is lost by 200 rounds of kill -9, and damaged logs are told",
         (("env", "KILL_ROUNDS=200", *_marked("kills")),),
     ),
     "faults": Part(

@@ -28,7 +28,7 @@ from broker_sim.runtime.virtual.process_loop import ProcessLoop
 from broker_sim.runtime.virtual.program import place_of_the_program
 from broker_sim.runtime.virtual.signals import Signals
 from broker_sim.runtime.virtual.standstill import Standstill
-from broker_sim.runtime.virtual.task_order import draw_next_task
+from broker_sim.runtime.virtual.task_order import order_named
 from broker_sim.runtime.virtual.threads import Workers
 from broker_sim.runtime.virtual.timers import TimerQueue
 from broker_sim.runtime.virtual.trace import LoopTrace
@@ -38,7 +38,7 @@ from purgatory.clock import DEFAULT_WALL_START_MS
 if TYPE_CHECKING:
     from asyncio import Handle, TimerHandle
     from collections import deque
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
     from concurrent.futures import Executor
     from contextvars import Context
 
@@ -78,8 +78,6 @@ class VirtualEventLoop(ProcessLoop):
         max_steps_at_one_time: int = 1_000_000,
     ) -> None:
         super().__init__()
-        if order not in {"fifo", "seeded"}:
-            raise ValueError(f"order={order!r}: choose 'fifo' or 'seeded'")
         self.seed = seed
         self.clock = LoopClock(wall_start_ms)
         self.standstill = Standstill(self.clock)
@@ -89,10 +87,10 @@ class VirtualEventLoop(ProcessLoop):
         """Called after each callback; what it raises ends the run. For invariants."""
         self.steps = 0
         """How many callbacks have run."""
-        self._seeded = order == "seeded"
         self._guards = Guards(self, limit_s, collect_every, max_steps_at_one_time)
         self._streams: dict[str, random.Random] = {}
-        self._order_random = self.stream("order").random
+        self.task_order = order_named(order, self.clock, self.stream("order").random)
+        """What may let another callback run than the oldest; to be set before the run begins."""
         self._scheduled = TimerQueue()
         self._asyncgens = OrderedWeakSet()
         self._clock_resolution = 1e-9
@@ -243,7 +241,9 @@ class VirtualEventLoop(ProcessLoop):
 
     # -- running from inside ----------------------------------------------------------------------
 
-    def run_until_complete(self, future: Awaitable[Result]) -> Result:  # type: ignore[override]
+    def run_until_complete(
+        self, future: Generator[Any, None, Result] | Awaitable[Result]
+    ) -> Result:
         """Run until the future is done and return its result. Raises as `run_forever`."""
         try:
             return super().run_until_complete(future)
@@ -267,7 +267,7 @@ class VirtualEventLoop(ProcessLoop):
         while True:
             if not (ready or self._stopping or self.move_to_next()):
                 raise self._guards.deadlock()
-            if self._seeded or self.trace_steps or self.after_step is not None:
+            if self.task_order is not None or self.trace_steps or self.after_step is not None:
                 for _ in range(len(ready)):
                     self.run_next()
             else:
@@ -293,8 +293,8 @@ class VirtualEventLoop(ProcessLoop):
     def run_next(self) -> Handle:
         """Run one callback of those that are ready, with all that watches them; return its handle."""
         guards, ready = self._guards, self._ready
-        if self._seeded and len(ready) > 1:
-            draw_next_task(ready, self._order_random)
+        if self.task_order is not None:
+            self.task_order.arrange(ready)
         handle = ready.popleft()
         self.steps += 1
         try:

@@ -198,5 +198,5 @@ def groups(request, quick_simulator, java_member):
 def pytest_collection_modifyitems(items):
     """Leave all clients but librdkafka to the soak: what is claimed here is claimed of the broker."""
     for item in items:
-        if Path(__file__).parent in item.path.parents and "[confluent_kafka" not in item.name:
+        if item.nodeid.startswith("tests/clients/groups/") and "[confluent_kafka" not in item.name:
             item.add_marker(pytest.mark.soak(part="clients"))

@@ -1,6 +1,7 @@
 """The version of a scenario changes with all that its observations depend on, and nothing else."""
 
 import ast
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,8 @@ import pytest
 from integration.comparison import version
 from integration.comparison.version import catalogue_version, outline, scenario_version
 from integration.scenarios.catalogue import CATALOGUE
+
+outlined = cache(outline)
 
 MODULE = '''
 """What is seen."""
@@ -58,6 +61,7 @@ def copied(tmp_path, monkeypatch):
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(file.read_text())
     monkeypatch.setattr(version, "ROOT", tmp_path)
+    monkeypatch.setattr(version, "outline", outlined)  # most files stay as they are
     _forget()
     yield tmp_path
     _forget()

@@ -66,26 +66,31 @@ class _ChosenLock:
 
 
 class _Program:
-    """A function on a thread that only runs while it has the baton."""
+    """A thread that only runs while it has the baton: one function of each run after the other."""
 
-    def __init__(self, explorer, function):
-        self._explorer = explorer
-        self._function = function
+    def __init__(self):
         self.baton = _thread.allocate_lock()
         self.baton.acquire()
+        self.ident = _thread.start_new_thread(self._run_all, ())
+
+    def begin(self, explorer, function):
+        """Run that function next; None ends the thread."""
+        self._explorer = explorer
+        self._function = function
         self.waits_for = None
         self.done = False
         self.failure = None
-        self.ident = _thread.start_new_thread(self._run, ())
 
-    def _run(self):
+    def _run_all(self):
         self.baton.acquire()
-        try:
-            self._function()
-        except BaseException as failure:  # noqa: BLE001 - it is raised by the explorer
-            self.failure = failure
-        self.done = True
-        self._explorer.give_back()
+        while self._function is not None:
+            try:
+                self._function()
+            except BaseException as failure:  # noqa: BLE001 - it is raised by the explorer
+                self.failure = failure
+            self.done = True
+            self._explorer.hand_over(self)
+            self.baton.acquire()
 
     def can_go_on(self):
         return not self.done and (self.waits_for is None or self.waits_for.owner is None)
@@ -96,14 +101,19 @@ class _Explorer:
 
     The first choice is the program that has run last. To choose another one although that one can
     go on is a preemption; there may be at most `preemptions` of them, any number if that is None.
+    The program that pauses decides who goes on, so that no thread is switched where it is itself.
     """
 
     def __init__(self, preemptions):
-        self._preemptions = preemptions
+        self._left = preemptions
         self.pauses_after = False
         self._home = _thread.allocate_lock()
         self._home.acquire()
         self._programs = {}
+        self._decisions = []
+        self._last = None
+        self._failure = None
+        self.taken = []
         self.options = []
 
     def lock(self):
@@ -113,43 +123,59 @@ class _Explorer:
         return _ChosenLock(self, reentrant=True)
 
     def pause(self, lock=None):
-        """Let the explorer decide who goes on; outside of programs go on at once."""
+        """Decide who goes on; outside of programs go on at once."""
         program = self._programs.get(_thread.get_ident())
         if program is not None:
             program.waits_for = lock
-            self.give_back()
-            program.baton.acquire()
+            self.hand_over(program)
             program.waits_for = None
 
-    def give_back(self):
-        self._home.release()
+    def hand_over(self, program):
+        """Let a program go on, or `run` if all are done; returns when it is this one's turn again."""
+        try:
+            chosen = self._choose()
+        except BaseException as failure:  # noqa: BLE001 - raised by `run`, where the others wait for ever
+            self._failure, chosen = failure, None
+        waits = not program.done  # it may be of the next run as soon as this one is over
+        if chosen is not program:
+            (self._home if chosen is None else chosen.baton).release()
+            if waits:
+                program.baton.acquire()
 
-    def run(self, functions, decisions):
-        """Run the programs; return the decisions that were taken, `options` has the choices."""
-        programs = [_Program(self, function) for function in functions]
+    def _choose(self):
+        """Return the program that goes on by the decisions, None after the last one."""
+        programs = self._programs.values()
+        able = [program for program in programs if program.can_go_on()]
+        if not able:
+            assert all(program.done for program in programs), f"deadlock after {self.taken}"
+            return None
+        if self._last in able:
+            able.sort(key=lambda program: program is not self._last)
+            if self._left == 0:
+                able = able[:1]
+        place = len(self.taken)
+        choice = self._decisions[place] if place < len(self._decisions) else 0
+        if choice > 0 and able[0] is self._last and self._left is not None:
+            self._left -= 1
+        self.taken.append(choice)
+        self.options.append(len(able))
+        self._last = able[choice]
+        return self._last
+
+    def run(self, programs, functions, decisions):
+        """Run the functions; `taken` has the decisions that were taken, `options` the choices."""
+        self._decisions = decisions
+        for program, function in zip(programs, functions, strict=True):
+            program.begin(self, function)
         self._programs = {program.ident: program for program in programs}
-        taken, last, left = [], None, self._preemptions
-        self.options = []
-        while any(not program.done for program in programs):
-            able = [program for program in programs if program.can_go_on()]
-            assert able, f"deadlock after {taken}"
-            if last in able:
-                able.sort(key=lambda program: program is not last)
-                if left == 0:
-                    able = [last]
-            choice = decisions[len(taken)] if len(taken) < len(decisions) else 0
-            if choice > 0 and able[0] is last and left is not None:
-                left -= 1
-            taken.append(choice)
-            self.options.append(len(able))
-            last = able[choice]
-            last.baton.release()
-            self._home.acquire()
+        self._choose().baton.release()
+        self._home.acquire()
         self._programs = {}
+        if self._failure is not None:
+            raise self._failure
         for program in programs:
             if program.failure is not None:
                 raise program.failure
-        return taken
 
     def patch(self, monkeypatch):
         """Have the purgatory make locks of this explorer from now on."""
@@ -169,20 +195,24 @@ def explore(monkeypatch):
     """
 
     def explore_all(scenario, *, more_than=1, preemptions=None):
-        decisions, runs = [], 0
+        decisions, runs, programs = [], 0, []
         while decisions is not None:
             explorer = _Explorer(preemptions)
             with monkeypatch.context() as patch:
                 explorer.patch(patch)
                 *functions, check = scenario(explorer)
-                taken = explorer.run(functions, decisions)
+                programs = programs or [_Program() for _ in functions]
+                explorer.run(programs, functions, decisions)
                 try:
                     check()
                 except AssertionError as failure:
-                    failure.add_note(f"decisions: {taken}")
+                    failure.add_note(f"decisions: {explorer.taken}")
                     raise
             runs += 1
-            decisions = _next_decisions(taken, explorer.options)
+            decisions = _next_decisions(explorer.taken, explorer.options)
+        for program in programs:
+            program.begin(None, None)
+            program.baton.release()
         assert runs > more_than
         return runs
 

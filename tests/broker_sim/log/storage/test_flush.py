@@ -44,6 +44,15 @@ def test_log_is_flushed_after_so_many_messages(logs):
     assert log.storage.recovery_point == 8
 
 
+def test_files_of_a_flushed_log_are_brought_to_the_disk(logs, synced):
+    log = new_log(logs)
+    log.append_as_leader(BATCH, 0)
+    synced.clear()
+    log.flush_batches()
+    (segment,) = log.storage.directory.glob("*.log")
+    assert segment.stat().st_ino in synced
+
+
 def test_follower_flushes_as_its_leader_does(logs):
     log = new_log(logs, flush_messages=2)
     log.append_as_follower([BATCH])
@@ -113,7 +122,7 @@ def test_segment_that_ends_where_it_did_before_a_truncation_is_synced_again(logs
     assert times.read_bytes() == (1_000_500).to_bytes(8) + (1).to_bytes(4)
 
 
-def test_truncation_of_what_no_checkpoint_has_writes_none(logs):
+def test_truncation_above_the_recovery_point_writes_no_checkpoint(logs):
     log = new_log(logs)
     log.append_as_leader(BATCH, 0)
     log.truncate_to(0)

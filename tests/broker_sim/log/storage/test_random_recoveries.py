@@ -14,7 +14,10 @@ from broker_sim.log.storage import files as files_module
 from .test_recovery_point import KEYS, append_idempotent, append_keyed, checkpointed, names_from
 from .test_reopened_log import CONFIG, Machine, keyed, marker, state_of
 
-SEEDS = 20
+SEEDS = [
+    *range(8),
+    *(pytest.param(seed, marks=pytest.mark.soak(part="kills")) for seed in range(8, 20)),
+]
 STEPS = 90
 
 
@@ -114,7 +117,7 @@ def arrays_of(log):
 
 
 @pytest.mark.parametrize("kind", ["never", "late", "everywhere"])
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_recovered_log_is_as_one_that_was_looked_at_whole(
     tmp_path, monkeypatch, looked_at, kind, seed
 ):

@@ -105,7 +105,7 @@ def disk():
     return SimulatedDisk("seed")
 
 
-@settings(max_examples=150, deadline=None, print_blob=True)
+@settings(max_examples=60, deadline=None, print_blob=True)
 @given(batches_of_a_segment, st.sampled_from([0, 1, 100, 300, 1_000, 5_000]))
 def test_look_ups_are_those_of_a_list(disk, batches, interval_bytes):
     number = len(list(disk.root.iterdir()))
@@ -155,20 +155,22 @@ def assert_survives(log, model, path, caplog, why):
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_each_flipped_bit_of_an_index_is_found_and_mended(directory, damaged_model, caplog, suffix):
+def test_flipped_bit_in_each_byte_of_an_index_is_found_and_mended(
+    directory, damaged_model, caplog, suffix
+):
     log = sealed_log(directory, damaged_model, INTERVAL_BYTES)
     path = index_path(log, suffix)
     sound = path.read_bytes()
     entry_bytes = 8 if suffix == ".index" else 12
     assert len(sound) > 4 * entry_bytes
     for at in range(len(sound)):
-        for bit in (0, 7):
-            content = bytearray(sound)
-            content[at] ^= 1 << bit
-            rewrite(log, path, content)
-            assert_survives(log, damaged_model, path, caplog, f"bit {bit} of byte {at}")
-            assert f"entry {at // entry_bytes} does not fit" in caplog.text
-            assert path.read_bytes() == sound
+        bit = 7 * (at % 2)
+        content = bytearray(sound)
+        content[at] ^= 1 << bit
+        rewrite(log, path, content)
+        assert_survives(log, damaged_model, path, caplog, f"bit {bit} of byte {at}")
+        assert f"entry {at // entry_bytes} does not fit" in caplog.text
+        assert path.read_bytes() == sound
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
