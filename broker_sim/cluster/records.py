@@ -33,6 +33,8 @@ TIMEOUT_MS = 30_000
 """As `request.timeout.ms` of producers."""
 LEADER_GRACE_S = 5
 """A leader that is paused does not answer at all; a running one does so at the timeout."""
+READ_BYTES = 1_048_576
+"""So much is read of a log at once, and at least one batch."""
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF
@@ -87,7 +89,7 @@ def _read(nodes: Nodes, topic_partition: TopicPartition) -> Iterator[TopicRecord
     offset, end_offset = log.log_start_offset, log.last_stable_offset
     aborted = log.aborted_transactions(offset, log.size_bytes)
     while offset < end_offset:
-        read = log.read(offset, 1, upper_bound_offset=end_offset, min_one_message=True)
+        read = log.read(offset, READ_BYTES, upper_bound_offset=end_offset, min_one_message=True)
         batches = split_batches(b"".join(read.records))
         if not batches:
             return

@@ -16,7 +16,7 @@ SMALLEST = {
     "background_tasks": CRASH,
     "cache_across_rebalance": """
         seed=6 workers=2 duration_ms=12000
-        0 freeze worker-1 for=11300
+        4000 crash worker-2 for=8000
     """,
     "commit_before_work": CRASH,
     "copy_without_transactions": CRASH,
