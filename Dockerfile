@@ -13,11 +13,9 @@ FROM ${PYTHON_IMAGE} AS build
 ARG PIP_INDEX_URL
 WORKDIR /src
 COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE NOTICE ./
-COPY docs/differences.md docs/
-COPY tools/__init__.py tools/own_names.py tools/
+COPY tools/__init__.py tools/own_names.py tools/wheel_sources.py tools/
 COPY purgatory purgatory
 COPY broker_sim broker_sim
-COPY integration integration
 RUN python3 -m venv /opt/broker-sim \
     && /opt/broker-sim/bin/pip install --no-cache-dir -c constraints.txt '.[compression,fast,metrics]'
 

@@ -28,11 +28,12 @@ help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) \
 	| while IFS='|' read -r target text; do printf '  make %-13s %s\n' "$$target" "$$text"; done
 
-setup: ## Make .venv with the package and all tools; nothing to do when it exists
+setup: ## Make .venv with both packages and all tools; nothing to do when it exists
 	@$(BIN)/python -c '' 2> /dev/null || rm -f $(STAMP)
 	@$(MAKE) -s --no-print-directory $(STAMP)
 
-$(STAMP): pyproject.toml hatch_build.py tools/own_names.py constraints.txt
+$(STAMP): pyproject.toml hatch_build.py integration/pyproject.toml integration/hatch_build.py \
+    tools/own_names.py tools/wheel_sources.py constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { \
@@ -40,7 +41,7 @@ $(STAMP): pyproject.toml hatch_build.py tools/own_names.py constraints.txt
 	@$(BIN)/python -c '' 2> /dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@echo "installing into $(VENV)"
 	@BROKER_SIM_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt -e '.[dev]'
+	    -c constraints.txt -e '.[dev]' -e ./integration
 	@touch $@
 
 setup-spark: setup ## Add Spark to .venv (a download of 500 MB), for the pipeline and its tests
@@ -49,7 +50,7 @@ setup-spark: setup ## Add Spark to .venv (a download of 500 MB), for the pipelin
 $(SPARK_STAMP): $(STAMP)
 	@echo "installing Spark into $(VENV): 500 MB are downloaded, once"
 	@BROKER_SIM_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt -e '.[dev,spark]'
+	    -c constraints.txt -e '.[dev]' -e './integration[spark]'
 	@touch $@
 
 demo: setup ## Compare with a real Kafka what shows the point, in a minute, into out/demo
@@ -80,7 +81,7 @@ test-pythons: setup ## Run the fast tests on every other Python from 3.11 on tha
 	    echo "Python $$version"; \
 	    "$$python" -m venv $(VENV)-$$version; \
 	    $(VENV)-$$version/bin/python -m pip install --quiet --disable-pip-version-check \
-	        -c constraints.txt -e '.[dev]'; \
+	        -c constraints.txt -e '.[dev]' -e ./integration; \
 	    $(VENV)-$$version/bin/python $(PYTEST) -m $(FAST) $(ARGS) < /dev/null; \
 	done
 
@@ -91,7 +92,7 @@ $(COMPILED_STAMP): $(STAMP) $(SOURCES)
 	@test -x $(COMPILED)/python || $(PYTHON) -m venv --clear $(VENV)-compiled
 	@echo "building the native modules into $(VENV)-compiled: two to three minutes"
 	@BROKER_SIM_COMPILE=1 BROKER_SIM_SOURCE_NAMES=1 $(COMPILED)/python -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt '.[dev]'
+	    -c constraints.txt '.[dev]' ./integration
 	@$(COMPILED)/python -P -c 'import broker_sim, purgatory; \
 	    assert broker_sim.compiled and purgatory.compiled, "it is pure Python"'
 	@touch $@

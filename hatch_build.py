@@ -1,7 +1,7 @@
 """Build hook: gives the wheel's packages names of their own, and compiles the hot modules with mypyc.
 
-A wheel ships `purgatory` and `integration` as `broker_sim_purgatory` and `broker_sim_integration`
-(tools/own_names.py). An editable install uses the folders of the repository as they are.
+A wheel ships `broker_sim`, and `purgatory` as `broker_sim_purgatory` (tools/own_names.py). An editable
+install uses the folders of the repository as they are. `integration` is a distribution of its own.
 
 A build is pure Python. The environment variable BROKER_SIM_COMPILE=1 asks for a native one, with the
 same behaviour, and then a build that cannot be native fails. One line of the build's output tells which
@@ -14,28 +14,23 @@ BROKER_SIM_SOURCE_NAMES=1 keeps the names of the repository in a wheel: its test
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # the builder loads this file alone
-from tools.own_names import OWN_NAMES, copy_packages, own_name
+from tools.own_names import own_name
+from tools.wheel_sources import copy_sources, is_asked_for, names_of_wheel, ship
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PACKAGES = ("broker_sim", "purgatory", "integration")
-DOCUMENTS = {"docs/differences.md": "integration/comparison/differences.md"}
-"""What the wheel ships beside its modules: path here, path in its package."""
-GZIPPED = ("integration/reference/recorded/observations.jsonl",)
-"""What the wheel ships gzipped, because it is large where it is installed; its readers take both."""
+PACKAGES = ("broker_sim", "purgatory")
 # What runs for every request that a broker serves and for every fetch of a follower. Modules that
 # call each other are compiled together: only among them is a call native.
 MODULES = (
@@ -116,11 +111,6 @@ class NoNativeBuildError(Exception):
     """The modules cannot be compiled here; the text says why."""
 
 
-def is_asked_for(switch: str) -> bool:
-    """Return whether an environment variable is set to 1."""
-    return os.environ.get(switch) == "1"
-
-
 def wants_native() -> bool:
     """Return whether the build should be native."""
     return is_asked_for("BROKER_SIM_COMPILE")
@@ -131,18 +121,6 @@ def find_compiler() -> str | None:
     header = Path(sysconfig.get_paths()["include"], "Python.h")
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return shutil.which(compiler) if header.exists() else None
-
-
-def in_wheel(path: str, names: Mapping[str, str]) -> str:
-    """Return where a file of a package is in a wheel."""
-    package, _, rest = path.partition("/")
-    return f"{names.get(package, package)}/{rest}"
-
-
-def gzip_in_place(path: Path) -> None:
-    """Put a gzipped file in the place of a file; the same bytes each time."""
-    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
-    path.unlink()
 
 
 def compile_modules(tree: Path, names: Mapping[str, str]) -> None:
@@ -205,29 +183,17 @@ else:
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """Prepare what the wheel ships; hatchling's `version` is "standard" or "editable"."""
-            root = Path(self.root)
-            names = {} if is_asked_for("BROKER_SIM_SOURCE_NAMES") else OWN_NAMES
             if version == "editable":
                 if wants_native():
                     raise NoNativeBuildError(
                         "an editable install is pure: unset BROKER_SIM_COMPILE"
                     )
                 return
-            tree = Path(tempfile.mkdtemp())  # removed with this hook, when the wheel is written
-            weakref.finalize(self, shutil.rmtree, tree, ignore_errors=True)
-            copy_packages(PACKAGES, root, tree, names=names)
-            for source, target in DOCUMENTS.items():
-                shutil.copy(root / source, tree / in_wheel(target, names))
-            for path in GZIPPED:
-                gzip_in_place(tree / in_wheel(path, names))
+            tree = copy_sources(self, PACKAGES, Path(self.root))
             if wants_native():
-                compile_modules(tree, names)
+                compile_modules(tree, names_of_wheel())
                 build_data["pure_python"] = False
                 build_data["infer_tag"] = True
-            for path in sorted(path for path in tree.rglob("*") if path.is_file()):
-                build_data["force_include"][str(path)] = str(path.relative_to(tree))
-            core = self.metadata.core
-            for entries in (core.scripts, *core.entry_points.values()):
-                entries.update({name: own_name(target, names) for name, target in entries.items()})
+            ship(tree, build_data, self.metadata.core)
             what = f"{len(MODULES)} modules compiled by mypyc" if wants_native() else "pure Python"
             self.app.display_info(f"broker-sim: {what}")

@@ -148,6 +148,10 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+NOT_HOSTED_TEXT = "This server does not host this topic-partition."
+"""What Kafka says with UNKNOWN_TOPIC_OR_PARTITION."""
+
+
 class ApiError(Exception):
     """A request, or one partition of it, fails with `error_code`; the text is for people.
 

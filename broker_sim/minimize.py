@@ -19,7 +19,7 @@ class Minimizer(Generic[Candidate]):
     """Keeps the smallest candidate so far that still fails.
 
     `still_fails(candidate)` runs one and tells whether it fails in the same way. After `max_tries` of
-    them, or `max_ms` of real time, no more are run.
+    them, or `max_ms` of real time if there is such a limit, no more are run.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Minimizer(Generic[Candidate]):
         still_fails: Callable[[Candidate], bool],
         *,
         max_tries: int,
-        max_ms: int,
+        max_ms: int | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.best = first
@@ -36,12 +36,13 @@ class Minimizer(Generic[Candidate]):
         self._still_fails = still_fails
         self._max_tries = max_tries
         self._clock = clock or SystemClock()
-        self._end_ms = self._clock.now_ms() + max_ms
+        self._end_ms = None if max_ms is None else self._clock.now_ms() + max_ms
 
     @property
     def is_over(self) -> bool:
         """Whether a limit is reached."""
-        return self.tries >= self._max_tries or self._clock.now_ms() >= self._end_ms
+        is_late = self._end_ms is not None and self._clock.now_ms() >= self._end_ms
+        return self.tries >= self._max_tries or is_late
 
     def accepts(self, candidate: Candidate) -> bool:
         """Run a candidate; if it still fails it is the best one from now on."""
@@ -73,4 +74,4 @@ class Minimizer(Generic[Candidate]):
                     begin += size
             if size == 1:
                 return
-            size //= 2
+            size = max(1, min(size, len(items(self.best))) // 2)

@@ -34,7 +34,7 @@ class BrokerFiles(Protocol):
 
 @runtime_checkable
 class HasBrokerFiles(Protocol):
-    """What the verbs of a cluster have whose brokers keep their data on disk."""
+    """The verbs of a cluster that has its brokers' data on disk."""
 
     @property
     def files(self) -> BrokerFiles:
@@ -66,7 +66,7 @@ class DirectoryFiles:
         file.write_bytes(content)
 
     def remove(self, broker: int, path: str) -> None:
-        """Remove a file, or a directory with all that is in it."""
+        """Remove a file, or a directory with its content."""
         file = self._directory_of(broker) / path
         if file.is_dir():
             shutil.rmtree(file)

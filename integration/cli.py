@@ -117,7 +117,9 @@ def main(
     if context.invoked_subcommand is not None:
         return
     if demo and (patterns or record):
-        raise click.UsageError("--demo has scenarios and a cluster of its own")
+        raise click.UsageError(
+            "--demo has its own scenarios and cluster: leave out --scenario and --record"
+        )
     try:
         scenarios = demo_scenarios() if demo else select(patterns)
         last = _read_last(out) if last_failed else None
@@ -306,7 +308,7 @@ def _record(directory: Path, report: Report, console: Console) -> None:
 def _require_client() -> None:
     """End with one line without the client that the scenarios use."""
     if find_spec("confluent_kafka") is None:
-        click.echo("confluent-kafka is not installed: pip install 'broker-sim[compare]'", err=True)
+        click.echo("confluent-kafka is not installed: pip install broker-sim-compare", err=True)
         raise SystemExit(TROUBLE_WITH_A_SIDE)
 
 

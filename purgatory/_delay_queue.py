@@ -17,7 +17,7 @@ class DelayQueue:
 
     A bucket's expiration never changes while it is in here: the wheel gives a bucket its next
     turn only after its clock has passed the last one, and by then it was polled.
-    Thread rule: whoever calls holds `lock`; `poll` releases it while it waits.
+    Thread rule: the caller holds `lock`; `poll` releases it while it waits.
     """
 
     __slots__ = ("_clock", "_condition", "_heap", "_waiting", "_wakeup")

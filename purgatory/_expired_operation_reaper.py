@@ -16,7 +16,7 @@ WORK_TIMEOUT_MS = 200
 
 
 class Reaper(Protocol):
-    """What expires the operations of a purgatory: this thread, an event loop, or a simulator."""
+    """Expires the operations of a purgatory: this thread, an event loop, or a simulator."""
 
     def shutdown(self) -> None:
         """Expire nothing from now on. Idempotent."""

@@ -40,7 +40,7 @@ class PurgatoryJournal:
         if operation.next is None:
             operation.expiration_ms = self._clock.now_ms() + operation.delay_ms
         with self._lock:
-            # Whoever completes it sets `completed` and then takes this lock to report the end. Either
+            # The thread that completes it sets `completed` and then takes this lock to report the end. Either
             # they take it after this and find the operation here, or they took it before. Then
             # `completed` is seen here, and nothing is reported.
             if not operation.completed:

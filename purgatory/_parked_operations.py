@@ -1,4 +1,4 @@
-"""What a purgatory shows of the operations that wait in its timer."""
+"""The snapshots of the operations that wait in a purgatory's timer."""
 
 from __future__ import annotations
 

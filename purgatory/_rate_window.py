@@ -1,4 +1,4 @@
-"""How often something happened per second, over the last minute.
+"""The rate of events per second, over the last minute.
 
 Stands for the Yammer meters behind Kafka's ExpiresPerSec. Deliberate difference: a plain mean
 over a sliding window instead of an exponentially weighted one, so a step of virtual time gives

@@ -44,7 +44,7 @@ class TaskOwner:
         """With fewer tasks than this, enough watched operations have ended for a purge."""
         self.purge_asked = False
         self.on_purge_due: Callable[[], object] | None = None
-        """Set by a timer that nobody advances unless something is due; called without the lock."""
+        """Set by a timer that is advanced only when something is due; called without the lock."""
         self.journal: OperationJournal | None = None
 
     def adopt(self, task: "TimerTaskEntry") -> None:

@@ -18,7 +18,7 @@ NOT_ENQUEUED = -1
 class TimerTaskList:
     """The tasks of one bucket, in the order in which they were added.
 
-    Thread rule: whoever calls holds `owner.lock`.
+    Thread rule: the caller holds `owner.lock`.
     """
 
     __slots__ = ("_owner", "_root", "expiration_ms", "index", "level")

@@ -39,7 +39,7 @@ WAITS_FIRST: Final = 2
 class TimingWheel:
     """One level of the wheel, and through `overflow_wheel` all levels above it.
 
-    `start_ms` is rounded down to the tick. Thread rule: whoever calls holds `owner.lock`.
+    `start_ms` is rounded down to the tick. Thread rule: the caller holds `owner.lock`.
     """
 
     __slots__ = (

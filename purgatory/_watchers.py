@@ -3,7 +3,7 @@
 Mirrors the inner classes Watchers and WatcherList of Kafka's DelayedOperationPurgatory. Deliberate
 differences: one dictionary of all keys under the purgatory's lock instead of 512 under locks of
 their own; an operation is watched under all its keys in one step; operations are tried from a copy
-of the list. One that comes meanwhile tries itself after it has come, so it misses no event. Operations
+of the list. One that is added in that time is tried after it was added, so it misses no event. Operations
 that are parked under the same keys again and again have a KeySet and are in no list.
 """
 
@@ -101,7 +101,7 @@ class WatcherList(Generic[OperationT]):
     def check_and_complete(self, key: object, attempt: Callable[[OperationT], bool] | None) -> int:
         """Try the operations under `key`; return how many that completed.
 
-        `attempt` stands for `safe_try_complete` if given. The lock is not held meanwhile, because
+        `attempt` stands for `safe_try_complete` if given. The lock is not held during the attempts, because
         an attempt may complete, park or wake anything.
         """
         lock = self._owner.lock

@@ -15,8 +15,8 @@ from purgatory.loop_timer import call_on_loop
 class AwaitableOperation(DelayedOperation):
     """Completes when `condition()` is true; `await` it on the loop it was made on.
 
-    The result is True if the condition was found met, else False: the operation expired, or somebody
-    forced it. When the awaiting task is cancelled, the operation leaves its timer. Events may come
+    The result is True if the condition was found met, else False: the operation expired, or was
+    forced to complete. When the awaiting task is cancelled, the operation leaves its timer. Events may come
     from any thread; `condition` is called there, by one thread at a time.
 
     Subclasses may override `on_complete`, and have to call this one.
@@ -39,11 +39,11 @@ class AwaitableOperation(DelayedOperation):
         return self.force_complete()
 
     def on_complete(self) -> None:
-        """Wake up who awaits it."""
+        """Wake up the task that awaits it."""
         call_on_loop(self._loop, self._resolve)
 
     def on_expiration(self) -> None:
-        """Do nothing more: `on_complete` has woken up whoever awaits it."""
+        """Do nothing more: `on_complete` has woken up the task that awaits it."""
 
     def __await__(self) -> Generator[Any, None, bool]:
         try:

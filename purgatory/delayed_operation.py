@@ -20,7 +20,7 @@ class OperationLock(Protocol):
     """What makes the attempts at an operation exclusive; threading's locks fit as they are."""
 
     def acquire(self) -> object:
-        """Wait until nobody else holds it."""
+        """Wait until no other thread holds it."""
 
     def release(self) -> None:
         """Let the next one have it."""
@@ -34,7 +34,7 @@ UNPARKED: Final = TaskOwner()
 class DelayedOperation(TimerTask):
     """Subclass it and write `try_complete`, `on_complete` and `on_expiration`.
 
-    `on_complete` runs exactly once, in the thread of whoever wins: a `try_complete` that found
+    `on_complete` runs exactly once, in the thread that wins: a `try_complete` that found
     its condition met and called `force_complete`, or the expiry.
 
     Any thread may call anything. `lock` makes attempts exclusive: a reentrant lock of its own
@@ -83,7 +83,7 @@ class DelayedOperation(TimerTask):
         raise NotImplementedError
 
     def is_completed(self) -> bool:
-        """Return whether somebody has won the right to complete it."""
+        """Return whether a thread has won the right to complete it."""
         return self.completed
 
     def force_complete(self) -> bool:
@@ -149,7 +149,7 @@ class DelayedOperation(TimerTask):
             lock.release()
 
     def run(self) -> None:
-        """Expire: complete it if nobody has, then `on_expiration`. The timer calls this."""
+        """Expire: complete it unless it is completed, then `on_expiration`. The timer calls this."""
         owner = self.owner
         if owner is None or owner.journal is None:
             self.expire()

@@ -39,7 +39,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     `timer` belongs to this purgatory alone. With `reaper_enabled` the timer's reaper advances it:
     of a SystemTimer a thread named `ExpirationReaper-<broker_id>-<name>`, of a LoopTimer the
-    event loop, of a VirtualTimer whoever moves the time. Without, the owner calls
+    event loop, of a VirtualTimer the caller that moves the time. Without, the owner calls
     `advance_clock`. Completed operations are swept from the watch lists once there are more than
     `purge_interval` of them.
 
@@ -70,7 +70,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     #    tries one operation after the other, each under the operation's lock. It waits for that
     #    lock, so it never misses that the condition is met because another attempt is under way.
     # 8) force_complete takes the purgatory's lock and, in one step, sets `completed` and takes the
-    #    operation out of the timer. Who finds it set has lost. Only then, without the purgatory's
+    #    operation out of the timer. A thread that finds it set has lost. Only then, without the purgatory's
     #    lock, on_complete runs; under the operation's lock if a try completed it, under none if the
     #    expiry did.
     # 9) advance_clock takes the purgatory's lock, waits on it as a condition, empties the buckets
@@ -158,7 +158,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         return placed == COMPLETED
 
     def is_watched(self, key: object) -> bool:
-        """Whether an operation may wait under `key`; saves a `check_and_complete` for nobody."""
+        """Whether an operation may wait under `key`; saves a `check_and_complete` that would find none."""
         watchers = self._watchers
         return key in watchers.operations_by_key or key in watchers.sets_by_key
 
@@ -294,7 +294,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         self._watchers.clear()
 
     def _try_or_park(self, operation: OperationT, keys: Collection[object]) -> int:
-        """Try, park, and try again because of what came meanwhile, all under its lock.
+        """Try, park, and try again because of events during the first try, all under its lock.
 
         Returns COMPLETED, or what the timer says of it.
         """
@@ -335,7 +335,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         finally:
             lock.release()
         if placed == WAITS_FIRST:
-            # Now and not after the second try: the bucket may get other operations meanwhile.
+            # Now and not after the second try: the bucket may get other operations during that try.
             self.timer.first_changed()
         return placed
 

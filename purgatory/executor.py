@@ -25,7 +25,7 @@ class Executor(Protocol):
 class InlineExecutor:
     """Runs each task at once in the thread that submits it: for virtual time and tests.
 
-    An exception passes through to whoever added the task or advanced the clock.
+    An exception passes through to the caller that added the task or advanced the clock.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""The interface of those who are told of each step in an operation's life.
+"""The interface of an observer, which is told of each step in an operation's life.
 
 Kafka has no counterpart; the events are those of the broker's trace.
 """
@@ -36,7 +36,7 @@ class PurgatoryObserver(Protocol):
         """Handle its completion before its deadline; `on_complete` has run.
 
         `by`: "immediate" (within try_complete_else_watch), "key:<key>" (check_and_complete),
-        "other" (somebody called force_complete) or "shutdown".
+        "other" (a call of force_complete) or "shutdown".
         """
 
     def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:

@@ -14,7 +14,7 @@ class PendingOperation(DelayedOperation):
     """Waits until `ready` is set and one of its keys is announced, at most `delay_ms`.
 
     `response_callback(ready)` is called once when it ends: True if it became ready, False if its
-    time was over first, or somebody forced it. Where the purgatory is native it takes about half
+    time was over first, or it was forced to complete. Where the purgatory is native it takes about half
     the time of a class written in Python. Any thread may set `ready` and announce it.
     """
 

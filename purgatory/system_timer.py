@@ -110,7 +110,7 @@ class Timer:
 
     @abstractmethod
     def read_wheels(self, read: Callable[[list[TimingWheel]], _ReadT]) -> _ReadT:
-        """Return what `read` makes of the wheels, which do not change meanwhile."""
+        """Return the result of `read(wheels)`; the wheels do not change during the call."""
         raise NotImplementedError
 
     @abstractmethod
@@ -134,8 +134,8 @@ class SystemTimer(Timer):
     """The hierarchical timing wheel as a thread-safe timer.
 
     `name` names the default executor's thread (`executor-<name>`), `clock` is a SystemClock and
-    `executor` one daemon thread unless given; the default wheel is 20 buckets of 1 ms. Somebody has to
-    call `advance_clock` in a loop: a purgatory's reaper, an event loop or a simulator.
+    `executor` one daemon thread unless given; the default wheel is 20 buckets of 1 ms. `advance_clock`
+    has to be called in a loop: a purgatory's reaper, an event loop or a simulator.
 
     With the 1 ms tick a task never runs before its delay has truly passed; a coarser tick runs
     it at the start of the tick in which it is due, as Kafka's does. Any thread may call anything.
@@ -348,7 +348,7 @@ class SystemTimer(Timer):
         return expired
 
     def _expire(self, tasks: list[TimerTask]) -> None:
-        """Do what is to be done with the tasks that are due; the lock is free."""
+        """Hand over the tasks that are due; the lock is free."""
         self._hand_over(tasks)
 
     def _hand_over(self, tasks: list[TimerTask]) -> None:

@@ -23,7 +23,10 @@ OWN_NAMES: Final[Mapping[str, str]] = {
     "purgatory": "broker_sim_purgatory",
 }
 SOURCES: Final = (".py", ".pyi")
-NOT_SHIPPED: Final = shutil.ignore_patterns("__pycache__", "*.py[co]", "*.so", "*.pyd")
+NOT_SHIPPED: Final = shutil.ignore_patterns(
+    *("__pycache__", "*.py[co]", "*.so", "*.pyd"),
+    *("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "NOTICE"),
+)
 _FROM: Final = re.compile(rb"from[ \t]*")
 _DOTTED: Final = re.compile(rf"(?<![\w./-])(?:{'|'.join(OWN_NAMES)})(?:\.\w+)+")
 

@@ -9,8 +9,6 @@ go together, in one request at a time; of each transactional id there is at most
 | the same id, in an older epoch | INVALID_PRODUCER_EPOCH for the older one |
 | the same id, in the same epoch | NETWORK_EXCEPTION for the one that waits: its client has sent again |
 | the same id, in a newer epoch | INVALID_PRODUCER_EPOCH for the one that comes |
-
-Deliberate difference: to itself a broker does not speak over a link, as in `marker_link.py`.
 """
 
 from __future__ import annotations
@@ -20,20 +18,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.protocol import messages
-from broker_sim.runtime.request_timeouts import RequestTimeouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from broker_sim.broker.environment import BrokerEnvironment
-    from broker_sim.config import BrokerConfig
     from broker_sim.metadata import MetadataImage
-    from broker_sim.runtime.process import Process
-    from broker_sim.transaction.state_manager import TransactionStateManager
+    from broker_sim.runtime.inter_broker_sender import InterBrokerSender
 
     OnResult = Callable[[Mapping[TopicPartition, ErrorCode]], object]
+    Sender = InterBrokerSender[
+        messages.AddPartitionsToTxnRequest, messages.AddPartitionsToTxnResponse
+    ]
 
 __all__ = ["AddPartitionsToTxnManager"]
 
@@ -50,15 +47,12 @@ class _Question(NamedTuple):
     on_result: OnResult
 
     def message(self) -> messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction:
-        topics: dict[str, list[int]] = {}
-        for topic, partition in self.partitions:
-            topics.setdefault(topic, []).append(partition)
         return Transaction(
             self.transactional_id,
             self.producer_id,
             self.producer_epoch,
             verify_only=not self.adds,
-            topics=[Topic(*entry) for entry in topics.items()],
+            topics=[Topic(*entry) for entry in by_topic(self.partitions).items()],
         )
 
     def fail(self, error_code: ErrorCode) -> None:
@@ -70,25 +64,18 @@ class AddPartitionsToTxnManager:
 
     def __init__(
         self,
-        broker_id: int,
-        environment: BrokerEnvironment,
-        process: Process,
-        config: BrokerConfig,
+        sender: Sender,
+        after_serving: Callable[[Callable[[], object]], object],
         image: Callable[[], MetadataImage],
-        states: TransactionStateManager,
+        partition_for: Callable[[str], int],
     ) -> None:
-        self._broker_id = broker_id
-        self._links = environment.links
-        self._brokers = environment.brokers
-        self._timeouts = RequestTimeouts(
-            process.call_later, process.clock, config.request_timeout_ms
-        )
+        """`partition_for(transactional_id)` is the partition of `__transaction_state` that the id is in."""
+        self._sender = sender
+        self._after_serving = after_serving
         self._image = image
-        self._partition_for = states.partition_for
-        self._process = process
+        self._partition_for = partition_for
         self._waiting: dict[int, dict[str, _Question]] = {}
         """Questions by coordinator and transactional id."""
-        self._in_flight: set[int] = set()
 
     def verify(
         self,
@@ -128,7 +115,7 @@ class AddPartitionsToTxnManager:
             del waiting[transactional_id]
             other.fail(ErrorCode.NETWORK_EXCEPTION if is_same else ErrorCode.INVALID_PRODUCER_EPOCH)
         waiting[transactional_id] = question
-        self._process.after_serving(partial(self._send, coordinator))
+        self._after_serving(partial(self._send, coordinator))
 
     def _coordinator(self, transactional_id: str) -> int | None:
         image = self._image()
@@ -138,36 +125,18 @@ class AddPartitionsToTxnManager:
         return None if node is None else node.broker_id
 
     def _send(self, coordinator: int) -> None:
-        if coordinator in self._in_flight or coordinator not in self._waiting:
+        if self._sender.is_busy(coordinator) or coordinator not in self._waiting:
             return
         questions = self._waiting.pop(coordinator)
-        self._in_flight.add(coordinator)
 
         def end(response: messages.AddPartitionsToTxnResponse | None) -> None:
-            self._in_flight.discard(coordinator)
             _tell(questions, response)
             self._send(coordinator)
 
-        def answered(response: messages.AddPartitionsToTxnResponse | None) -> None:
-            if self._timeouts.end(number):
-                end(response)
-
-        number = self._timeouts.begin(partial(end, None))
         request = messages.AddPartitionsToTxnRequest(
             [question.message() for question in questions.values()]
         )
-        if coordinator == self._broker_id:
-            self._brokers[coordinator].add_partitions_to_txn(request, answered)
-            return
-        self._links.call(
-            self._broker_id,
-            coordinator,
-            lambda send_result: self._brokers[coordinator].add_partitions_to_txn(
-                request, send_result
-            ),
-            answered,
-            partial(answered, None),
-        )
+        self._sender.send(coordinator, request, end)
 
 
 def _tell(

@@ -1,6 +1,6 @@
 """One broker: its partitions, purgatories and background work; mirrors `kafka.server.BrokerServer`.
 
-It is put together here and lives from `start` to `die`. What others ask of it has classes of its
+It is put together here, on its `Foundation`, and lives from `start` to `die`. What others ask of it has classes of its
 own: clients `RequestDispatcher`, followers `ReplicaServer`, partitions `MetadataCache`.
 """
 
@@ -10,22 +10,27 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.broker.background_work import BackgroundWork
 from broker_sim.broker.controller_link import ControllerLink
-from broker_sim.broker.coordinators import make_group_coordinator, make_transaction_coordinator
+from broker_sim.broker.coordinators import (
+    make_group_coordinator,
+    make_transaction_coordinator,
+    make_transactional_appends,
+)
 from broker_sim.broker.dispatch import RequestDispatcher
+from broker_sim.broker.foundation import Foundation
 from broker_sim.broker.guarded_apis import guarded_apis
 from broker_sim.broker.late_metadata import LateMetadata
-from broker_sim.broker.leader_link import LeaderLink
 from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
-from broker_sim.broker.marker_link import MarkerLink
-from broker_sim.broker.partition_store import LocalPartitionStore
 from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.replica_server import ReplicaServer
+from broker_sim.broker.replication import (
+    make_alter_partition_manager,
+    make_applier,
+    make_replica_manager,
+)
 from broker_sim.broker.throttling import Throttling
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
-from broker_sim.config import RACK_AWARE_SELECTOR
 from broker_sim.fetch_session import FetchManager
 from broker_sim.handlers.support.authorization import make_authorizer
 from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions
@@ -34,18 +39,10 @@ from broker_sim.metadata.cache import MetadataCache
 from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.quota import ConnectionQuotas, QuotaManagers
-from broker_sim.replica import (
-    AlterPartitionManager,
-    FetcherManager,
-    MetadataApplier,
-    Purgatories,
-    RackAwareReplicaSelector,
-    ReplicaManager,
-    TransactionalAppends,
-)
+from broker_sim.replica import Purgatories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from broker_sim.broker.environment import BrokerEnvironment
     from broker_sim.config import BrokerConfig, Endpoint
@@ -54,7 +51,7 @@ if TYPE_CHECKING:
     from broker_sim.log import LogManager
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.network import SendResponse
-    from broker_sim.replica import IsrDecision, IsrProposal, ProducePartitionStatus
+    from broker_sim.replica import ProducePartitionStatus
     from broker_sim.runtime.process import Process
 
 __all__ = ["Broker"]
@@ -76,7 +73,13 @@ class Broker:
         self.config = config
         self.process = process
         self.clock = process.clock
+        self.logs = logs
         self.random = environment.random
+        self.controller_quotas = environment.controller_quotas
+        self.run_beside = process.run_beside
+        self._links = environment.links
+        self._on_change = environment.on_change
+        self._serve = process.actions.serve
         self.authorizer = make_authorizer(config, environment.denials.add)
         self.metadata = MetadataCache(
             broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id)
@@ -89,86 +92,48 @@ class Broker:
         )
         self.quotas = QuotaManagers(config, process.clock)
         self.connection_quotas = ConnectionQuotas(config, process.clock)
-        self.controller_quotas = environment.controller_quotas
-        self.logs = logs
-        self._late_metadata = LateMetadata(process, environment.metadata_delay, self._hear)
-        self._links = environment.links
-        self._on_change = environment.on_change
-        self._serve = process.actions.serve
-        self.run_beside = process.run_beside
-        self.replica_manager = ReplicaManager(
-            self.purgatories, process.actions, self.metadata.is_known, self._make_replica_selector()
+        self.lifecycle = BrokerLifecycle(
+            broker_id, config, process, endpoints=endpoints, rng=environment.random
         )
-        self.replica_manager.offline_partitions = logs.offline
+        base = Foundation(
+            broker_id=broker_id,
+            config=config,
+            process=process,
+            logs=logs,
+            environment=environment,
+            metadata=self.metadata,
+            purgatories=self.purgatories,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+        )
+        self._late_metadata = LateMetadata(process, environment.metadata_delay, self._hear)
+        self.controller = ControllerLink(
+            process, broker_id, environment.links, environment.controller, base.broker_epoch
+        )
+        self.replica_manager = make_replica_manager(base)
+        self.replica_server = ReplicaServer(self.replica_manager, process.actions)
+        self.alter_partition = make_alter_partition_manager(base, self.controller)
+        self._applier = make_applier(base, self.replica_manager, self.alter_partition)
         logs.on_offline = lambda key: process.call_soon(self._take_offline, key)
         self.fetch_manager = FetchManager(
             process.clock,
             config.max_incremental_fetch_session_cache_slots,
             # The ids of a broker's earlier life must not come again.
-            lambda: random.Random(f"{environment.cluster_id} {broker_id} {self._broker_epoch()}"),
-        )
-        self.replica_server = ReplicaServer(self.replica_manager, process.actions)
-        self.lifecycle = BrokerLifecycle(
-            broker_id, config, process, endpoints=endpoints, rng=environment.random
-        )
-        self.controller = ControllerLink(
-            process, broker_id, environment.links, environment.controller, self._broker_epoch
+            lambda: random.Random(f"{environment.cluster_id} {broker_id} {base.broker_epoch()}"),
         )
         self.producer_ids = ProducerIds(
-            broker_id, self.controller, self._broker_epoch, process.clock
+            broker_id, self.controller, base.broker_epoch, process.clock
         )
         self.transactions = make_transaction_coordinator(
-            broker_id,
-            config,
-            process,
-            self.metadata,
-            self.replica_manager,
-            self.producer_ids,
-            MarkerLink(broker_id, environment, process),
+            base, self.replica_manager, self.producer_ids
         )
-        self.transactional_appends = TransactionalAppends(
-            self.replica_manager,
-            AddPartitionsToTxnManager(
-                broker_id,
-                environment,
-                process,
-                config,
-                lambda: self.image,
-                self.transactions.states,
-            ),
-            process.actions,
-            config,
-            logs.producers,
-            clock=process.clock,
-            call_later=process.call_later,
+        self.transactional_appends = make_transactional_appends(
+            base, self.replica_manager, self.transactions
         )
-        self.groups = make_group_coordinator(
-            broker_id,
-            config,
-            process,
-            environment.random,
-            self.metadata,
-            self.purgatories,
-            self.replica_manager,
-            self.transactional_appends,
-        )
+        self.groups = make_group_coordinator(base, self.replica_manager, self.transactional_appends)
         self._txn_markers = TxnMarkerWriter(
             self.replica_manager, self.groups, process.clock, config.request_timeout_ms
         )
-        self.alter_partition = AlterPartitionManager(process, self._send_isr_changes)
-        self._applier = self._make_applier(environment)
-        apis = environment.api_table
-        if self.authorizer is not None:
-            apis = guarded_apis(apis)
-        self._dispatcher = RequestDispatcher(
-            self,
-            apis,
-            environment.faults,
-            environment.requests,
-            process.actions,
-            Throttling(self.quotas, self.purgatories.make("ThrottledChannel"), process.clock),
-            process.call_later,
-        )
+        self._dispatcher = self._make_dispatcher(environment)
         self.background_work = BackgroundWork(
             broker_id,
             process,
@@ -178,35 +143,16 @@ class Broker:
             transactions=self.transactions,
         )
 
-    def _broker_epoch(self) -> int:
-        return self.lifecycle.broker_epoch
-
-    def _make_replica_selector(self) -> RackAwareReplicaSelector | None:
-        """Return what `replica.selector.class` names; None stands for the leader itself."""
-        if self.config.replica_selector_class != RACK_AWARE_SELECTOR:
-            return None
-        return RackAwareReplicaSelector(self.metadata)
-
-    def _make_applier(self, environment: BrokerEnvironment) -> MetadataApplier:
-        fetchers = FetcherManager(
-            self.broker_id,
-            self.process,
-            self.config,
-            LeaderLink(self.broker_id, environment.links, environment.brokers),
-            broker_epoch=self._broker_epoch,
-            complete_delayed_fetches=self.purgatories.fetch.check_and_complete,
-        )
-        store = LocalPartitionStore(
-            self.broker_id,
-            self.config,
-            self.logs,
-            self.metadata,
-            clock=self.clock,
-            submit_alter_partition=self.alter_partition.submit,
-            complete_delayed_requests=self.replica_manager.complete_delayed_requests,
-        )
-        return MetadataApplier(
-            self.broker_id, self.replica_manager, fetchers, store, self.metadata.topic_config
+    def _make_dispatcher(self, environment: BrokerEnvironment) -> RequestDispatcher:
+        apis = environment.api_table
+        return RequestDispatcher(
+            self,
+            apis if self.authorizer is None else guarded_apis(apis),
+            environment.faults,
+            environment.requests,
+            self.process.actions,
+            Throttling(self.quotas, self.purgatories.make("ThrottledChannel"), self.clock),
+            self.process.call_later,
         )
 
     @property
@@ -305,13 +251,6 @@ class Broker:
         self._applier.apply(changes, image)
         self.groups.on_image(changes, image)
         self.transactions.on_image(changes, image)
-
-    def _send_isr_changes(
-        self,
-        proposals: Sequence[IsrProposal],
-        on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None],
-    ) -> None:
-        self.controller.send_isr_changes(proposals, partial(self._serve, on_answer))
 
     # -- requests -------------------------------------------------------------------------------
 

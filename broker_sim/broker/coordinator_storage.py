@@ -51,7 +51,9 @@ class ReplicatedStorage:
         timeout_ms: int,
         on_appended: Callable[[int], object],
         on_done: Callable[[ErrorCode], object],
+        *,
         verification_guard: VerificationGuard | None = None,
+        transaction_version: int = 0,
     ) -> None:
         """Append a batch; see `CoordinatorStorage.append`."""
         self._replica_manager.append_for_coordinator(
@@ -61,25 +63,6 @@ class ReplicatedStorage:
             on_done,
             timeout_ms=timeout_ms,
             verification_guard=verification_guard,
-        )
-        self._complete_soon()
-
-    def append_marker(
-        self,
-        partition: int,
-        batch: bytes,
-        transaction_version: int,
-        timeout_ms: int,
-        on_appended: Callable[[int], object],
-        on_done: Callable[[ErrorCode], object],
-    ) -> None:
-        """Append a transaction's marker; see `CoordinatorStorage.append_marker`."""
-        self._replica_manager.append_for_coordinator(
-            TopicPartition(self._topic, partition),
-            batch,
-            on_appended,
-            on_done,
-            timeout_ms=timeout_ms,
             transaction_version=transaction_version,
         )
         self._complete_soon()

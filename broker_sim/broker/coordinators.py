@@ -1,89 +1,108 @@
-"""The coordinators of one broker, on its partitions, its clock and its purgatories."""
+"""The coordinators of one broker, and the appends that ask them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
 from broker_sim.broker.txn_offset_verifier import TxnOffsetVerifier
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from broker_sim.replica import TransactionalAppends
 from broker_sim.transaction.coordinator import TransactionCoordinator
 from broker_sim.transaction.environment import TransactionEnvironment
 
 if TYPE_CHECKING:
-    import random
+    from collections.abc import Callable
 
-    from broker_sim.broker.marker_link import MarkerLink
+    from broker_sim.broker.foundation import Foundation
     from broker_sim.broker.producer_ids import ProducerIds
-    from broker_sim.config import BrokerConfig
-    from broker_sim.metadata.cache import MetadataCache
-    from broker_sim.replica import Purgatories, ReplicaManager, TransactionalAppends
-    from broker_sim.runtime.process import Process
+    from broker_sim.protocol import messages
+    from broker_sim.replica import ReplicaManager
 
-__all__ = ["make_group_coordinator", "make_transaction_coordinator"]
+__all__ = ["make_group_coordinator", "make_transaction_coordinator", "make_transactional_appends"]
 
 
 def make_group_coordinator(
-    broker_id: int,
-    config: BrokerConfig,
-    process: Process,
-    rng: random.Random,
-    metadata: MetadataCache,
-    purgatories: Purgatories,
-    replica_manager: ReplicaManager,
-    appends: TransactionalAppends,
+    base: Foundation, replica_manager: ReplicaManager, appends: TransactionalAppends
 ) -> GroupCoordinatorService:
     """Return the coordinator of the groups in the partitions of `__consumer_offsets` that are led here."""
-    storage = ReplicatedStorage(
-        GROUP_METADATA_TOPIC,
-        replica_manager,
-        process.complete_soon,
-        config.offsets_load_buffer_size,
-    )
     return GroupCoordinatorService(
         GroupEnvironment(
-            broker_id=broker_id,
-            config=config,
-            clock=process.clock,
-            random=rng,
-            call_later=process.call_later,
-            image=lambda: metadata.image,
-            storage=storage,
+            broker_id=base.broker_id,
+            config=base.config,
+            clock=base.process.clock,
+            random=base.environment.random,
+            call_later=base.process.call_later,
+            image=lambda: base.metadata.image,
+            storage=ReplicatedStorage(
+                GROUP_METADATA_TOPIC,
+                replica_manager,
+                base.process.complete_soon,
+                base.config.offsets_load_buffer_size,
+            ),
             verify_transaction=TxnOffsetVerifier(appends),
-            rebalance=purgatories.make("Rebalance"),
-            heartbeat=purgatories.make("Heartbeat"),
+            rebalance=base.purgatories.make("Rebalance"),
+            heartbeat=base.purgatories.make("Heartbeat"),
         )
     )
 
 
 def make_transaction_coordinator(
-    broker_id: int,
-    config: BrokerConfig,
-    process: Process,
-    metadata: MetadataCache,
-    replica_manager: ReplicaManager,
-    producer_ids: ProducerIds,
-    markers: MarkerLink,
+    base: Foundation, replica_manager: ReplicaManager, producer_ids: ProducerIds
 ) -> TransactionCoordinator:
     """Return the coordinator of the transactional ids in the partitions of `__transaction_state` that are led here."""
-    storage = ReplicatedStorage(
-        TRANSACTION_STATE_TOPIC,
-        replica_manager,
-        process.complete_soon,
-        config.transaction_state_log_load_buffer_size,
-    )
+    peers = base.environment.peers
     return TransactionCoordinator(
         TransactionEnvironment(
-            broker_id=broker_id,
-            config=config,
-            clock=process.clock,
-            call_later=process.call_later,
-            after_handler=process.after_serving,
-            image=lambda: metadata.image,
-            storage=storage,
+            broker_id=base.broker_id,
+            config=base.config,
+            clock=base.process.clock,
+            call_later=base.process.call_later,
+            after_handler=base.process.after_serving,
+            serve=base.process.actions.serve,
+            image=lambda: base.metadata.image,
+            storage=ReplicatedStorage(
+                TRANSACTION_STATE_TOPIC,
+                replica_manager,
+                base.process.complete_soon,
+                base.config.transaction_state_log_load_buffer_size,
+            ),
             next_producer_id=producer_ids.next_id,
-            markers=markers,
+            markers=base.make_sender(
+                lambda leader, request, respond: peers[leader].write_txn_markers(request, respond)
+            ),
         )
+    )
+
+
+def make_transactional_appends(
+    base: Foundation, replica_manager: ReplicaManager, transactions: TransactionCoordinator
+) -> TransactionalAppends:
+    """Return the appends that the coordinator of a transaction is asked about before."""
+    peers, process = base.environment.peers, base.process
+
+    def serve(
+        coordinator: int,
+        request: messages.AddPartitionsToTxnRequest,
+        respond: Callable[[messages.AddPartitionsToTxnResponse], object],
+    ) -> None:
+        peers[coordinator].add_partitions_to_txn(request, respond)
+
+    verifier = AddPartitionsToTxnManager(
+        base.make_sender(serve),
+        process.after_serving,
+        lambda: base.metadata.image,
+        transactions.states.partition_for,
+    )
+    return TransactionalAppends(
+        replica_manager,
+        verifier,
+        process.actions,
+        base.config,
+        base.logs.producers,
+        clock=process.clock,
+        call_later=process.call_later,
     )

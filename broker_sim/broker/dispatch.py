@@ -6,6 +6,7 @@ from `respond` the quotas, the encoder and the connection.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.broker.throttling import ThrottledRequest, Throttling
-    from broker_sim.handlers import ApiSpec, ApiTable, BrokerServices, ClientConnection
-    from broker_sim.handlers.context import Respond
+    from broker_sim.handlers import ApiTable, BrokerServices, ClientConnection
+    from broker_sim.handlers.context import Handler, Respond
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.handlers.request_log import RequestLog
     from broker_sim.network import SendResponse
@@ -83,31 +84,29 @@ class RequestDispatcher:
         answer: Respond = respond
         if self._requests.limit:
             answer = self._requests.begin(request, context, respond)
+        handler = api.handler
+        if self._faults.injected:
+            handler = partial(self._handle_admitted, handler)
         if self._quotas.is_enabled:
             throttled = self._throttling.begin(context, answer, len(frame))
-            self._actions.serve(self._handle_measured, api, request, context, throttled)
-        elif self._faults.injected:
-            self._actions.serve(self._handle, api, request, context, answer)
-        else:  # as `_handle` does it: a call for each request would be felt
-            self._actions.serve(api.handler, request, context, answer)
+            self._actions.serve(_handle_measured, handler, request, context, throttled)
+        else:
+            self._actions.serve(handler, request, context, answer)
 
-    def _handle_measured(
-        self, api: ApiSpec, request: Any, context: RequestContext, throttled: ThrottledRequest
+    def _handle_admitted(
+        self, handler: Handler, request: Any, context: RequestContext, respond: Respond
     ) -> None:
-        try:
-            self._handle(api, request, context, throttled.respond)
-        finally:
-            throttled.leave_handler()
-
-    def _handle(
-        self, api: ApiSpec, request: Any, context: RequestContext, respond: Respond
-    ) -> None:
-        if not self._faults.injected:
-            api.handler(request, context, respond)
+        """Handle a request that may be hit by injected faults; some of them end it at this gate."""
+        faults = self._faults.hit(request, context)
+        if faults is None:
+            handler(request, context, respond)
             return
-        admitted = self._admit(request, context, respond)
+        context.faults = faults
+        if faults.throttle_ms:
+            respond = self._throttling.hold_up(context, respond, faults.throttle_ms)
+        admitted = faults.admit(request, context, respond, self._call_later)
         if admitted is not None:
-            api.handler(request, context, admitted)
+            handler(request, context, admitted)
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
@@ -124,12 +123,11 @@ class RequestDispatcher:
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, 0, header.correlation_id, response)
 
-    def _admit(self, request: Any, context: RequestContext, respond: Respond) -> Respond | None:
-        """Return what the handler responds with, or None for a request that ends at this gate."""
-        faults = self._faults.hit(request, context)
-        if faults is None:
-            return respond
-        context.faults = faults
-        if faults.throttle_ms:
-            respond = self._throttling.hold_up(context, respond, faults.throttle_ms)
-        return faults.admit(request, context, respond, self._call_later)
+
+def _handle_measured(
+    handler: Handler, request: Any, context: RequestContext, throttled: ThrottledRequest
+) -> None:
+    try:
+        handler(request, context, throttled.respond)
+    finally:
+        throttled.leave_handler()

@@ -3,24 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping
 
-    from broker_sim.broker.broker import Broker
     from broker_sim.broker.late_metadata import MetadataDelay
+    from broker_sim.broker.replica_server import ReplicaServer
     from broker_sim.controller import Controller
     from broker_sim.handlers import ApiTable
     from broker_sim.handlers.denial_log import DenialLog
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.handlers.request_log import RequestLog
+    from broker_sim.protocol import messages
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.runtime.links import Links
     from broker_sim.runtime.purgatories import PurgatoryFactory
 
-__all__ = ["BrokerEnvironment"]
+__all__ = ["BrokerEnvironment", "Peer"]
+
+
+class Peer(Protocol):
+    """What brokers ask of each other."""
+
+    @property
+    def replica_server(self) -> ReplicaServer:
+        """What the leader does for its followers."""
+
+    def add_partitions_to_txn(
+        self,
+        request: messages.AddPartitionsToTxnRequest,
+        respond: Callable[[messages.AddPartitionsToTxnResponse], object],
+    ) -> None:
+        """Serve the leader of a partition that a transaction writes to, as its coordinator."""
+
+    def write_txn_markers(
+        self,
+        request: messages.WriteTxnMarkersRequest,
+        respond: Callable[[messages.WriteTxnMarkersResponse], object],
+    ) -> None:
+        """Append the markers of transactions to partitions led there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +54,7 @@ class BrokerEnvironment:
     links: Links
     controller: Controller
     """Reached through `links` only."""
-    brokers: Mapping[int, Broker]
+    peers: Mapping[int, Peer]
     """The brokers that live at this moment; reached through `links` only."""
     random: random.Random
     make_purgatory: PurgatoryFactory

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from broker_sim.broker.broker import Broker
+    from broker_sim.broker.environment import Peer
     from broker_sim.errors import ErrorCode
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica import FetchPartitionData, FollowerFetch
@@ -19,10 +19,10 @@ __all__ = ["LeaderLink"]
 class LeaderLink:
     """The `LeaderEndpoint` over links."""
 
-    def __init__(self, broker_id: int, links: Links, brokers: Mapping[int, Broker]) -> None:
+    def __init__(self, broker_id: int, links: Links, peers: Mapping[int, Peer]) -> None:
         self._broker_id = broker_id
         self._links = links
-        self._brokers = brokers
+        self._peers = peers
 
     def fetch(
         self,
@@ -35,9 +35,7 @@ class LeaderLink:
         self._links.call(
             self._broker_id,
             leader_id,
-            lambda on_result: self._brokers[leader_id].replica_server.serve_fetch(
-                request, on_result
-            ),
+            lambda on_result: self._peers[leader_id].replica_server.serve_fetch(request, on_result),
             on_response,
             on_failure,
         )
@@ -53,7 +51,7 @@ class LeaderLink:
         """Ask for the leader's log start and end offset."""
 
         def serve(on_result: Callable[[tuple[ErrorCode, int, int]], None]) -> None:
-            self._brokers[leader_id].replica_server.serve_log_bounds(
+            self._peers[leader_id].replica_server.serve_log_bounds(
                 topic_partition, current_leader_epoch, on_result
             )
 

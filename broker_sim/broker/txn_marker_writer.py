@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.coordinator.write_buffer import TransactionMarker
+from broker_sim.coordinator.transactions import TransactionMarker
 from broker_sim.errors import ErrorCode
 from broker_sim.log import AppendOrigin
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from broker_sim.protocol.records import build_end_txn_marker
 from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
@@ -65,9 +64,16 @@ class TxnMarkerWriter:
             self._write(marker, answers)
         answers.complete_one()
 
-    def _write(self, marker: Marker, answers: _Answers) -> None:
+    def _write(self, message: Marker, answers: _Answers) -> None:
+        marker = TransactionMarker(
+            message.producer_id,
+            message.producer_epoch,
+            message.coordinator_epoch,
+            message.transaction_result,
+            message.transaction_version,
+        )
         hosted: list[TopicPartition] = []
-        for key in _partitions_of(marker):
+        for key in _partitions_of(message):
             if key not in self._replica_manager.partitions:
                 answers.put(marker.producer_id, key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif key.topic == GROUP_METADATA_TOPIC:
@@ -76,13 +82,6 @@ class TxnMarkerWriter:
                 hosted.append(key)
         if not hosted:
             return
-        batch = build_end_txn_marker(
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-            is_commit=marker.transaction_result,
-            timestamp=self._clock.wall_clock_ms(),
-            coordinator_epoch=marker.coordinator_epoch,
-        )
 
         def on_appended(statuses: Mapping[TopicPartition, ProducePartitionStatus]) -> None:
             for key, status in statuses.items():
@@ -91,7 +90,7 @@ class TxnMarkerWriter:
 
         answers.pending += 1
         self._replica_manager.append_records(
-            dict.fromkeys(hosted, batch),
+            dict.fromkeys(hosted, marker.batch(self._clock.wall_clock_ms())),
             on_appended,
             timeout_ms=self._timeout_ms,
             required_acks=ACKS_ALL,
@@ -99,23 +98,15 @@ class TxnMarkerWriter:
             transaction_version=marker.transaction_version,
         )
 
-    def _complete_offsets(self, marker: Marker, key: TopicPartition, answers: _Answers) -> None:
+    def _complete_offsets(
+        self, marker: TransactionMarker, key: TopicPartition, answers: _Answers
+    ) -> None:
         def on_done(error_code: ErrorCode) -> None:
             answers.put(marker.producer_id, key, error_code)
             answers.complete_one()
 
         answers.pending += 1
-        self._groups.complete_transaction(
-            key.partition,
-            TransactionMarker(
-                marker.producer_id,
-                marker.producer_epoch,
-                marker.coordinator_epoch,
-                marker.transaction_result,
-                marker.transaction_version,
-            ),
-            on_done,
-        )
+        self._groups.complete_transaction(key.partition, marker, on_done)
 
 
 def _partitions_of(marker: Marker) -> list[TopicPartition]:
@@ -162,9 +153,10 @@ class _Answers:
 def _response(results: Mapping[int, Mapping[TopicPartition, ErrorCode]]) -> Response:
     answer = messages.WriteTxnMarkersResponse()
     for producer_id, errors in results.items():
-        topics: dict[str, list[PartitionResult]] = {}
-        for (topic, number), error_code in errors.items():
-            topics.setdefault(topic, []).append(PartitionResult(number, error_code))
+        topics = by_topic(
+            (topic, PartitionResult(number, error_code))
+            for (topic, number), error_code in errors.items()
+        )
         answer.markers.append(
             messages.WriteTxnMarkersResponse.WritableTxnMarkerResult(
                 producer_id,

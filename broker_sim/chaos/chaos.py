@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.processes import Process
 
-__all__ = ["Chaos", "InvariantError", "invariant_of"]
+__all__ = ["RECOVERY_S", "Chaos", "InvariantError", "invariant_of"]
 
 RECOVERY_S: Final = 60
 """The cluster has to be well so long after the last fault; it is a defect of the simulator otherwise."""
@@ -152,8 +152,12 @@ class Chaos:
         now_ns = self._loop.clock.now_ns
         if now_ns != self._seen_ns:
             self._seen_ns = now_ns
-            for watcher in self._watchers:
-                watcher()
+            self.look()
+
+    def look(self) -> None:
+        """Let all that watches look, as it does in each moment; at the end for what the last step did."""
+        for watcher in self._watchers:
+            watcher()
 
     def note(self, who: str, what: str) -> None:
         """Add a line to the time line of the report."""

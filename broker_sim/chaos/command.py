@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.chaos.chaos import RECOVERY_S
 from broker_sim.chaos.command_faults import CommandFaults
 from broker_sim.chaos.faults import Faults
 from broker_sim.chaos.kinds import KINDS, kinds_beside_a_command
@@ -41,7 +42,6 @@ __all__ = ["CommandOutcome", "CommandRun", "check_schedule"]
 SERVERS_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
 CONTROL_VARIABLE: Final = "BROKER_SIM_CONTROL"
 COMMAND: Final = "command"
-RECOVERY_S: Final = 60
 MOST_REQUESTS: Final = 2_000
 """So many failed requests are told."""
 SIGNALLED: Final = 128

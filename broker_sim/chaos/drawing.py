@@ -11,7 +11,9 @@ from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Action, Schedule
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["draw_schedule"]
+    from broker_sim.runtime.virtual.loop import Order
+
+__all__ = ["calm_schedule", "draw_schedule"]
 
 MOST_FAULTS: Final = 10
 DURATIONS_MS: Final = (100, 1_000, 3_000, 8_000, 12_000)
@@ -28,8 +30,13 @@ def draw_schedule(
     workers: int = 2,
     duration_ms: int = DEFAULT_DURATION_MS,
     most_faults: int = MOST_FAULTS,
+    latency_ms: int | None = None,
+    order: Order = "fifo",
 ) -> Schedule:
-    """Return the schedule of a seed: 1 to `most_faults` actions, drawn by weight (`weights_of`)."""
+    """Return the schedule of a seed: 1 to `most_faults` actions, drawn by weight (`weights_of`).
+
+    The latency is drawn too, unless it is given.
+    """
     rng = random.Random(f"{seed}/chaos")
     weights = weights_of(faults)
     kinds = rng.choices(list(weights), list(weights.values()), k=rng.randint(1, most_faults))
@@ -38,9 +45,17 @@ def draw_schedule(
         seed,
         brokers=brokers,
         workers=workers,
-        latency_ms=rng.choice(LATENCIES_MS),
+        latency_ms=rng.choice(LATENCIES_MS) if latency_ms is None else latency_ms,
         duration_ms=duration_ms,
         actions=tuple(sorted(actions)),
+        order=order,
+    )
+
+
+def calm_schedule(seed: int, brokers: int, workers: int, latency_ms: int | None) -> Schedule:
+    """Return a schedule without faults, for a test whose workers meet."""
+    return Schedule(
+        seed, brokers=brokers, workers=workers, latency_ms=latency_ms or 0, duration_ms=0
     )
 
 

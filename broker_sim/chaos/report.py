@@ -11,7 +11,7 @@ from broker_sim.chaos.timeline import timeline_text
 if TYPE_CHECKING:
     from broker_sim.chaos.run import Outcome
 
-__all__ = ["Failure", "repairs_text"]
+__all__ = ["Failure", "repairs_text", "shrunk_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class Failure:
             "invariant": self.small.invariant,
             "error": str(self.small.error),
             "faults": len(self.first.schedule.actions),
+            "deviations": len(self.first.deviations),
             "schedule": str(self.small.schedule).splitlines(),
             "tries": self.tries,
             "digest": self.small.digest,
@@ -59,12 +60,11 @@ class Failure:
     def __str__(self) -> str:
         small = self.small
         course = "repeats" if self.repeats else "DOES NOT REPEAT: see docs/chaos.md"
-        faults = len(self.first.schedule.actions)
         return "\n".join(
             (
                 f"{self.test}: seed {self.seed} fails",
                 f"  {str(small.error) or small.invariant}",
-                f"{faults} faults -> {len(small.schedule.actions)}, in {self.tries} runs",
+                f"{shrunk_text(self.first, small)}, in {self.tries} runs",
                 f"{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}",
                 *repairs_text(small.repairs),
                 "",
@@ -73,6 +73,23 @@ class Failure:
                 _as_test(self.test, small),
             )
         )
+
+
+def shrunk_text(first: Outcome, small: Outcome) -> str:
+    """Return how many faults, and deviations of the order, there were and are left."""
+    before, after = len(first.schedule.actions), len(small.schedule.actions)
+    if not first.deviations:
+        return f"{before} faults -> {after}"
+    deviations = f"{_counted(len(first.deviations), 'deviation')} from first in, first out"
+    left = _counted(len(small.deviations), "deviation")
+    if not before:
+        return f"{deviations} -> {left}"
+    return f"{_counted(before, 'fault')} and {deviations} -> {_counted(after, 'fault')}, {left}"
+
+
+def _counted(count: int, what: str) -> str:
+    number = f"{count:,}".replace(",", " ")
+    return f"{number} {what}{'s' if count != 1 else ''}"
 
 
 def repairs_text(repairs: tuple[str, ...]) -> list[str]:

@@ -10,18 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
 from broker_sim.chaos.chaos import Chaos, invariant_of
 from broker_sim.chaos.observer import observed
+from broker_sim.chaos.timeline import ORDER, Moment
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.quiet_logs import quiet_logs
 from broker_sim.runtime.virtual import VirtualRun
+from broker_sim.runtime.virtual.meetings import MeetingOrder
+from broker_sim.runtime.virtual.task_order import GivenOrder, deviation_text
 
 if TYPE_CHECKING:
+    from asyncio import Handle
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from broker_sim.chaos.schedule import Schedule
-    from broker_sim.chaos.timeline import Moment
     from broker_sim.config import GivenValue
     from broker_sim.runtime.virtual import VirtualEventLoop
-    from broker_sim.runtime.virtual.loop import Order
+    from broker_sim.runtime.virtual.task_order import Deviation
+
+    _End = tuple[str, float, tuple[Deviation, ...]]
 
 __all__ = ["CONFIGS", "ChaosRun", "Outcome", "run_chaos"]
 
@@ -42,6 +47,8 @@ LEAST_MS: Final = 0.5
 
 aiokafka's producer asks for metadata as fast as it is answered while a partition has no leader.
 """
+MOST_DEVIATIONS: Final = 20
+"""More of them are not told one by one in a time line."""
 LIMIT_S: Final = 3_600
 """So much virtual time a run may take."""
 
@@ -61,6 +68,8 @@ class Outcome:
     """What was raised, if the test failed."""
     repairs: tuple[str, ...] = ()
     """What of aiokafka was repaired for the run."""
+    deviations: tuple[Deviation, ...] = ()
+    """Where the run was not first in, first out."""
 
 
 class ChaosRun(VirtualRun):
@@ -72,13 +81,21 @@ class ChaosRun(VirtualRun):
         self,
         schedule: Schedule,
         *,
-        order: Order = "fifo",
         configs: Mapping[str, GivenValue] | None = None,
         topics: Sequence[str] = (),
         observe: bool = False,
         repair_aiokafka: bool = False,
+        going_first: Mapping[tuple[int, int], str] | None = None,
     ) -> None:
-        super().__init__(schedule.seed, hash_seed="any", order=order, limit_s=LIMIT_S)
+        super().__init__(schedule.seed, hash_seed="any", order=schedule.order, limit_s=LIMIT_S)
+        if schedule.deviations:
+            order = self.loop.task_order = GivenOrder(self.loop.clock, schedule.deviations)
+            if observe and len(schedule.deviations) <= MOST_DEVIATIONS:
+                order.on_deviation = self._note_deviation
+        self.meetings: MeetingOrder | None = None
+        if going_first is not None:
+            self.loop.task_order = self.meetings = MeetingOrder(self.loop.clock, going_first)
+        self._orders: list[Moment] = []
         self._schedule = schedule
         self._observe = observe
         self._repairs = REPAIRS if repair_aiokafka else ()
@@ -86,7 +103,7 @@ class ChaosRun(VirtualRun):
         self._configs = {**CONFIGS, **(configs or {})}
         self._topics = topics
         self._is_open = False
-        self._ended: tuple[str, float] | None = None
+        self._ended: _End | None = None
         self._open = ExitStack()
 
     def open_chaos(self) -> Chaos:
@@ -105,8 +122,15 @@ class ChaosRun(VirtualRun):
         chaos = self.chaos = Chaos(self.loop, kafka, self._schedule)
         self._is_open = True
         self.loop.set_exception_handler(chaos.on_error)
+        if self.meetings is not None:
+            self._open.enter_context(self.meetings.watching())
         self._open.enter_context(observed(chaos, self.loop) if self._observe else quiet_logs())
         return chaos
+
+    def _note_deviation(self, ready: Sequence[Handle], number: int) -> None:
+        if number > 1:
+            self._orders.pop()
+        self._orders.append(Moment(self.loop.time(), ORDER, deviation_text(ready, number)))
 
     def close_chaos(self) -> None:
         """End the workers, then stop the brokers."""
@@ -126,6 +150,7 @@ class ChaosRun(VirtualRun):
         async def main() -> None:
             try:
                 await test
+                self.chaos.look()
             finally:
                 self._end_test()
 
@@ -138,22 +163,51 @@ class ChaosRun(VirtualRun):
 
     def _end_test(self) -> None:
         if self._ended is None and self._is_open:
-            self._ended = self.loop.trace.digest(), self.loop.time()
+            self._ended = self._now()
             self.chaos.end()
+
+    def _now(self) -> _End:
+        order = self.loop.task_order
+        deviations = () if order is None else order.deviations
+        return self.loop.trace.digest(), self.loop.time(), deviations
+
+    def run_whole(self, test: Callable[[Chaos], Coroutine[Any, Any, object]]) -> Outcome:
+        """Open, test and close; return how it ended. Raises as `open_chaos`."""
+        error: Exception | None = None
+        try:
+            chaos = self.open_chaos()
+            try:
+                self.wait_for_test(test(chaos))
+                self.raise_what_nobody_took()
+            except Exception as raised:  # noqa: BLE001 - whatever it is, it is the outcome
+                error = raised
+            self.close_chaos()
+        finally:
+            self.close()
+        return self.outcome(error)
 
     def outcome(self, error: BaseException | None = None) -> Outcome:
         """Return how the run ended, with the error that failed it."""
-        digest, virtual_s = self._ended or (self.loop.trace.digest(), self.loop.time())
+        digest, virtual_s, deviations = self._ended or self._now()
         invariant = None if error is None else invariant_of(error)
-        moments = tuple(self.chaos.timeline.moments)
-        return Outcome(self._schedule, digest, virtual_s, moments, invariant, error, self._repairs)
+        told = self.chaos.timeline.moments if self._is_open else ()
+        moments = *self._orders, *told
+        return Outcome(
+            self._schedule,
+            digest,
+            virtual_s,
+            moments,
+            invariant,
+            error,
+            self._repairs,
+            deviations,
+        )
 
 
 def run_chaos(
     test: Callable[[Chaos], Coroutine[Any, Any, object]],
     schedule: Schedule,
     *,
-    order: Order = "fifo",
     configs: Mapping[str, GivenValue] | None = None,
     topics: Sequence[str] = (),
     observe: bool = False,
@@ -167,24 +221,12 @@ def run_chaos(
     """
     run = ChaosRun(
         schedule,
-        order=order,
         configs=configs,
         topics=topics,
         observe=observe,
         repair_aiokafka=repair_aiokafka,
     )
-    error: Exception | None = None
-    try:
-        chaos = run.open_chaos()
-        try:
-            run.wait_for_test(test(chaos))
-            run.raise_what_nobody_took()
-        except Exception as raised:  # noqa: BLE001 - whatever it is, it is the outcome
-            error = raised
-        run.close_chaos()
-    finally:
-        run.close()
-    return run.outcome(error)
+    return run.run_whole(test)
 
 
 def _links(loop: VirtualEventLoop, latency_ms: int) -> Callable[[int, int], int] | None:

@@ -3,19 +3,27 @@
     seed=7 brokers=3 workers=2 latency_ms=5 duration_ms=20000
     3200 crash worker-1 for=3000
     8100 error broker-2 for=1000 value=Produce/NOT_LEADER_OR_FOLLOWER
+    4100.5 order 3 1
 
 The first line says what the run is made of; each line below it is one action: when it begins, its
-kind, on whom, for how long, and with what. `str` writes it, `Schedule.parse` reads it.
+kind, on whom, for how long, and with what. A line `order` says where the run deviates from first in,
+first out: at that time, counted from the start of the run, after 3 callbacks, the next one is not the
+oldest but the one behind it. A third number says that so many of its process run then. `str` writes it, `Schedule.parse` reads it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Final, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Self, get_args
+
+from broker_sim.runtime.virtual.loop import Order
+from broker_sim.runtime.virtual.task_order import Deviation
 
 __all__ = ["DEFAULT_DURATION_MS", "Action", "Schedule", "ScheduleError"]
 
 DEFAULT_DURATION_MS: Final = 20_000
+_NUMBERS: Final = ("seed", "brokers", "workers", "latency_ms", "duration_ms")
+_ORDER: Final = "order"
 _FOR: Final = "for="
 _VALUE: Final = "value="
 
@@ -82,10 +90,16 @@ class Schedule:
     duration_ms: int = DEFAULT_DURATION_MS
     """In this time faults happen, from the call of `faults_over`."""
     actions: tuple[Action, ...] = ()
+    order: Order = "fifo"
+    """With "seeded" chance chooses among the tasks that are ready."""
+    deviations: tuple[Deviation, ...] = ()
+    """Where a run that is not seeded runs another callback than the oldest."""
 
     def __str__(self) -> str:
-        head = " ".join(f"{name}={getattr(self, name)}" for name in _numbers())
-        return "\n".join((head, *map(str, self.actions)))
+        head = " ".join(f"{name}={getattr(self, name)}" for name in _NUMBERS)
+        if self.order != "fifo":
+            head += f" {_ORDER}={self.order}"
+        return "\n".join((head, *map(str, self.actions), *map(str, self.deviations)))
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -96,14 +110,30 @@ class Schedule:
         lines = [line for each in text.splitlines() if (line := each.partition("#")[0].strip())]
         if not lines:
             raise ScheduleError("an empty schedule: its first line is seed=N brokers=N workers=N")
-        numbers = dict(word.partition("=")[::2] for word in lines[0].split())
-        wrong = [name for name in numbers if name not in _numbers()]
-        if wrong or "seed" not in numbers or not all(map(str.isdecimal, numbers.values())):
-            wanted = ", ".join(_numbers())
+        given: dict[str, Any] = dict(word.partition("=")[::2] for word in lines[0].split())
+        order = given.pop(_ORDER, "fifo")
+        wrong = [name for name in given if name not in _NUMBERS]
+        if wrong or "seed" not in given or not all(map(str.isdecimal, given.values())):
+            wanted = ", ".join(_NUMBERS)
             raise ScheduleError(f"{lines[0]!r}: give numbers for seed and the rest of {wanted}")
-        given: dict[str, Any] = {name: int(value) for name, value in numbers.items()}
-        return cls(**given, actions=tuple(sorted(map(Action.parse, lines[1:]))))
+        if order not in get_args(Order):
+            raise ScheduleError(f"{lines[0]!r}: order is one of {', '.join(get_args(Order))}")
+        actions, deviations = [], []
+        for line in lines[1:]:
+            if line.split()[1:2] == [_ORDER]:
+                deviations.append(_parse_deviation(line))
+            else:
+                actions.append(Action.parse(line))
+        return cls(
+            **{name: int(value) for name, value in given.items()},
+            actions=tuple(sorted(actions)),
+            order=order,
+            deviations=tuple(sorted(deviations)),
+        )
 
 
-def _numbers() -> list[str]:
-    return [field.name for field in fields(Schedule) if field.name != "actions"]
+def _parse_deviation(line: str) -> Deviation:
+    try:
+        return Deviation.parse(line)
+    except ValueError as error:
+        raise ScheduleError(str(error)) from None

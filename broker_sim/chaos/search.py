@@ -10,25 +10,31 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from broker_sim.chaos.drawing import draw_schedule
+from broker_sim.chaos.drawing import calm_schedule, draw_schedule
+from broker_sim.chaos.exploring import MAX_RUNS, Exploration, explore
 from broker_sim.chaos.kinds import weights_of
 from broker_sim.chaos.report import Failure
-from broker_sim.chaos.run import run_chaos
+from broker_sim.chaos.run import ChaosRun
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS
 from broker_sim.chaos.shrink import shrink
 from broker_sim.runtime.process_pool import run_on_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from broker_sim.chaos.run import Outcome
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.config import GivenValue
+    from broker_sim.runtime.virtual.loop import Order
+    from broker_sim.runtime.virtual.meetings import MeetingOrder
 
 __all__ = ["ChaosTest", "SeedOutcome", "examine", "load_test", "run_seed", "run_seeds"]
 
 MARKER: Final = "chaos"
 """Of pytest, which a test may have."""
+_SAID: Final = (
+    "brokers", "workers", "latency_ms", "order", "repair_aiokafka", "exhaustive", "max_runs"
+)  # fmt: skip
 
 
 class NoSuchTestError(ValueError):
@@ -46,10 +52,16 @@ class ChaosTest:
     brokers: int = 3
     workers: int = 2
     duration_ms: int = DEFAULT_DURATION_MS
-    order: str = "fifo"
+    latency_ms: int | None = None
+    """How long a message takes at most; None if each seed draws it."""
+    order: Order = "fifo"
     repair_aiokafka: bool = False
     configs: tuple[tuple[str, GivenValue], ...] = ()
     topics: tuple[str, ...] = ()
+    exhaustive: bool = False
+    """Whether all orders are run, without faults unless a schedule is given."""
+    max_runs: int = MAX_RUNS
+    """So many orders at most."""
 
     @classmethod
     def of(cls, name: str, **given: Any) -> Self:
@@ -60,8 +72,7 @@ class ChaosTest:
         marks = getattr(load_test(name), "pytestmark", ())
         marked = next((dict(mark.kwargs) for mark in marks if mark.name == MARKER), {})
         said = {**marked, **{key: value for key, value in given.items() if value is not None}}
-        fields = ("brokers", "workers", "order", "repair_aiokafka")
-        kept = {field: said[field] for field in fields if field in said}
+        kept = {field: said[field] for field in _SAID if field in said}
         if "duration_s" in said:
             kept["duration_ms"] = round(said["duration_s"] * 1_000)
         if said.get("faults") is not None:
@@ -70,25 +81,39 @@ class ChaosTest:
         return cls(name, configs=configs, topics=tuple(said.get("topics", ())), **kept)
 
     def draw(self, seed: int) -> Schedule:
-        """Return the schedule of a seed."""
+        """Return the schedule of a seed; one without faults if all orders are run."""
+        if self.exhaustive:
+            return calm_schedule(seed, self.brokers, self.workers, self.latency_ms)
         return draw_schedule(
             seed,
             faults=None if self.faults is None else dict(self.faults),
             brokers=self.brokers,
             workers=self.workers,
             duration_ms=self.duration_ms,
+            latency_ms=self.latency_ms,
+            order=self.order,
         )
 
     def run(self, schedule: Schedule, *, observe: bool = False) -> Outcome:
         """Run the test under a schedule."""
-        return run_chaos(
-            load_test(self.name),
+        return self._new_run(schedule, observe=observe).run_whole(load_test(self.name))
+
+    def explore(self, schedule: Schedule) -> Exploration:
+        """Run the test under a schedule in all orders, until one fails."""
+
+        def run(going_first: Mapping[tuple[int, int], str]) -> tuple[Outcome, MeetingOrder | None]:
+            one = self._new_run(schedule, going_first=going_first)
+            return one.run_whole(load_test(self.name)), one.meetings
+
+        return explore(run, self.max_runs)
+
+    def _new_run(self, schedule: Schedule, **options: Any) -> ChaosRun:
+        return ChaosRun(
             schedule,
-            order=self.order,  # type: ignore[arg-type]
             configs=dict(self.configs),
             topics=self.topics,
-            observe=observe,
             repair_aiokafka=self.repair_aiokafka,
+            **options,
         )
 
 
@@ -138,11 +163,14 @@ def run_seed(test: ChaosTest, seed: int) -> SeedOutcome:
 def examine(test: ChaosTest, schedule: Schedule, *, shrinks: bool = True) -> Failure | None:
     """Run a schedule; if it fails, find the smallest one that fails alike, and observe it."""
     first = test.run(schedule)
-    if first.invariant is None:
-        return None
-    small, tries = schedule, 0
+    return None if first.invariant is None else examine_failed(test, first, shrinks=shrinks)
+
+
+def examine_failed(test: ChaosTest, first: Outcome, *, shrinks: bool = True) -> Failure:
+    """Find the smallest schedule that fails as this run did, and observe it."""
+    small, tries = first.schedule, 0
     if shrinks:
-        shrunk = shrink(schedule, first.invariant, lambda each: test.run(each).invariant)
+        shrunk = shrink(first, test.run)
         small, tries = shrunk.schedule, shrunk.tries
     once, again = test.run(small), test.run(small, observe=True)
     return Failure(test.name, first, again, tries, once.digest == again.digest)

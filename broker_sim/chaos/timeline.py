@@ -10,8 +10,9 @@ if TYPE_CHECKING:
 __all__ = ["Moment", "Timeline", "timeline_text"]
 
 FAULT = "FAULT"
+ORDER = "ORDER"
 BEFORE = 5
-"""So many moments are shown before the first fault."""
+"""So many moments are shown before the first fault or deviation."""
 
 
 class Moment(NamedTuple):
@@ -35,12 +36,12 @@ class Timeline:
 
 
 def timeline_text(moments: Sequence[Moment], most: int = 60) -> str:
-    """Return a table that begins just before the first fault; repeated lines are folded.
+    """Return a table that begins just before the first fault or deviation; repeated lines are folded.
 
     With more than `most` lines those in the middle are left out, and their number is told.
     """
     moments = sorted(moments, key=lambda each: each.at_s)
-    first = next((index for index, each in enumerate(moments) if each.who == FAULT), 0)
+    first = next((index for index, each in enumerate(moments) if each.who in {FAULT, ORDER}), 0)
     folded: list[tuple[Moment, int]] = []
     for moment in moments[max(0, first - BEFORE) :]:
         if folded and folded[-1][0][1:] == moment[1:]:

@@ -7,11 +7,12 @@ import os
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from rich.console import Console
 
+from broker_sim.chaos.exploring import MAX_RUNS
 from broker_sim.chaos.kinds import KINDS
 from broker_sim.chaos.schedule import Schedule, ScheduleError
 from broker_sim.chaos.search import (
@@ -19,6 +20,7 @@ from broker_sim.chaos.search import (
     NoSuchTestError,
     SeedOutcome,
     examine,
+    examine_failed,
     run_seeds,
 )
 from broker_sim.cli import chaos_command
@@ -37,7 +39,7 @@ EXAMINED: int = 3
 
 
 class _Chaos(click.Command):
-    """Two commands of one name: what stands behind `--` is run in real time."""
+    """Two commands of one name: a command after `--` is run in real time."""
 
     def make_context(
         self,
@@ -53,42 +55,61 @@ class _Chaos(click.Command):
 
 @click.command("chaos", cls=_Chaos)
 @click.argument("test", metavar="MODULE:FUNCTION")
-@click.option("--seeds", type=click.IntRange(1), default=100, show_default=True, help="How many.")
 @click.option(
-    "--seed", "first", type=click.IntRange(0), default=0, show_default=True, help="The first."
+    "--seeds", type=click.IntRange(1), default=100, show_default=True, help="Number of seeds."
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core unless given.")
+@click.option(
+    "--seed", "first", type=click.IntRange(0), default=0, show_default=True, help="First seed."
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core by default.")
 @click.option("--faults", metavar="KIND,...", help=f"Only these kinds of {', '.join(KINDS)}.")
-@click.option("--workers", type=click.IntRange(1), help="That faults hit; 2 unless given.")
-@click.option("--brokers", type=click.IntRange(1), help="Of the cluster; 3 unless given.")
-@click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 unless given.")
+@click.option("--workers", type=click.IntRange(1), help="Workers that faults hit; 2 by default.")
+@click.option("--brokers", type=click.IntRange(1), help="Brokers of the cluster; 3 by default.")
+@click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 by default.")
 @click.option(
     "--order",
     type=click.Choice(["fifo", "seeded"]),
-    help="Which ready task runs first: the one that waits longest (unless given), or one by chance.",
+    help="Which ready task runs first: the one that waits longest (default), or a random one.",
+)
+@click.option(
+    "--exhaustive",
+    is_flag=True,
+    default=None,
+    help="Run the test in all orders of its workers' turns, without faults unless a schedule is given.",
+)
+@click.option(
+    "--max-runs",
+    type=click.IntRange(1),
+    help=f"Of --exhaustive; {MAX_RUNS} unless given.",
+)
+@click.option(
+    "--latency",
+    type=click.IntRange(0),
+    metavar="MS",
+    help="That a message takes at most; drawn by each seed unless given.",
 )
 @click.option(
     "--repair-aiokafka",
     is_flag=True,
     default=None,
-    help="Mend bugs of aiokafka on which correct applications fail.",
+    help="Mend bugs of aiokafka that make correct applications fail.",
 )
 @click.option(
     "--schedule",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Run this schedule only, which a report has printed.",
+    help="Run only this schedule, copied from a report.",
 )
 @click.option(
     "--results",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep the outcome of each seed in this file; those that are in it already are not run again.",
+    help="Keep the outcome of each seed in this file; seeds that are already in it are not run again.",
 )
 @click.option(
     "--json",
     "json_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write failures here too.",
+    help="Also write failures to this file.",
 )
 @click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make failures small.")
 def command(
@@ -102,6 +123,9 @@ def command(
     brokers: int | None,
     duration: float | None,
     order: str | None,
+    latency: int | None,
+    exhaustive: bool | None,
+    max_runs: int | None,
     repair_aiokafka: bool | None,
     file: Path | None,
     results: Path | None,
@@ -127,10 +151,17 @@ def command(
             workers=workers,
             duration_s=duration,
             order=order,
+            latency_ms=latency,
+            exhaustive=exhaustive,
+            max_runs=max_runs,
             repair_aiokafka=repair_aiokafka,
         )
-        if file is not None:
-            _run_one(chaos_test, Schedule.parse(file.read_text()), json_file)
+        schedule = None if file is None else Schedule.parse(file.read_text())
+        if chaos_test.exhaustive and (schedule is None or not schedule.deviations):
+            _run_orders(chaos_test, schedule or chaos_test.draw(first), json_file, shrinks)
+            return
+        if schedule is not None:
+            _run_one(chaos_test, schedule, json_file)
             return
     except (NoSuchTestError, ScheduleError) as error:
         raise click.UsageError(str(error)) from None
@@ -162,6 +193,18 @@ def _run_one(test: ChaosTest, schedule: Schedule, json_file: Path | None) -> Non
     if failure is None:
         click.echo("the test passes under this schedule")
         return
+    _tell_one(failure, json_file)
+
+
+def _run_orders(test: ChaosTest, schedule: Schedule, json_file: Path | None, shrinks: bool) -> None:
+    with Console(stderr=True).status(f"running at most {test.max_runs} orders"):
+        found = test.explore(schedule)
+    click.echo(str(found))
+    if found.failure is not None:
+        _tell_one(examine_failed(test, found.failure, shrinks=shrinks), json_file)
+
+
+def _tell_one(failure: Failure, json_file: Path | None) -> NoReturn:
     click.echo(str(failure))
     if json_file is not None:
         json_file.write_text(json.dumps([failure.to_json()], indent=1))
@@ -188,7 +231,7 @@ class _Results:
             return  # a line that the end of an earlier run cut off: its seed runs again
         if of_test != self._test:
             raise click.BadParameter(
-                f"{place} is of other options; give another file", param_hint="--results"
+                f"{place} was written with other options; give another file", param_hint="--results"
             )
         self.outcomes[outcome.seed] = outcome
 
@@ -217,7 +260,7 @@ def _run_all(
 def _examined(
     test: ChaosTest, failed: Iterable[SeedOutcome], shrinks: bool, console: Console
 ) -> list[Failure]:
-    """Shrink some seeds of each invariant; return one failure for each set of faults that is needed."""
+    """Shrink some seeds of each invariant; return one failure for each set of faults that causes one."""
     by_invariant: dict[str, list[SeedOutcome]] = defaultdict(list)
     for outcome in failed:
         by_invariant[outcome.invariant or ""].append(outcome)

@@ -32,7 +32,7 @@ NOT_EXECUTABLE = 126
 @click.command("chaos", options_metavar="[OPTIONS] --")
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True)
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the schedule."
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the schedule."
 )
 @click.option("--duration", type=click.FloatRange(1), default=60, show_default=True,
               help="Seconds of faults.")  # fmt: skip
@@ -42,7 +42,11 @@ NOT_EXECUTABLE = 126
     help=f"Only these kinds of {', '.join(kinds_beside_a_command())}.",
 )
 @click.option(
-    "--brokers", type=click.IntRange(1), default=3, show_default=True, help="Of the cluster."
+    "--brokers",
+    type=click.IntRange(1),
+    default=3,
+    show_default=True,
+    help="Brokers of the cluster.",
 )
 @click.option(
     "--topic", "topics", multiple=True, callback=check_topics, metavar="NAME:PARTITIONS:RF:KEY=VALUE",
@@ -56,19 +60,19 @@ NOT_EXECUTABLE = 126
     "--schedule",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Play this schedule instead of one that is drawn.",
+    help="Run this schedule instead of drawing one from the seed.",
 )
 @click.option(
     "--write-schedule",
     "written",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the schedule here.",
+    help="Write the schedule to this file.",
 )
 @click.option(
     "--json",
     "json_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write exit code, schedule and time line here.",
+    help="Write exit code, schedule and time line to this file.",
 )
 def command(
     *,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 FAULT_OPTIONS = (
-    click.Option(["--broker"], type=int, help="Only at this broker."),
+    click.Option(["--broker"], type=int, help="Only requests to this broker."),
     click.Option(["--topic"], help="Only this topic, where the API answers by topic or partition."),
     click.Option(["--partition"], type=int, help="Only this partition of the topic."),
     click.Option(
@@ -39,12 +39,14 @@ FAULT_OPTIONS = (
         help="Close the connection before the broker does anything, or before it answers.",
     ),
     click.Option(
-        ["--delay-ms"], type=click.IntRange(min=0), help="Delay the response by this time."
+        ["--delay-ms"],
+        type=click.IntRange(min=0),
+        help="Delay the response by this many milliseconds.",
     ),
     click.Option(
         ["--throttle-ms"],
         type=click.IntRange(min=0),
-        help="Throttle the client for this time, as a quota does.",
+        help="Throttle the client for this many milliseconds, as a quota does.",
     ),
     click.Option(
         ["--count"], type=click.IntRange(min=1), help="Hit this many requests; all by default."
@@ -53,6 +55,8 @@ FAULT_OPTIONS = (
 """The fields of a `Fault`. Written out, because importing it takes longer than the command."""
 
 
+FROM_ENVIRONMENT: Final = {"password": "BROKER_SIM_PASSWORD"}
+"""Other people of the machine can read the arguments of a command, and not its environment."""
 _TYPES: dict[str, type] = {"int": int, "float": float, "str": str, "str | bytes": str}
 """How a parameter is read, by its annotation."""
 
@@ -82,7 +86,7 @@ class _Ctl:
 
 @click.group("ctl")
 @control_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.pass_context
 def command(ctx: click.Context, url: str | None, token: str | None, *, as_json: bool) -> None:
     """Control and inspect a running cluster."""
@@ -164,7 +168,10 @@ def _parameters(
             if not required:
                 parameters.append(click.Option([option], type=click_type))
                 continue
-            parameters.append(click.Argument([name], type=click_type, required=not may_be_null))
+            variable = FROM_ENVIRONMENT.get(name)
+            parameters.append(
+                click.Argument([name], type=click_type, required=not may_be_null, envvar=variable)
+            )
             if may_be_null:
                 nullable.append(name)
                 flag = f"--null-{name.replace('_', '-')}"

@@ -20,9 +20,9 @@ LEAVES = (b"q", b"Q", b"")
 
 @contextlib.contextmanager
 def keys_at_once() -> Iterator[int | None]:
-    """Let keys count without the enter key; gives the terminal's descriptor, None where there is none.
+    """Let keys count without the enter key; gives the terminal's descriptor, None without a terminal.
 
-    There is none either where Python has no termios (Windows): ctrl-C works everywhere.
+    It is None, too, where Python has no termios (Windows): ctrl-C works everywhere.
     """
     if sys.platform == "win32" or not sys.stdin.isatty():
         yield None
@@ -40,7 +40,7 @@ def keys_at_once() -> Iterator[int | None]:
 
 
 def is_left(descriptor: int | None, seconds: float) -> bool:
-    """Wait so long for a key; return whether it was one that leaves. Other keys end the wait too."""
+    """Wait that long for a key; return whether it was one that quits. Other keys end the wait too."""
     if descriptor is None:
         Event().wait(seconds)
         return False

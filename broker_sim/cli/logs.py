@@ -1,4 +1,4 @@
-"""Where the log of a command goes: one line for each record on stderr, from a level on."""
+"""The log of a command: one line on stderr for each record of a level and above."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS = ("console", "json")
 
 @contextmanager
 def logs_on_stderr(level: str, log_format: str = "console") -> Iterator[None]:
-    """Send records of `level` and above to stderr meanwhile, those of asyncio and aiohttp too."""
+    """Send records of `level` and above to stderr in the `with` block, those of asyncio and aiohttp too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_StructlogFormatter(as_json=log_format == "json"))
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""What options have in common: the text forms of what they take, and where the cluster is."""
+"""Options that commands share: the forms of their values, and the address of the cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def control_options(command: Command) -> Command:
             "--token",
             envvar=TOKEN_VARIABLE,
             metavar="TOKEN",
-            help=f"What `broker-sim run` was given as --control-token; or set {TOKEN_VARIABLE}.",
+            help=f"The --control-token of `broker-sim run`; or set {TOKEN_VARIABLE}.",
         ),
         # Not a required option: click would want it for `ctl SUBCOMMAND --help` too.
         click.option(
@@ -42,7 +42,7 @@ def control_options(command: Command) -> Command:
             "url",
             envvar=CONTROL_VARIABLE,
             metavar="URL",
-            help=f'What `broker-sim run` has printed as "control"; or set {CONTROL_VARIABLE}.',
+            help=f'The address that `broker-sim run` printed as "control"; or set {CONTROL_VARIABLE}.',
         ),
     ):
         command = option(command)

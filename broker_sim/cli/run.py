@@ -11,9 +11,7 @@ import gc
 import json
 import os
 import random
-import signal
 import sys
-import threading
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from broker_sim import compiled
+from broker_sim.cli.ending import Ending
 from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
 from broker_sim.cli.parameters import (
     USERS_VARIABLE,
@@ -46,15 +45,13 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 LAST_PORT = 65535
-STDIN = 0
-STDIN_BYTES = 4096
 GC_THRESHOLDS = (20_000, 10, 100)
 """A full collection stops a broker with hundreds of topics for 40 ms, and answers at a timeout wait for
 it. The objects of the start are never collected, and later ones hardly ever form cycles, so it may be rare."""
 
 
 class _Options(NamedTuple):
-    """What `run` was asked for."""
+    """The options of `run`."""
 
     brokers: int
     host: str
@@ -82,29 +79,31 @@ class _Options(NamedTuple):
 
 @click.command("run")
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where the brokers listen.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address on which the brokers listen."
+)
 @click.option(
     "--advertised-host",
     envvar="BROKER_SIM_ADVERTISED_HOST",
-    help="The host that clients are told, if it is not --host; or set BROKER_SIM_ADVERTISED_HOST.",
+    help="Host that clients are told, if not --host; or set BROKER_SIM_ADVERTISED_HOST.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, LAST_PORT),
     default=0,
     show_default=True,
-    help="Broker 1 takes it, broker 2 the next, and so on; 0 takes any that are free.",
+    help="Port of broker 1; broker 2 takes the next one, and so on; 0 takes free ports.",
 )
 @click.option(
     "--listeners",
     metavar="NAME://HOST:PORT,...",
-    help="Listen here instead of --host and --port; broker 2 takes the next ports, 0 any free ones. "
-    "Clients are told addresses of the listener that they use.",
+    help="Listeners in place of --host and --port; broker 2 takes the next ports, 0 takes free ports. "
+    "Clients are told the addresses of the listener that they use.",
 )
 @click.option(
     "--advertised-listeners",
     metavar="NAME://HOST:PORT,...",
-    help="Which listeners clients are told of, and by which addresses; those of --listeners if not given.",
+    help="Listeners and addresses that clients are told; by default those of --listeners.",
 )
 @click.option(
     "--security",
@@ -115,7 +114,7 @@ class _Options(NamedTuple):
     "--ca-certificate",
     "ca_path",
     type=click.Path(writable=True, dir_okay=False),
-    help="With TLS, write there, as PEM, which certificates clients must trust.",
+    help="With TLS: write the certificates that clients must trust to this file, as PEM.",
 )
 @click.option(
     "--user",
@@ -124,8 +123,8 @@ class _Options(NamedTuple):
     callback=parse_users,
     envvar=USERS_VARIABLE,
     metavar="NAME=PASSWORD",
-    help=f"Somebody who may log in; or set {USERS_VARIABLE}, where other people of the machine cannot "
-    "read it.",
+    help=f"A user that may log in; or set {USERS_VARIABLE}, which other people on the machine cannot "
+    "read.",
 )
 @click.option(
     "--topic",
@@ -160,20 +159,20 @@ class _Options(NamedTuple):
     type=click.IntRange(0, LAST_PORT),
     default=0,
     show_default=True,
-    help="Where `broker-sim ctl` is served; 0 takes any port that is free.",
+    help="Port that serves `broker-sim ctl`; 0 takes a free port.",
 )
 @click.option(
     "--control-host",
     default="127.0.0.1",
     show_default=True,
-    help="Who can reach it can kill brokers: leave it on loopback, except in a container.",
+    help="Address of the control port. Any program that reaches it can kill brokers: leave it on loopback, except in a container.",
 )
 @click.option(
     "--control-name",
     "control_names",
     multiple=True,
     metavar="HOST",
-    help="Another name by which the control port may be called; loopback and --control-host always may.",
+    help="Another host name by which clients may call the control port, besides loopback and --control-host.",
 )
 @click.option(
     "--control-token",
@@ -185,7 +184,7 @@ class _Options(NamedTuple):
 @click.option(
     "--control-token-file",
     metavar="FILE",
-    help="Read it from there, so that no list of processes shows it.",
+    help="Read the token from this file, so that no list of processes shows it.",
 )
 @click.option(
     "--as-version",
@@ -194,23 +193,23 @@ class _Options(NamedTuple):
     show_default=True,
     help="The Kafka release whose API versions are advertised and served.",
 )
-@click.option("--seed", type=int, help="Makes ids and random choices the same every time.")
+@click.option("--seed", type=int, help="Makes ids and random choices the same in every run.")
 @click.option(
     "--memory-limit",
     callback=parse_memory,
     metavar="SIZE",
-    help="How much all logs may keep in memory, such as 512MB or 2GB; half of the machine's unless "
-    "given. Records beyond it are refused.",
+    help="Memory that all logs may take, such as 512MB or 2GB; by default half of the machine's. "
+    "Records beyond it are refused.",
 )
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, writable=True),
-    help="Keep all data in this directory; a later start with it goes on from there, also after a kill.",
+    help="Keep all data in this directory; a later start with it goes on from that data, also after a kill.",
 )
 @click.option(
     "--until-stdin-closes",
     is_flag=True,
-    help="Stop at the end of stdin too: a program that starts this with a pipe leaves nothing behind, "
+    help="Also stop at the end of stdin: a program that starts this with a pipe leaves no process behind, "
     "however it ends.",
 )
 @click.option(
@@ -218,14 +217,14 @@ class _Options(NamedTuple):
     type=click.Choice(LEVELS),
     default="warning",
     show_default=True,
-    help="info says what Kafka's own log would: brokers, leaders, ISRs, topics.",
+    help="Lowest level that is logged. info logs what Kafka logs: brokers, leaders, ISRs, topics.",
 )
 @click.option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="console",
     show_default=True,
-    help="How the lines on stderr look.",
+    help="Format of the lines on stderr.",
 )
 def command(
     *, log_level: str, log_format: str, control_token_file: str | None, **options: Any
@@ -236,7 +235,9 @@ def command(
     when it is ready; build is native or pure. With several listeners, "listeners" has the servers of each.
     """
     if options["port"] + options["brokers"] > LAST_PORT + 1:
-        raise click.UsageError(f"--port {options['port']} leaves no ports for all brokers")
+        raise click.UsageError(
+            f"--port {options['port']} is too high for {options['brokers']} brokers: give a lower one, or 0"
+        )
     if control_token_file is not None:
         options["control_token"] = _read_token(control_token_file)
     if sys.stdout is None:
@@ -271,17 +272,18 @@ def _read_token(path: str) -> str:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise click.UsageError(f"--control-token-file {path}: {reason}") from error
     if not token:
-        raise click.UsageError(f"--control-token-file {path}: there is no token in it")
+        raise click.UsageError(
+            f"--control-token-file {path}: the file is empty; write the token into it"
+        )
     return token
 
 
 async def _run(options: _Options) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    _stop_on_signals(loop, stopped)
-    if options.until_stdin_closes:
-        _watch_stdin(loop, stopped)
+    ending = Ending(asyncio.get_running_loop())
     async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(ending.at_signals())
+        if options.until_stdin_closes:
+            ending.at_end_of_stdin()
         trace_topic = TraceTopic(options.trace_topic) if options.trace_topic else None
         trace = _open_trace(options.trace_path, trace_topic, options.seed)
         if trace is not None:
@@ -311,7 +313,9 @@ async def _run(options: _Options) -> None:
             memory_limit=options.memory_limit,
             data_dir=options.data_dir,
         )
-        await stack.enter_async_context(cluster)
+        if not await ending.or_done(stack.enter_async_context(cluster)):
+            return
+        ending.halt = cluster.nodes.halt
         if trace_topic is not None:
             trace_topic.open(cluster.nodes)
         if options.ca_path is not None:
@@ -324,36 +328,11 @@ async def _run(options: _Options) -> None:
         # At the limit of open files it fails, and the next event tries again.
         with contextlib.suppress(OSError):
             await asyncio.to_thread(import_module, "structlog")
-        await stopped.wait()
-
-
-def _stop_on_signals(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
-    """Set `stopped` on SIGINT and SIGTERM, and on what ctrl-break sends where there is such a key."""
-    for name in ("SIGINT", "SIGTERM", "SIGBREAK"):
-        number = getattr(signal, name, None)
-        if number is None:
-            continue
-        try:
-            loop.add_signal_handler(number, stopped.set)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopped.set))
-
-
-def _watch_stdin(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
-    """Set `stopped` at the end of stdin, whatever stdin is: event loops refuse regular files."""
-
-    def read_to_the_end() -> None:
-        with contextlib.suppress(OSError):
-            while os.read(STDIN, STDIN_BYTES):
-                pass
-        with contextlib.suppress(RuntimeError):  # the loop is closed: it has stopped already
-            loop.call_soon_threadsafe(stopped.set)
-
-    threading.Thread(target=read_to_the_end, name="stdin", daemon=True).start()
+        await ending.has_come.wait()
 
 
 def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) -> Trace | None:
-    """Return a trace into the file, the topic, or both; None if there is neither."""
+    """Return a trace into the file, the topic, or both; None without either."""
     sinks = [sink for sink in (path, topic) if sink is not None]
     if not sinks:
         return None

@@ -13,8 +13,8 @@ from rich.console import Console
 from broker_sim.cli.progress import progress_bar
 from broker_sim.cluster.random_run import RunSummary, draw_schedule
 from broker_sim.cluster.random_run.as_test import as_test
+from broker_sim.cluster.random_run.checks.power_checks import lost_text
 from broker_sim.cluster.random_run.many import SeedResult, run_seeds
-from broker_sim.cluster.random_run.power_checks import lost_text
 from broker_sim.cluster.random_run.schedule import DEFAULT_DURATION_MS
 from broker_sim.cluster.random_run.shrink import shrink
 from broker_sim.runtime.quiet_logs import quiet_logs
@@ -28,11 +28,11 @@ LARGEST_SEED = 1 << 32
 
 
 @click.command("simulate")
-@click.option("--runs", type=click.IntRange(1), default=100, show_default=True, help="How many.")
-@click.option("--seed", type=click.IntRange(0), help="Of the first run; by chance unless given.")
 @click.option(
-    "--jobs", type=click.IntRange(1), help="How many processes; one for each core unless given."
+    "--runs", type=click.IntRange(1), default=100, show_default=True, help="Number of runs."
 )
+@click.option("--seed", type=click.IntRange(0), help="Seed of the first run; random by default.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core by default.")
 @click.option(
     "--duration",
     "duration_ms",
@@ -44,7 +44,7 @@ LARGEST_SEED = 1 << 32
 @click.option(
     "--power-loss",
     is_flag=True,
-    help="On simulated disks, with power losses of one, some and all brokers.",
+    help="Use simulated disks, with power losses of one, some and all brokers.",
 )
 @click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make the first failure small.")
 def command(

@@ -56,7 +56,7 @@ def render(
     elapsed_s: float,
     height: int | None = None,
 ) -> RenderableType:
-    """Return the picture: figures per purgatory, the hottest keys, the wheels, groups if there are any.
+    """Return the picture: figures per purgatory, the hottest keys, the wheels, and groups.
 
     Rates are the change since `before`, per second. Where `height` lines are too few, tables show the
     first of their rows, purgatories with most parked before others, and the last line says how many rows

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker_sim.cluster.broker_listeners import LAST_PORT
 from broker_sim.config import ADVERTISED_LISTENERS, LISTENERS, BrokerConfig, shift_ports
 from broker_sim.errors import ConfigError, UnknownBrokerError
 from broker_sim.runtime.sockets import bare_host
@@ -23,7 +24,6 @@ __all__ = [
     "check_trace",
 ]
 
-LAST_PORT = 65_535
 ANY_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - refused, not bound
 
 

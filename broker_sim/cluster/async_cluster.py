@@ -377,7 +377,7 @@ class AsyncCluster(Verbs, AsyncFace):
         protocol, sasl, ssl = self.listeners.find(name)
         login = trust = None
         if sasl is not None:
-            login = choose_login(sasl, self._security.users, user, mechanism)
+            login = choose_login(sasl, user, mechanism)
         if ssl is not None:
             own = self.certificates.for_client(user or CLIENT) if ssl.wants_certificate else None
             trust = Trust(ssl.trusted, own)

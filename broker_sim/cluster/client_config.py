@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker_sim.config import PLAINTEXT
 from broker_sim.errors import ConfigError
 from broker_sim.security import EXPIRES_S, OAUTHBEARER, load_key_pair
+from broker_sim.security.plain import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,7 +37,6 @@ __all__ = [
 
 CLIENT: Final = "client"
 """The name of a client's certificate, unless a user is named."""
-PLAIN: Final = "PLAIN"
 _JAVA_MODULES: Final = "org.apache.kafka.common.security"
 
 
@@ -67,7 +67,6 @@ class Trust(NamedTuple):
 
 def choose_login(
     sasl: SaslListener,
-    users: Mapping[str, str] | None,
     user: str | None,
     mechanism: str | None,
 ) -> Login:
@@ -81,7 +80,7 @@ def choose_login(
     chosen = mechanism or (PLAIN if PLAIN in mechanisms else mechanisms[0])
     if chosen not in mechanisms:
         raise ConfigError(f"there is no mechanism {chosen!r}, but {', '.join(mechanisms)}")
-    known = sasl.users.passwords if users is None else users
+    known = sasl.users.passwords
     if chosen == OAUTHBEARER:
         name = user or (next(iter(known)) if len(known) == 1 else CLIENT)
         return Login(chosen, name, _signed_token(sasl, name))

@@ -113,6 +113,10 @@ class Listeners:
     async def _open(self, broker: Broker) -> None:
         server = self._servers[broker.broker_id]
         found = self._listeners[broker.broker_id]
+        # The URLs of keys are outside of virtual time: there they are read when the cluster is made.
+        if not hasattr(asyncio.get_running_loop(), "clock"):
+            for sasl in found.sasl.values():
+                sasl.start(broker.process)
         security = {
             name: ListenerSecurity(
                 _login(found.sasl[name], broker) if name in found.sasl else None,
@@ -138,13 +142,30 @@ class Listeners:
         opening.result()
         return True
 
-    def hold_clients(self, broker_id: int) -> None:
-        """Hold all bytes between the broker and its clients until `release_clients`."""
-        self._servers[broker_id].hold_clients()
+    def hold_clients(self, broker_id: int, listener: str | None = None) -> bool:
+        """Hold all bytes between the broker and its clients, of one listener or of all, until `release_clients`.
 
-    def release_clients(self, broker_id: int) -> None:
-        """Deliver what was held, and no longer hold anything."""
-        self._servers[broker_id].release_clients()
+        Return whether any are held now. Raises ConfigError for a listener that the broker does not have.
+        """
+        server = self._servers[broker_id]
+        for name in self._names_of(broker_id, listener):
+            server.hold_clients(name)
+        return server.holds_clients
+
+    def release_clients(self, broker_id: int, listener: str | None = None) -> bool:
+        """Deliver what was held; return whether any are held now. Raises ConfigError."""
+        server = self._servers[broker_id]
+        for name in self._names_of(broker_id, listener):
+            server.release_clients(name)
+        return server.holds_clients
+
+    def _names_of(self, broker_id: int, listener: str | None) -> list[str]:
+        names = [each.listener for each in self._listeners[broker_id].bound]
+        if listener is None:
+            return names
+        if listener.upper() not in names:
+            raise ConfigError(f"there is no listener {listener!r}, but {', '.join(names)}")
+        return [listener.upper()]
 
     def end_connections_of(self, principal: KafkaPrincipal) -> None:
         """Break off the connections of who has logged in as this principal, at all brokers."""

@@ -131,7 +131,7 @@ class Nodes:
             cluster_id=cluster_id,
             links=self.links,
             controller=self.controller,
-            brokers=self.brokers,
+            peers=self.brokers,
             random=rng,
             make_purgatory=make_purgatory,
             faults=self.faults,
@@ -392,6 +392,14 @@ class Nodes:
             and all(broker.metadata.is_alive(other) for other in self.brokers)
             for broker_id, broker in self.brokers.items()
         )
+
+    def halt(self) -> None:
+        """Let no node begin anything more; only `shutdown` may follow.
+
+        A signal handler may call it, while a node is in the midst of something.
+        """
+        for process in self._processes():
+            process.pause()
 
     def shutdown(self) -> None:
         """Kill all brokers and the controller; logs on disk are closed as after a shutdown."""

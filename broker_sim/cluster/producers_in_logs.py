@@ -8,7 +8,7 @@ from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID
-from broker_sim.transaction.records import TransactionLogValue, decode_batch
+from broker_sim.transaction.records import TransactionLogValue, serde
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def _of_transactions(log: PartitionLog) -> Iterator[int]:
             if header.is_control:
                 continue
             try:
-                for _, record in decode_batch(batch):
+                for _, record in serde.decode_batch(batch):
                     value = record.value
                     if isinstance(value, TransactionLogValue):
                         yield value.producer_id

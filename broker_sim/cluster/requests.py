@@ -5,10 +5,18 @@ from __future__ import annotations
 from broker_sim.protocol import messages
 from broker_sim.protocol.records import build_batch
 
-__all__ = ["FETCH_VERSION", "PRODUCE_VERSION", "fetch_request", "produce_request"]
+__all__ = [
+    "FETCH_VERSION",
+    "OFFSET_FETCH_VERSION",
+    "PRODUCE_VERSION",
+    "fetch_request",
+    "offset_fetch_request",
+    "produce_request",
+]
 
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
+OFFSET_FETCH_VERSION = 9
 """The newest versions in which topics have names, not ids."""
 
 Key = tuple[str, int]
@@ -74,3 +82,14 @@ def fetch_request(
             for topic, number in keys
         ],
     )
+
+
+def offset_fetch_request(
+    group: str, key: Key, *, require_stable: bool
+) -> messages.OffsetFetchRequest:
+    """Return a question for the offset that a group has committed of a partition."""
+    topic, number = key
+    request = messages.OffsetFetchRequest
+    topics = [request.OffsetFetchRequestTopics(name=topic, partition_indexes=[number])]
+    groups = [request.OffsetFetchRequestGroup(group, topics=topics)]
+    return request(groups=groups, require_stable=require_stable)

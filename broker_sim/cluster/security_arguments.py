@@ -19,6 +19,7 @@ from broker_sim.controller import ScramUpsertion
 from broker_sim.errors import ConfigError
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.security import PASSWORD_MECHANISMS
+from broker_sim.security.delegation_tokens import SALT_BYTES
 
 if TYPE_CHECKING:
     import random
@@ -26,13 +27,19 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.broker_listeners import BrokerListeners
     from broker_sim.config import GivenValue
-    from broker_sim.metadata import ScramMechanism
+    from broker_sim.metadata import ScramCredential, ScramMechanism
 
-__all__ = ["Security", "check_users", "credentials_of", "read_security"]
+__all__ = [
+    "Security",
+    "check_user",
+    "check_users",
+    "credentials_of",
+    "read_security",
+    "with_password",
+]
 
 PROTOCOLS: Final = {protocol.lower(): protocol for protocol in SECURITY_PROTOCOLS}
 MECHANISMS: Final = "sasl.enabled.mechanisms"
-SALT_BYTES: Final = 20
 
 
 class Security(NamedTuple):
@@ -67,16 +74,19 @@ def read_security(security: object, users: object) -> Security:
         checked = None
     elif isinstance(users, Mapping):
         for user, password in users.items():
-            if not isinstance(user, str) or not user or "\0" in user:
-                raise ConfigError(f"users: a name must be a text that is not empty, not {user!r}")
-            if not isinstance(password, str) or not password or "\0" in password:
-                raise ConfigError(
-                    f"users: the password of {user!r} must be a text that is not empty"
-                )
+            check_user(user, password)
         checked = dict(users)
     else:
         raise ConfigError("users must be a mapping such as {'billing': 'secret'}")
     return Security(PROTOCOLS[str(security or "plaintext")], checked)
+
+
+def check_user(user: object, password: object) -> None:
+    """Raise ConfigError for what is no name or no password; it shows no password."""
+    if not isinstance(user, str) or not user or "\0" in user:
+        raise ConfigError(f"users: a name must be a text that is not empty, not {user!r}")
+    if not isinstance(password, str) or not password or "\0" in password:
+        raise ConfigError(f"users: the password of {user!r} must be a text that is not empty")
 
 
 def credentials_of(
@@ -93,6 +103,17 @@ def credentials_of(
             credentials = [_credential(mechanism, user, users[user], rng) for user in users]
             found.append(credentials)
     return found
+
+
+def with_password(
+    user: str, credentials: Mapping[int, ScramCredential], password: str
+) -> list[ScramUpsertion]:
+    """Return the same credentials, which are by the codes of their mechanisms, with another password."""
+    upsertions = []
+    for code, each in credentials.items():
+        salted = SCRAM_MECHANISMS[code].salted_password(password, each.salt, each.iterations)
+        upsertions.append(ScramUpsertion(user, code, each.iterations, each.salt, salted))
+    return upsertions
 
 
 def _credential(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.controller import CreatableTopic
+from broker_sim.protocol.special_values import BROKER_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = ["TopicText", "creatable_topics", "parse_topic"]
-
-BROKER_DEFAULT = -1
 
 
 class TopicText(NamedTuple):

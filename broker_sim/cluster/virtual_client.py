@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
+from broker_sim.cluster.invariants import violated
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 
@@ -17,15 +18,9 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["PendingResponse", "UnexpectedResponseError", "VirtualClient"]
+__all__ = ["PendingResponse", "VirtualClient"]
 
 LENGTH_BYTES = 4
-
-
-class UnexpectedResponseError(AssertionError):
-    """A broker has answered what nobody waits for: twice, out of order, or never asked."""
-
-    invariant = "answered-once"
 
 
 class PendingResponse:
@@ -112,7 +107,9 @@ class _ClientConnection(asyncio.Protocol):
             del received[:end]
             correlation_id = int.from_bytes(frame[:LENGTH_BYTES], "big")
             if not self._waiting or self._waiting[0].correlation_id != correlation_id:
-                raise UnexpectedResponseError(f"nobody waits for the response {correlation_id}")
+                # A broker has answered twice, out of order, or what was never asked.
+                violated("answered-once", f"nobody waits for the response {correlation_id}")
+                continue
             pending = self._waiting.popleft()
             _, response = decode_response(pending.api_key, pending.api_version, memoryview(frame))
             pending.finish(self._loop.clock.now_ms(), response)

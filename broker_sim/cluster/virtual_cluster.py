@@ -26,7 +26,8 @@ from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual_client import VirtualClient
 from broker_sim.control.verb import BlockingFace, verbs_of
 from broker_sim.errors import ClusterTimeoutError
-from broker_sim.runtime.argument_names import names_checked
+from broker_sim.runtime.argument_names import names_checked, told_arguments
+from broker_sim.runtime.virtual.clock import NS_PER_MS
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ __all__ = ["SimulationError", "VirtualCluster"]
 T = TypeVar("T")
 
 FIRST_CLIENT_ID = 1_000
-NS_PER_MS = 1_000_000
 QUERIES = frozenset(name for name, verb in verbs_of(Verbs).items() if verb.address.method == "GET")
 """Verbs that change nothing, so the trace does not record them."""
 
@@ -141,7 +141,7 @@ class VirtualCluster(Verbs, BlockingFace):
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             if method.__name__ not in QUERIES:
-                self.trace.record(method.__name__, *args, *kwargs.values())
+                self.trace.record(method.__name__, *told_arguments(method, args, kwargs))
             result = self.loop.run_now(method, self.inside, *args, **kwargs)
             return self.wait_for(result) if inspect.iscoroutine(result) else result
 

@@ -50,7 +50,6 @@ THREADS: Final = frozenset(
 REASONS: Final = (
     ("sasl.jaas.config", "it is read for a listener and a mechanism only, as by Kafka"),
     ("sasl.kerberos.", "there is no Kerberos"),
-    ("sasl.oauthbearer.jwks.", "keys of tokens are read once, at the start"),
     ("sasl.oauthbearer.", "brokers do not log in to each other"),
     ("sasl.server.", "callbacks are Java's"),
     ("sasl.", "brokers do not log in to each other"),

@@ -41,6 +41,15 @@ class SecurityConfigs:
         None,
         "The file or URL with the keys of who signs tokens; without it the cluster signs them itself.",
     )
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int = declare(
+        LONG, 3_600_000, "How often the keys of a URL are read again."
+    )
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int = declare(
+        LONG, 100, "How soon keys that could not be read are tried again, doubled each time."
+    )
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = declare(
+        LONG, 10_000, "How long keys that could not be read are tried again."
+    )
     sasl_oauthbearer_expected_audience: tuple[str, ...] = declare(
         LIST, (), "Of whom a signed token must name one as its audience."
     )

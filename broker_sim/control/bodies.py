@@ -6,6 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
+from broker_sim.runtime.argument_names import HIDDEN, SECRET_ARGUMENTS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -36,7 +38,7 @@ def parse_body(content: bytes) -> Body:
             content or b"{}", parse_int=_int, parse_float=_float, parse_constant=_refuse_number
         )
     except RecursionError as error:
-        raise BadRequestError("the body is not JSON that is understood: too deep") from error
+        raise BadRequestError("the body is JSON that is nested too deeply") from error
     except ValueError as error:
         raise BadRequestError(f"the body is not JSON: {error}") from error
     if not isinstance(fields, dict):
@@ -86,7 +88,8 @@ class Body:
             isinstance(value, kinds) and (kind is bool) is isinstance(value, bool)
         ):
             return value
-        raise BadRequestError(f"{name!r} must be {kind.__name__}, not {json.dumps(value)}")
+        shown = HIDDEN if name in SECRET_ARGUMENTS else json.dumps(value)
+        raise BadRequestError(f"{name!r} must be {kind.__name__}, not {shown}")
 
     def take_parameter(self, name: str, annotation: str, *, required: bool) -> object:
         """Return a field for a parameter with that annotation; None if it is absent and may be.
@@ -136,4 +139,4 @@ class Body:
         if self._fields:
             unknown = ", ".join(sorted(self._fields))
             known = ", ".join(self._known) or "none"
-            raise BadRequestError(f"unknown: {unknown}; there are: {known}")
+            raise BadRequestError(f"unknown fields: {unknown}; the verb has: {known}")

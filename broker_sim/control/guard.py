@@ -1,4 +1,4 @@
-"""Who may use the control port: no web page that happens to be open in a browser on the machine.
+"""Decides which requests the control port carries out: none of a web page in a browser on the machine.
 
 A browser sends requests to loopback for any page. What gives a page away:
 
@@ -7,8 +7,8 @@ A browser sends requests to loopback for any page. What gives a page away:
     body     forms and simple requests cannot send application/json without asking first
 
 So the host must be known, a write must come from no page or from the port's own, and its body must
-be JSON. A token shuts everybody else out too, and whoever does not come by loopback needs one: who can
-reach the port can kill brokers. Kafka has no counterpart.
+be JSON. A token refuses all requests without it, and requests that do not come by loopback need one: any
+program that reaches the port can kill brokers. Kafka has no counterpart.
 """
 
 from __future__ import annotations
@@ -59,12 +59,14 @@ class Guard:
     def check_names(self, names: Iterable[str]) -> None:
         """Raise RefusedRequestError if a header that decides is there more than once.
 
-        `names` are those of all headers. Of two of the same name everybody could believe another one.
+        `names` are those of all headers. Of two headers with one name, two programs could believe different ones.
         """
         counts = Counter(name.lower() for name in names)
         for name in DECIDING_HEADERS:
             if counts[name] > 1:
-                raise RefusedRequestError(BAD_REQUEST, f"the header {name} is there twice")
+                raise RefusedRequestError(
+                    BAD_REQUEST, f"the header {name} is there twice; send it once"
+                )
 
     def admit(
         self,
@@ -76,8 +78,8 @@ class Guard:
     ) -> None:
         """Raise RefusedRequestError unless the request may be carried out.
 
-        `headers` are found in any case. `local_address` is where the connection was accepted, "" where
-        nobody knows any more; None stands for loopback.
+        `headers` are found in any case. `local_address` is where the connection was accepted, "" when
+        that is not known any more; None stands for loopback.
         """
         self._check_host(headers.get("Host", ""), local_address)
         if self._token is not None:
@@ -113,7 +115,7 @@ class Guard:
         if scheme.lower() != "bearer" or not is_right:
             raise RefusedRequestError(
                 UNAUTHORIZED,
-                "the control port wants its token: set BROKER_SIM_CONTROL_TOKEN, give ctl --token, "
+                "the control port needs its token: set BROKER_SIM_CONTROL_TOKEN, give ctl --token, "
                 "or send the header Authorization: Bearer TOKEN",
             )
 

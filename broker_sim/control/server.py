@@ -1,7 +1,7 @@
 """The control port: bound at once, served by aiohttp from the first request on.
 
 aiohttp takes longer to import than a cluster takes to start, so it is imported only when the first
-request comes; that request waits in the backlog meanwhile. If aiohttp cannot be imported or started,
+request comes; that request waits in the backlog until then. If aiohttp cannot be imported or started,
 the port is closed, so that no client waits for an answer that never comes.
 """
 
@@ -75,7 +75,7 @@ class ControlServer:
     async def _serve(self, cluster: ControlledCluster) -> None:
         await _until_readable(self._socket)
         try:
-            # In a thread, so that the brokers go on meanwhile.
+            # In a thread, so that the brokers keep running.
             app = await asyncio.to_thread(import_module, APP_MODULE)
             self._serving = await app.serve(cluster, self._socket, self._guard)
         except Exception as error:  # noqa: BLE001 - whatever the reason is, clients must not wait

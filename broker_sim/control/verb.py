@@ -56,7 +56,7 @@ class Face:
     """Something that has the verbs of a cluster."""
 
     def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what calls the verb's method on the cluster with the caller's arguments."""
+        """Return the function that calls the verb's method on the cluster with the caller's arguments."""
         raise NotImplementedError
 
 
@@ -116,7 +116,7 @@ class Verb(Generic[P, T]):
 
     @property
     def address(self) -> HttpAddress:
-        """Where it is served: as declared, else at `/brokers/{broker_id}/WORD` or at `/WORD`."""
+        """The address that serves it: as declared, otherwise `/brokers/{broker_id}/WORD` or `/WORD`."""
         if self._address is not None:
             return self._address
         path = f"/brokers/{{broker_id}}/{self.word}" if self.is_for_brokers else f"/{self.word}"

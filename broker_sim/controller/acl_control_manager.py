@@ -21,7 +21,7 @@ _ABSTRACT_OPERATIONS: Final = (AclOperation.UNKNOWN, AclOperation.ANY)
 
 
 def create_acls(delta: MetadataDelta, acls: Sequence[Acl]) -> list[Outcome]:
-    """Add those that are valid; returns one outcome each. One that is there already is no error."""
+    """Add those that are valid; returns one outcome each. A rule that exists already is no error."""
     outcomes = [_check(acl) for acl in acls]
     new = [
         acl
@@ -34,7 +34,7 @@ def create_acls(delta: MetadataDelta, acls: Sequence[Acl]) -> list[Outcome]:
 
 
 def delete_acls(delta: MetadataDelta, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
-    """Remove what the filters mean; each tells all that it means, also what another one removes too."""
+    """Remove the rules that the filters match; each result lists all matches, also those of other filters."""
     results = [_find(delta, wanted) for wanted in filters]
     removed = {acl for result in results for acl in result.acls}
     if removed:

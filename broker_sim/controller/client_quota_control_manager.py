@@ -68,7 +68,7 @@ def alter_client_quotas(
 def quotas_to_set(
     image: MetadataImage, names: Mapping[str, str | None], quotas: Mapping[str, float | None]
 ) -> ClientQuotaAlteration:
-    """Return what leaves an entity with these quotas only; names and quotas that are None are not there."""
+    """Return the change that leaves an entity with these quotas only; names and quotas that are None are left out."""
     given = {kind: name for kind, name in names.items() if name is not None}
     entity = quota_entity(
         {kind: None if name == DEFAULT_NAME else name for kind, name in given.items()}
@@ -81,7 +81,7 @@ def quotas_to_set(
 
 
 def _changed(before: Mapping[str, float], changes: Mapping[str, float | None]) -> dict[str, float]:
-    """Return what is set afterwards, what was set before first."""
+    """Return the quotas after the change, those that were set before first."""
     names = [*before, *_USER_AND_CLIENT_QUOTAS, *_IP_QUOTAS]
     values = {name: changes.get(name, before.get(name)) for name in names}
     return {name: value for name, value in values.items() if value is not None}

@@ -129,7 +129,7 @@ class ClusterControlManager:
         wants_shutdown: bool,
         has_leaderships: Callable[[MetadataDelta, int], bool],
     ) -> BrokerControlState:
-        """Mirror `BrokerHeartbeatManager.calculateNextBrokerState`; nobody asks to be fenced here."""
+        """Mirror `BrokerHeartbeatManager.calculateNextBrokerState`; no broker asks to be fenced here."""
         states = BrokerControlState
         if current is states.FENCED:
             if wants_shutdown:

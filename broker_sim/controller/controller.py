@@ -5,7 +5,8 @@ there is no quorum and no metadata log. Every call takes effect at once, brokers
 through `publish`, and the image's version stands for the log's offset.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Final
 
@@ -133,23 +134,22 @@ class Controller:
         broker epoch. Raises ApiError with DUPLICATE_BROKER_REGISTRATION while the session of
         another incarnation lasts; the broker retries.
         """
-        delta = MetadataDelta(self.image)
-        existing = self.image.brokers.get(broker_id)
-        broker = self._cluster.register(
-            delta,
-            BrokerState(
-                broker_id,
-                endpoints=endpoints,
-                rack=rack,
-                epoch=-1,
-                fenced=True,
-                incarnation_id=incarnation_id,
-            ),
-        )
-        if existing is not None and existing.epoch != broker.epoch:
-            clean = existing.epoch == previous_broker_epoch
-            self._replication.handle_new_incarnation(delta, broker_id, clean_shutdown=clean)
-        self._commit(delta)
+        with self._change() as delta:
+            existing = self.image.brokers.get(broker_id)
+            broker = self._cluster.register(
+                delta,
+                BrokerState(
+                    broker_id,
+                    endpoints=endpoints,
+                    rack=rack,
+                    epoch=-1,
+                    fenced=True,
+                    incarnation_id=incarnation_id,
+                ),
+            )
+            if existing is not None and existing.epoch != broker.epoch:
+                clean = existing.epoch == previous_broker_epoch
+                self._replication.handle_new_incarnation(delta, broker_id, clean_shutdown=clean)
         return broker.epoch
 
     def broker_heartbeat(
@@ -165,43 +165,41 @@ class Controller:
 
         It serves no partition of `offline_logs`. Raises ApiError with STALE_BROKER_EPOCH.
         """
-        delta = MetadataDelta(self.image)
-        self._cluster.track(broker_id, broker_epoch)
-        self._cluster.check_broker_epoch(delta, broker_id, broker_epoch)
-        broker = delta.brokers[broker_id]
-        self._replication.handle_offline_logs(delta, broker_id, offline_logs)
-        caught_up = self._cluster.is_caught_up(broker_id, current_metadata_version)
-        current = self._cluster.current_state(broker)
-        state = self._cluster.next_state(
-            delta,
-            broker_id,
-            current,
-            caught_up=caught_up,
-            wants_shutdown=wants_shutdown,
-            has_leaderships=self._replication.has_leaderships,
-        )
-        if state is not current:
-            if state is BrokerControlState.UNFENCED:
-                self._replication.handle_broker_unfenced(delta, broker)
-            elif state is BrokerControlState.CONTROLLED_SHUTDOWN:
-                self._replication.handle_controlled_shutdown(delta, broker)
-            else:
-                self._replication.handle_broker_fenced(delta, broker)
-        version = delta.base.version if delta.is_empty else delta.base.version + 1
-        self._cluster.touch(
-            broker_id, metadata_version=current_metadata_version, state=state, version=version
-        )
-        self._commit(delta)
+        with self._change() as delta:
+            self._cluster.track(broker_id, broker_epoch)
+            self._cluster.check_broker_epoch(delta, broker_id, broker_epoch)
+            broker = delta.brokers[broker_id]
+            self._replication.handle_offline_logs(delta, broker_id, offline_logs)
+            caught_up = self._cluster.is_caught_up(broker_id, current_metadata_version)
+            current = self._cluster.current_state(broker)
+            state = self._cluster.next_state(
+                delta,
+                broker_id,
+                current,
+                caught_up=caught_up,
+                wants_shutdown=wants_shutdown,
+                has_leaderships=self._replication.has_leaderships,
+            )
+            if state is not current:
+                if state is BrokerControlState.UNFENCED:
+                    self._replication.handle_broker_unfenced(delta, broker)
+                elif state is BrokerControlState.CONTROLLED_SHUTDOWN:
+                    self._replication.handle_controlled_shutdown(delta, broker)
+                else:
+                    self._replication.handle_broker_fenced(delta, broker)
+            version = delta.base.version if delta.is_empty else delta.base.version + 1
+            self._cluster.touch(
+                broker_id, metadata_version=current_metadata_version, state=state, version=version
+            )
         stops = state is BrokerControlState.SHUTDOWN_NOW
         return HeartbeatReply(
             is_fenced=stops or state is BrokerControlState.FENCED, should_shutdown=stops
         )
 
     def tick(self) -> None:
-        """Do what is due: fence brokers whose session has ended, balance and elect leaders."""
-        delta = MetadataDelta(self.image)
-        self._tasks.run_due(delta, self._clock.now_ms())
-        self._commit(delta)
+        """Do the work that is due: fence brokers whose session has ended, balance and elect leaders."""
+        with self._change() as delta:
+            self._tasks.run_due(delta, self._clock.now_ms())
 
     def next_deadline_ms(self) -> int:
         """Return the clock's time in ms at which `tick` has something to do."""
@@ -217,11 +215,8 @@ class Controller:
 
         Raises ApiError with POLICY_VIOLATION when there are too many partitions in all.
         """
-        delta = MetadataDelta(self.image)
-        results = self._topics.create_topics(delta, topics, charge)
-        if not validate_only:
-            self._commit(delta)
-        return results
+        with self._change(validate_only) as delta:
+            return self._topics.create_topics(delta, topics, charge)
 
     def create_partitions(
         self,
@@ -230,11 +225,8 @@ class Controller:
         charge: Charge = free_of_charge,
     ) -> list[tuple[str, Outcome]]:
         """Add partitions to topics; returns one outcome per topic in order."""
-        delta = MetadataDelta(self.image)
-        results = self._topics.create_partitions(delta, topics, charge)
-        if not validate_only:
-            self._commit(delta)
-        return results
+        with self._change(validate_only) as delta:
+            return self._topics.create_partitions(delta, topics, charge)
 
     def delete_topics(
         self, topics: Sequence[str | bytes], charge: Charge = free_of_charge
@@ -243,10 +235,8 @@ class Controller:
 
         Raises ApiError with TOPIC_DELETION_DISABLED when `delete.topic.enable` is false.
         """
-        delta = MetadataDelta(self.image)
-        results = self._topics.delete_topics(delta, topics, charge)
-        self._commit(delta)
-        return results
+        with self._change() as delta:
+            return self._topics.delete_topics(delta, topics, charge)
 
     def alter_partition(
         self, broker_id: int, broker_epoch: int, changes: Sequence[PartitionAlteration]
@@ -255,20 +245,16 @@ class Controller:
 
         Raises ApiError with STALE_BROKER_EPOCH for all of them.
         """
-        delta = MetadataDelta(self.image)
-        self._cluster.check_broker_epoch(delta, broker_id, broker_epoch)
-        results = self._replication.alter_partitions(delta, broker_id, changes)
-        self._commit(delta)
-        return results
+        with self._change() as delta:
+            self._cluster.check_broker_epoch(delta, broker_id, broker_epoch)
+            return self._replication.alter_partitions(delta, broker_id, changes)
 
     def elect_leaders(
         self, election_type: ElectionType, partitions: Sequence[TopicPartition] | None
     ) -> list[PartitionOutcome]:
         """Elect leaders of the partitions, with None of all that need it; returns their outcomes."""
-        delta = MetadataDelta(self.image)
-        outcomes = self._replication.elect_leaders(delta, election_type, partitions)
-        self._commit(delta)
-        return outcomes
+        with self._change() as delta:
+            return self._replication.elect_leaders(delta, election_type, partitions)
 
     def transfer_leadership(self, topic_partition: TopicPartition, leader: int) -> None:
         """Let an in-sync replica lead the partition, as an election does; Kafka has no such request.
@@ -276,43 +262,39 @@ class Controller:
         With `auto.leader.rebalance.enable` the preferred one leads again within 300 s. Raises ApiError
         with UNKNOWN_TOPIC_OR_PARTITION or ELIGIBLE_LEADERS_NOT_AVAILABLE.
         """
-        delta = MetadataDelta(self.image)
-        self._replication.transfer_leadership(delta, topic_partition, leader)
-        self._commit(delta)
+        with self._change() as delta:
+            self._replication.transfer_leadership(delta, topic_partition, leader)
 
     def end_session(self, broker_id: int) -> None:
         """End a dead broker's session as its timeout does; Kafka has no such request."""
-        delta = MetadataDelta(self.image)
-        self._fence(delta, self._cluster.end_session(delta, broker_id))
-        self._commit(delta)
+        with self._change() as delta:
+            self._fence(delta, self._cluster.end_session(delta, broker_id))
 
     def make_topics(self, topics: Iterable[CreatableTopic]) -> None:
         """Create all topics or none, in one step. Raises ApiError for the first that is refused."""
-        delta = MetadataDelta(self.image)
-        self._topics.create_one_by_one(delta, topics)
-        self._commit(delta)
+        with self._change() as delta:
+            self._topics.create_one_by_one(delta, topics)
 
     def reset(self, topics: Iterable[CreatableTopic] = (), keep: Container[str] = ()) -> None:
         """Delete all topics but `keep`, dynamic configurations, users, tokens, ACLs, quotas; create `topics`.
 
         Not in Kafka. Sessions begin anew. Raises ApiError, and does nothing, if a topic is refused.
         """
-        delta = MetadataDelta(self.image)
-        for topic in delta.all_topics():
-            if topic.name not in keep:
-                delta.remove_topic(topic.name)
-        for user in self.image.scram:
-            delta.set_scram_credentials(user, {})
-        for entity in self.image.client_quotas:
-            delta.set_client_quotas(entity, {})
-        for token_id in self.image.delegation_tokens:
-            delta.remove_delegation_token(token_id)
-        if self.image.acls:
-            delta.change_acls((), self.image.acls)
-        self._configs.reset(delta)
-        self._topics.create_one_by_one(delta, topics)
-        self._cluster.renew_sessions()
-        self._commit(delta)
+        with self._change() as delta:
+            for topic in delta.all_topics():
+                if topic.name not in keep:
+                    delta.remove_topic(topic.name)
+            for user in self.image.scram:
+                delta.set_scram_credentials(user, {})
+            for entity in self.image.client_quotas:
+                delta.set_client_quotas(entity, {})
+            for token_id in self.image.delegation_tokens:
+                delta.remove_delegation_token(token_id)
+            if self.image.acls:
+                delta.change_acls((), self.image.acls)
+            self._configs.reset(delta)
+            self._topics.create_one_by_one(delta, topics)
+            self._cluster.renew_sessions()
 
     def incremental_alter_configs(
         self,
@@ -320,11 +302,8 @@ class Controller:
         validate_only: bool = False,
     ) -> list[tuple[ConfigResource, Outcome]]:
         """Apply all changes of a resource or none; returns one outcome per resource."""
-        delta = MetadataDelta(self.image)
-        outcomes = self._configs.incremental_alter(delta, changes)
-        if not validate_only:
-            self._commit(delta)
-        return outcomes
+        with self._change(validate_only) as delta:
+            return self._configs.incremental_alter(delta, changes)
 
     def alter_configs(
         self,
@@ -332,11 +311,8 @@ class Controller:
         validate_only: bool = False,
     ) -> list[tuple[ConfigResource, Outcome]]:
         """Set the given configurations of each resource and remove all others (AlterConfigs)."""
-        delta = MetadataDelta(self.image)
-        outcomes = self._configs.replace_all(delta, changes)
-        if not validate_only:
-            self._commit(delta)
-        return outcomes
+        with self._change(validate_only) as delta:
+            return self._configs.replace_all(delta, changes)
 
     def alter_partition_reassignments(
         self,
@@ -344,14 +320,12 @@ class Controller:
         allow_replication_factor_change: bool = True,
     ) -> list[PartitionOutcome]:
         """Start or cancel reassignments; returns one outcome each in order."""
-        delta = MetadataDelta(self.image)
-        outcomes = self._reassignments.alter(
-            delta,
-            reassignments,
-            allow_replication_factor_change=allow_replication_factor_change,
-        )
-        self._commit(delta)
-        return outcomes
+        with self._change() as delta:
+            return self._reassignments.alter(
+                delta,
+                reassignments,
+                allow_replication_factor_change=allow_replication_factor_change,
+            )
 
     def list_partition_reassignments(
         self, partitions: Mapping[str, Sequence[int]] | None
@@ -363,43 +337,32 @@ class Controller:
         self, updates: Sequence[FeatureUpdate], validate_only: bool = False
     ) -> None:
         """Change the finalized levels of features. Raises `ApiError`: all updates failed."""
-        delta = MetadataDelta(self.image)
-        self._features.update(delta, updates)
-        if not validate_only:
-            self._commit(delta)
+        with self._change(validate_only) as delta:
+            self._features.update(delta, updates)
 
     def alter_user_scram_credentials(
         self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
     ) -> ScramResults:
         """Delete and set SCRAM credentials, each for itself."""
-        delta = MetadataDelta(self.image)
-        results = alter_scram_credentials(delta, deletions, upsertions)
-        self._commit(delta)
-        return results
+        with self._change() as delta:
+            return alter_scram_credentials(delta, deletions, upsertions)
 
     def alter_client_quotas(
         self, alterations: Sequence[ClientQuotaAlteration], validate_only: bool = False
     ) -> dict[QuotaEntity, Outcome]:
         """Set and remove quotas, all of an entity or none; returns the outcome of each entity."""
-        delta = MetadataDelta(self.image)
-        outcomes = alter_client_quotas(delta, alterations)
-        if not validate_only:
-            self._commit(delta)
-        return outcomes
+        with self._change(validate_only) as delta:
+            return alter_client_quotas(delta, alterations)
 
     def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
-        """Add rules of access control, each for itself; one that there is already is no error."""
-        delta = MetadataDelta(self.image)
-        outcomes = create_acls(delta, acls)
-        self._commit(delta)
-        return outcomes
+        """Add rules of access control, each for itself; a rule that exists already is no error."""
+        with self._change() as delta:
+            return create_acls(delta, acls)
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
-        """Remove the rules that each filter means; one result per filter."""
-        delta = MetadataDelta(self.image)
-        results = delete_acls(delta, filters)
-        self._commit(delta)
-        return results
+        """Remove the rules that each filter matches; one result per filter."""
+        with self._change() as delta:
+            return delete_acls(delta, filters)
 
     def create_delegation_token(
         self,
@@ -409,28 +372,22 @@ class Controller:
         max_lifetime_ms: int,
     ) -> DelegationToken:
         """Make a token for the owner. Raises ApiError."""
-        delta = MetadataDelta(self.image)
-        token = self._tokens.create(delta, owner, requester, renewers, max_lifetime_ms)
-        self._commit(delta)
-        return token
+        with self._change() as delta:
+            return self._tokens.create(delta, owner, requester, renewers, max_lifetime_ms)
 
     def renew_delegation_token(
         self, principal: KafkaPrincipal, hmac: bytes, renew_period_ms: int
     ) -> int:
         """Renew the token of that HMAC; returns when it ends now. Raises ApiError."""
-        delta = MetadataDelta(self.image)
-        expiry_ms = self._tokens.renew(delta, principal, hmac, renew_period_ms)
-        self._commit(delta)
-        return expiry_ms
+        with self._change() as delta:
+            return self._tokens.renew(delta, principal, hmac, renew_period_ms)
 
     def expire_delegation_token(
         self, principal: KafkaPrincipal, hmac: bytes, period_ms: int
     ) -> int:
         """Let the token of that HMAC end sooner, or at once; returns when it ends. Raises ApiError."""
-        delta = MetadataDelta(self.image)
-        expiry_ms = self._tokens.expire(delta, principal, hmac, period_ms)
-        self._commit(delta)
-        return expiry_ms
+        with self._change() as delta:
+            return self._tokens.expire(delta, principal, hmac, period_ms)
 
     def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
         """Return the broker's next block of producer ids; no id is given twice.
@@ -476,8 +433,12 @@ class Controller:
             self._replication.handle_broker_fenced(delta, broker)
             self._cluster.fenced(broker.broker_id)
 
-    def _commit(self, delta: MetadataDelta) -> None:
-        if not delta.is_empty:
+    @contextmanager
+    def _change(self, validate_only: bool = False) -> Iterator[MetadataDelta]:
+        """Give a delta, and commit it at the end; not if something was raised, or to validate only."""
+        delta = MetadataDelta(self.image)
+        yield delta
+        if not (validate_only or delta.is_empty):
             image = delta.apply()
             log_changes(self.image, image, self._clock)
             self.image = image

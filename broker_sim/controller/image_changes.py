@@ -1,4 +1,4 @@
-"""What has changed from one image to the next as plain values for JSON, and the image that they make again."""
+"""The changes from one image to the next as plain values for JSON, and the image that they make."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["changed", "difference"]
 
 
 def difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
-    """Return what makes `after` from `before`; what is the same object has not changed."""
+    """Return the change that makes `after` from `before`; identical objects have not changed."""
     change: dict[str, Any] = {"version": after.version}
     if before.cluster_id != after.cluster_id:
         change["cluster_id"] = after.cluster_id
@@ -57,7 +57,7 @@ def difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
 
 
 def _access_difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
-    """Return what has changed of who clients are, and what they may do."""
+    """Return the changes of credentials, quotas, tokens and ACLs."""
     change: dict[str, Any] = {}
     if before.scram is not after.scram:
         change["scram"] = [
@@ -189,7 +189,7 @@ def _changed_acls(acls: Acls, change: dict[str, Any]) -> Acls:
 
 
 def changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
-    """Return the image after a change, which is as `difference` has told it."""
+    """Return the image after a change, which is a result of `difference`."""
     brokers, topics = image.brokers, dict(image.topics)
     if "brokers" in change:
         brokers = {broker.broker_id: broker for broker in map(_broker, change["brokers"])}

@@ -1,4 +1,4 @@
-"""What the controller decides, in a file; it stands for Kafka's log `__cluster_metadata`.
+"""The controller's decisions, in a file; it stands for Kafka's log `__cluster_metadata`.
 
 One line of JSON for every new image, with what has changed since the line before:
 
@@ -7,7 +7,7 @@ One line of JSON for every new image, with what has changed since the line befor
 Before it stands the CRC-32C of the JSON. The first line is a full snapshot; the last one of a controller that was
 closed says so. The file is written anew when it is opened, and when it has grown large.
 
-A kill may cut the last line, of which nobody had heard; a power loss may take lines that brokers have acted on,
+A kill may cut the last line, which no broker had received yet; a power loss may take lines that brokers have acted on,
 because they are not synced. The file is cut at its last good line, and this is logged. A damaged line before good
 ones is no such loss, and is refused.
 
@@ -217,7 +217,7 @@ def _line(change: Mapping[str, Any]) -> bytes:
 
 
 def _good_lines(content: bytes) -> list[bytes]:
-    """Return the lines up to the last one that is as it was written."""
+    """Return the lines up to the last undamaged one."""
     *lines, _cut = content.split(b"\n")
     while lines:
         try:
@@ -230,7 +230,7 @@ def _good_lines(content: bytes) -> list[bytes]:
 
 
 def _read_line(line: bytes) -> dict[str, Any]:
-    """Return the change of a line. Raises ValueError for one that is not as it was written."""
+    """Return the change of a line. Raises ValueError for a damaged one."""
     crc, _, text = line.partition(b" ")
     if crc != b"%08x" % crc32c(text):
         raise ValueError("its CRC does not fit")

@@ -152,7 +152,7 @@ class PartitionChangeBuilder:
         return NO_LEADER, False
 
     def _electable_last_known_leader(self, target: PartitionState) -> int | None:
-        """Return the last leader if it is alive and nobody else is eligible."""
+        """Return the last leader if it is alive and no other replica is eligible."""
         known = self.partition.last_known_elr
         if not self.elr_enabled or target.isr or target.elr or len(known) != 1:
             return None
@@ -169,7 +169,7 @@ class PartitionChangeBuilder:
         return replace(target, leader=leader)
 
     def _last_known_leader(self, leader: int, *, bump: bool) -> tuple[int, ...]:
-        """Keep a leader that is lost, forget it when there is one again."""
+        """Keep a lost leader, forget it when the partition has a leader again."""
         known = self.partition.last_known_elr
         if not self.elr_enabled or not bump:
             return known

@@ -5,7 +5,7 @@ returns that there is more to do. Deliberate differences:
 
 - nothing is scheduled here; the owner calls `run_due` at `next_run_ms`
 - a task that judges the silence of brokers waits for one more period when it is late by a period or more:
-  the whole process was held up then, and what the brokers sent meanwhile is still to be read. Kafka's
+  the whole process was held up then, and what the brokers sent in that time is still unread. Kafka's
   controller, a process of its own, writes down heartbeats as they arrive
 """
 
@@ -30,7 +30,7 @@ class _PeriodicTask:
     has_waited: bool = False
 
     def is_held_up(self, now_ms: int) -> bool:
-        """Whether the task is to wait; never twice in a row, or nothing would run on a slow machine."""
+        """Whether the task has to wait; never twice in a row, otherwise nothing would run on a slow machine."""
         late_ms = now_ms - self.next_run_ms
         return self.waits_when_late and not self.has_waited and late_ms >= self.period_ms
 

@@ -26,7 +26,7 @@ class ProducerIdControlManager:
         self._keep = keep
 
     def skip(self, producer_id: int) -> None:
-        """Give this id and all below it no more: somebody has them."""
+        """Never give this id or a lower one again: they are in use."""
         self.next_producer_id = max(self.next_producer_id, producer_id + 1)
 
     def next_block(self) -> ProducerIdsBlock:

@@ -26,7 +26,7 @@ from broker_sim.controller.requests import (
     Outcome,
     free_of_charge,
 )
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
 from broker_sim.metadata import NO_TOPIC_ID, MetadataDelta, PartitionState, TopicState
 from broker_sim.metadata.topic_name import (
     CLUSTER_METADATA_TOPIC,
@@ -37,7 +37,6 @@ from broker_sim.metadata.topic_name import (
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 
 _DASH: Final = 62  # the six bits that URL-safe base64 writes as "-"
-_UNKNOWN_TOPIC_OR_PARTITION: Final = "This server does not host this topic-partition."
 
 
 class TopicControlManager:
@@ -154,7 +153,7 @@ class TopicControlManager:
             return refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
         if topic is None:
             if by_name:
-                return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN_TOPIC_OR_PARTITION)
+                return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT)
             return refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         if by_name and topic.topic_id in asked:
             topic_id = topic.topic_id

@@ -1,1 +1,1 @@
-"""What coordinators share: a runtime that carries out what they decide, partitions, and records in them."""
+"""What coordinators share: a runtime of shards, contexts that carry out what these decide, and records."""

@@ -27,25 +27,19 @@ class CoordinatorStorage(Protocol):
         timeout_ms: int,
         on_appended: Callable[[int], object],
         on_done: Callable[[ErrorCode], object],
+        *,
         verification_guard: VerificationGuard | None = None,
+        transaction_version: int = 0,
     ) -> None:
-        """Append a batch with the checks of acks=all, and of its transaction if it is of one.
+        """Append a batch with the checks of acks=all.
+
+        Those of its transaction are made too: by the guard where it has records of one, by the
+        `transaction.version` where it is a marker.
 
         `on_appended(last_offset)` is called before this returns if the leader has appended; then
         `on_done(NONE)` when the in-sync replicas have it, or with REQUEST_TIMED_OUT, or
         NOT_LEADER_OR_FOLLOWER. If the append failed, only `on_done(error)` is called, at once.
         """
-
-    def append_marker(
-        self,
-        partition: int,
-        batch: bytes,
-        transaction_version: int,
-        timeout_ms: int,
-        on_appended: Callable[[int], object],
-        on_done: Callable[[ErrorCode], object],
-    ) -> None:
-        """Append a transaction's marker, with the checks of that transaction.version, as above."""
 
     def check_append(self, partition: int) -> ErrorCode:
         """Return the error that an append would fail with now, whatever the batch; NONE without one."""

@@ -6,52 +6,34 @@ what the requests of one turn of the event loop write is one batch, which the re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.records import size_in_batch
+from broker_sim.coordinator.transactions import NO_TRANSACTION
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.compression import CompressionCodec
-from broker_sim.protocol.record_batch import (
-    BATCH_OVERHEAD_BYTES,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-)
-from broker_sim.protocol.records import build_batch, build_end_txn_marker
+from broker_sim.protocol.record_batch import BATCH_OVERHEAD_BYTES, NO_PRODUCER_ID
+from broker_sim.protocol.records import build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.coordinator.environment import RuntimeEnvironment
     from broker_sim.coordinator.records import CoordinatorRecord
-    from broker_sim.log import VerificationGuard
+    from broker_sim.coordinator.transactions import TransactionMarker, VerifiedTransaction
     from broker_sim.protocol.records import Record
 
-__all__ = ["TransactionMarker", "VerifiedTransaction", "WriteBuffer"]
+    OnAppended = Callable[[int], object]
+    OnDone = Callable[[ErrorCode], object]
 
-
-class VerifiedTransaction(NamedTuple):
-    """The transaction that a batch belongs to, and what shows that its coordinator knows of it."""
-
-    producer_id: int
-    producer_epoch: int
-    verification_guard: VerificationGuard | None
-
-
-NO_TRANSACTION: Final = VerifiedTransaction(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, None)
-
-
-class TransactionMarker(NamedTuple):
-    """What ends a transaction in a partition; mirrors `WriteTxnMarkersRequest.TxnMarkerEntry`."""
-
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    is_commit: bool
-    transaction_version: int
+__all__ = ["WriteBuffer"]
 
 
 class WriteBuffer:
-    """What has been written to one partition and is not in its log yet."""
+    """What has been written to one partition and is not in its log yet.
+
+    `on_appended` and `on_done` are as in `CoordinatorStorage.append`.
+    """
 
     def __init__(
         self, partition: int, environment: RuntimeEnvironment, on_failed: Callable[[], object]
@@ -66,7 +48,7 @@ class WriteBuffer:
         self._on_failed = on_failed
         self._records: list[Record] = []
         self._size_bytes = BATCH_OVERHEAD_BYTES
-        self._waiting: list[Callable[[ErrorCode], object]] = []
+        self._waiting: list[OnDone] = []
         self._has_failed = False
 
     @property
@@ -74,10 +56,8 @@ class WriteBuffer:
         """The offset that the next record gets."""
         return self._storage.log_end_offset(self._partition) + len(self._records)
 
-    def add(
-        self, records: Sequence[CoordinatorRecord], on_done: Callable[[ErrorCode], object]
-    ) -> bool:
-        """Append the records soon, and return True; `on_done` as in `CoordinatorStorage.append`.
+    def add(self, records: Sequence[CoordinatorRecord], on_done: OnDone) -> bool:
+        """Append the records soon, and return True.
 
         A batch gets no larger than the topic allows. A write that is larger alone is refused with
         MESSAGE_TOO_LARGE, unless it is going to be compressed. After a failure all are refused.
@@ -86,15 +66,11 @@ class WriteBuffer:
         size_bytes = sum(map(size_in_batch, encoded))
         most_bytes = self._storage.max_batch_bytes(self._partition)
         if self._size_bytes + size_bytes > most_bytes:
-            if (
-                self._environment.codec is CompressionCodec.NONE
-                and BATCH_OVERHEAD_BYTES + size_bytes > most_bytes
-            ):
+            is_compressed = self._environment.codec is not CompressionCodec.NONE
+            if not is_compressed and BATCH_OVERHEAD_BYTES + size_bytes > most_bytes:
                 on_done(ErrorCode.MESSAGE_TOO_LARGE)
                 return False
-            self.flush()
-            if self._has_failed:
-                on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            if not self._can_append(on_done):
                 return False
         if not self._records:
             self._environment.call_later(0, self.flush)
@@ -125,47 +101,38 @@ class WriteBuffer:
 
         self._append(records, appended, done)
 
+    def _can_append(self, on_done: OnDone) -> bool:
+        """Append what is here, and return whether more may follow; tell the error otherwise."""
+        self.flush()
+        if self._has_failed:
+            on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return not self._has_failed
+
     def append(
         self,
         records: Sequence[CoordinatorRecord],
-        on_appended: Callable[[int], object],
-        on_done: Callable[[ErrorCode], object],
+        on_appended: OnAppended,
+        on_done: OnDone,
         transaction: VerifiedTransaction = NO_TRANSACTION,
         timeout_ms: int | None = None,
     ) -> None:
         """Append the records at once as a batch of their own, after all that is here."""
-        self.flush()
-        if self._has_failed:
-            on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return
-        self._append(self._encoded(records), on_appended, on_done, transaction, timeout_ms)
+        if self._can_append(on_done):
+            self._append(self._encoded(records), on_appended, on_done, transaction, timeout_ms)
 
     def append_marker(
-        self,
-        marker: TransactionMarker,
-        on_appended: Callable[[int], object],
-        on_done: Callable[[ErrorCode], object],
+        self, marker: TransactionMarker, on_appended: OnAppended, on_done: OnDone
     ) -> None:
         """Append the marker at once, after all that is here."""
-        self.flush()
-        if self._has_failed:
-            on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return
-        batch = build_end_txn_marker(
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-            is_commit=marker.is_commit,
-            timestamp=self._environment.clock.wall_clock_ms(),
-            coordinator_epoch=marker.coordinator_epoch,
-        )
-        self._storage.append_marker(
-            self._partition,
-            batch,
-            marker.transaction_version,
-            self._environment.timeout_ms,
-            on_appended,
-            on_done,
-        )
+        if self._can_append(on_done):
+            self._storage.append(
+                self._partition,
+                marker.batch(self._environment.clock.wall_clock_ms()),
+                self._environment.timeout_ms,
+                on_appended,
+                on_done,
+                transaction_version=marker.transaction_version,
+            )
 
     def _encoded(self, records: Sequence[CoordinatorRecord]) -> list[Record]:
         now_ms = self._environment.clock.wall_clock_ms()
@@ -174,8 +141,8 @@ class WriteBuffer:
     def _append(
         self,
         records: list[Record],
-        on_appended: Callable[[int], object],
-        on_done: Callable[[ErrorCode], object],
+        on_appended: OnAppended,
+        on_done: OnDone,
         transaction: VerifiedTransaction = NO_TRANSACTION,
         timeout_ms: int | None = None,
     ) -> None:
@@ -193,5 +160,5 @@ class WriteBuffer:
             self._environment.timeout_ms if timeout_ms is None else timeout_ms,
             on_appended,
             on_done,
-            transaction.verification_guard,
+            verification_guard=transaction.verification_guard,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.coordinator.hashing import java_hash_code
+from broker_sim.coordinator.hashing import INT_MASK, java_hash_code
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["groups_by_partition"]
 
-_MASK: Final = 0xFFFFFFFF
 _FIRST_BUCKETS: Final = 16
 _LOAD_FACTOR: Final = 0.75
 
@@ -37,5 +36,5 @@ def groups_by_partition(
 
 def _spread_hash(partition: int) -> int:
     """Return `HashMap.hash` of the partition's `TopicPartition.hashCode`."""
-    value = (31 * (31 + partition) + java_hash_code(GROUP_METADATA_TOPIC)) & _MASK
+    value = (31 * (31 + partition) + java_hash_code(GROUP_METADATA_TOPIC)) & INT_MASK
     return value ^ value >> 16

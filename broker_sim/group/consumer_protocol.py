@@ -20,13 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "PROTOCOL_TYPE",
+    "VERSION",
     "MalformedConsumerProtocolError",
     "encode_assignment",
     "read_assignment",
     "read_subscription",
 ]
 
-_VERSION: Final = Struct(">h")
+PROTOCOL_TYPE: Final = "consumer"
+"""What consumers are as members of a group."""
+VERSION: Final = Struct(">h")
+"""Stands in front of each message."""
 _Embedded = TypeVar("_Embedded", ConsumerProtocolAssignment, ConsumerProtocolSubscription)
 
 
@@ -54,20 +59,20 @@ def encode_assignment(partitions: Iterable[tuple[str, Sequence[int]]], metadata:
     message = ConsumerProtocolAssignment(
         [topic(name, list(numbers)) for name, numbers in partitions], None
     )
-    return _VERSION.pack(version) + b"".join(encode(message, version))
+    return VERSION.pack(version) + b"".join(encode(message, version))
 
 
 def _read(kind: type[_Embedded], data: bytes) -> _Embedded:
     version = _version_of(data, kind.MAX_VERSION)
     try:
-        return decode(kind, version, data, _VERSION.size)
+        return decode(kind, version, data, VERSION.size)
     except ProtocolError as wrong:
         raise MalformedConsumerProtocolError(str(wrong)) from wrong
 
 
 def _version_of(data: bytes, newest: int) -> int:
     try:
-        version: int = _VERSION.unpack_from(data)[0]
+        version: int = VERSION.unpack_from(data)[0]
     except error as wrong:
         raise MalformedConsumerProtocolError("no version") from wrong
     if version < 0:

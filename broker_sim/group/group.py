@@ -10,10 +10,25 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.protocol import messages
 
-__all__ = ["CLASSIC", "CONSUMER", "CommitPartitionValidator", "Group", "OffsetExpiration"]
+__all__ = [
+    "CLASSIC",
+    "CONSUMER",
+    "KNOWN_MEMBER_ID_VERSION",
+    "NO_TIMEOUT",
+    "UNKNOWN_MEMBER_ID",
+    "CommitPartitionValidator",
+    "Group",
+    "OffsetExpiration",
+]
 
 CLASSIC = "classic"
 CONSUMER = "consumer"
+UNKNOWN_MEMBER_ID = ""
+"""The id of who is no member so far."""
+KNOWN_MEMBER_ID_VERSION = 4
+"""The version of JoinGroup from which on a dynamic member is given its id first (KIP-394)."""
+NO_TIMEOUT = -1
+"""The rebalance timeout of a member that has not told one."""
 
 
 class OffsetExpiration(NamedTuple):

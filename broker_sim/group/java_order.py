@@ -12,7 +12,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from broker_sim.coordinator.hashing import java_hash_code
+from broker_sim.coordinator.hashing import INT_MASK, KNOWN_HASHES, java_hash_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
@@ -31,27 +31,25 @@ __all__ = [
 K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")
 
-_MASK_32: Final = 0xFFFFFFFF
 _MASK_64: Final = 0xFFFFFFFFFFFFFFFF
 _SIGN_32: Final = 0x80000000
 _FIBONACCI: Final = 0x9E3779B97F4A7C15
 _DEFAULT_CAPACITY: Final = 16
 _UUID: Final = Struct(">QQ")
-_KNOWN_HASHES: Final = 100_000
 string_hash: Final = java_hash_code
 
 
-@lru_cache(_KNOWN_HASHES)
+@lru_cache(KNOWN_HASHES)
 def uuid_hash(uuid: bytes) -> int:
     """Return the hash code of Kafka's `Uuid` as an unsigned number of 32 bits."""
     numbers: tuple[int, int] = _UUID.unpack(uuid)
     mixed = numbers[0] ^ numbers[1]
-    return (mixed >> 32 ^ mixed) & _MASK_32
+    return (mixed >> 32 ^ mixed) & INT_MASK
 
 
 def integer_hash(number: int) -> int:
     """Return `Integer.hashCode` as an unsigned number of 32 bits."""
-    return number & _MASK_32
+    return number & INT_MASK
 
 
 def table_capacity(wanted: int) -> int:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
 from broker_sim.group.classic.group_metadata import group_record
@@ -27,6 +27,7 @@ from broker_sim.group.consumer.assignment import NO_PARTITIONS, target_from_reco
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.member import ClassicMetadata, ConsumerMember
 from broker_sim.group.consumer_protocol import (
+    PROTOCOL_TYPE,
     MalformedConsumerProtocolError,
     encode_assignment,
     read_assignment,
@@ -247,11 +248,11 @@ class Migration:
             self._environment.clock,
             state=ClassicGroupState.STABLE,
             generation_id=group.group_epoch,
-            protocol_type=CONSUMER_PROTOCOL_TYPE,
+            protocol_type=PROTOCOL_TYPE,
         )
         targets = {}
         for member, target_id in members:
-            classic.add(_classic_member(member), CONSUMER_PROTOCOL_TYPE)
+            classic.add(_classic_member(member), PROTOCOL_TYPE)
             targets[member.member_id] = group.targets.get(target_id, NO_PARTITIONS)
         classic.protocol_name = classic.select_protocol()
         classic.update_subscribed_topics()

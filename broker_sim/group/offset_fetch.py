@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.protocol import messages
+from broker_sim.protocol.special_values import NO_EPOCH, NO_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ErrorOfPartition", "OffsetQuery", "OffsetView", "is_of_topic", "no_offset"]
 
-NO_OFFSET: Final = -1
-NO_EPOCH: Final = -1
 EVERYTHING: Final = 2**63 - 1
 """A high watermark that shows what is not committed yet."""
 

@@ -16,15 +16,7 @@ from broker_sim.protocol.record_batch import NO_TIMESTAMP
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
 
-__all__ = [
-    "GroupRecord",
-    "decode_batch",
-    "decode_record",
-    "encode_key",
-    "encode_value",
-    "serde",
-]
-
+__all__ = ["GroupRecord", "decode_record", "serde"]
 
 _NAMES: Final = {
     0: "LegacyOffsetCommit",
@@ -51,7 +43,4 @@ def _written_version(value: Message) -> int:
 
 
 serde: Final = RecordSerde(record_messages, _NAMES, _written_version)
-decode_batch = serde.decode_batch
 decode_record = serde.decode_record
-encode_key = serde.encode_key
-encode_value = serde.encode_value

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from broker_sim.coordinator.environment import RuntimeEnvironment
 from broker_sim.coordinator.errors import coordinator_error
 from broker_sim.coordinator.runtime import CoordinatorRuntime
+from broker_sim.coordinator.transactions import VerifiedTransaction
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.by_partition import groups_by_partition
 from broker_sim.group.consumer.requests import check_heartbeat
@@ -28,9 +29,9 @@ from broker_sim.runtime.event_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from broker_sim.coordinator.context import CoordinatorContext
     from broker_sim.coordinator.result import Result, ShardRuntime
-    from broker_sim.coordinator.runtime import CoordinatorContext
-    from broker_sim.coordinator.write_buffer import TransactionMarker, VerifiedTransaction
+    from broker_sim.coordinator.transactions import TransactionMarker
     from broker_sim.group.environment import GroupEnvironment
     from broker_sim.group.group_client import GroupClient
     from broker_sim.group.offset_fetch import OffsetQuery
@@ -91,7 +92,7 @@ class GroupCoordinatorService:
 
     def shards(self) -> list[GroupShard]:
         """Return the shards that are loaded, by partition."""
-        return [context.shard for context in self.runtime.partitions.loaded()]
+        return [context.shard for context in self.runtime.loaded()]
 
     def _write(
         self,
@@ -184,39 +185,37 @@ class GroupCoordinatorService:
     def txn_offset_commit(
         self,
         commit: OffsetCommit,
-        transaction: VerifiedTransaction,
-        on_errors: OnErrors,
-        on_error: OnError,
-    ) -> None:
-        """Commit offsets as a part of a transaction that its coordinator knows."""
-        self.runtime.write(
-            commit.group_id,
-            lambda shard: shard.offset_metadata.commit_transactional(commit),
-            on_errors,
-            on_error,
-            transaction,
-        )
-
-    def verify_transaction(
-        self,
-        group_id: str,
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        api_version: int,
-        on_result: Callable[[ErrorCode, VerificationGuard | None], object],
+        on_errors: OnErrors,
+        on_error: OnError,
     ) -> None:
-        """Ask the transaction's coordinator for the group's partition; see `VerifyTransaction`."""
+        """Commit offsets as a part of a transaction, once its coordinator knows of the group's partition."""
+        group_id = commit.group_id
         if not group_id:
-            on_result(ErrorCode.INVALID_GROUP_ID, None)
+            on_error(ApiError(ErrorCode.INVALID_GROUP_ID))
             return
+
+        def verified(error_code: ErrorCode, guard: VerificationGuard | None) -> None:
+            if error_code:
+                on_error(ApiError(coordinator_error(error_code)))
+                return
+            self.runtime.write(
+                group_id,
+                lambda shard: shard.offset_metadata.commit_transactional(commit),
+                on_errors,
+                on_error,
+                VerifiedTransaction(producer_id, producer_epoch, guard),
+            )
+
         self.environment.verify_transaction(
             self.partition_for(group_id),
             transactional_id,
             producer_id,
             producer_epoch,
-            api_version,
-            lambda error_code, guard: on_result(coordinator_error(error_code), guard),
+            commit.api_version,
+            verified,
         )
 
     def complete_transaction(
@@ -229,7 +228,7 @@ class GroupCoordinatorService:
         `offsets.commit.timeout.ms`.
         """
         try:
-            context = self.runtime.partitions.get(partition)
+            context = self.runtime.get(partition)
         except ApiError:
             on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
@@ -303,7 +302,7 @@ class GroupCoordinatorService:
 
         Raises `ApiError` COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded.
         """
-        if self.runtime.partitions.is_loading:
+        if self.runtime.is_loading:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [
             messages.ListGroupsResponse.ListedGroup(
@@ -381,8 +380,8 @@ class GroupCoordinatorService:
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
         """Follow new metadata: roles first, then what changes for the groups."""
-        self.runtime.partitions.follow(changes, image)
-        for context in self.runtime.partitions.loaded():
+        self.runtime.follow(changes, image)
+        for context in self.runtime.loaded():
             shard = context.shard
             if changes.deleted_topics:
                 topics = changes.deleted_topics

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class AppendOrigin(StrEnum):
-    """Who appends; only a client's batches are checked completely."""
+    """The writer of a batch; only a client's batches are checked completely."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"

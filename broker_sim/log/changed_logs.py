@@ -1,6 +1,6 @@
 """The logs whose offsets have moved, for several readers: each hears of a log once until it moves again.
 
-So what is done for all logs every few seconds costs nothing for those that nothing happens to.
+So work that is done for all logs every few seconds costs nothing for logs that have not changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ChangedLogs:
     def take(self, reader: str) -> list[LogOffsets]:
         """Return those that have moved since this reader's last call.
 
-        A reader that was not named before hears of what nobody has taken yet.
+        A new reader hears of the logs that no reader has taken yet.
         """
         unread = self._unread.get(reader)
         if unread is None:

@@ -78,8 +78,8 @@ class LeaderEpochCache:
     def begin(self, epoch: int, start_offset: int) -> None:
         """Do the same where no record of the epoch is in the log yet.
 
-        `on_change` hears of it with the first record or the next change: until then whoever reads what is
-        kept would drop the epoch, by the log's end. Raises ValueError as `assign`.
+        `on_change` hears of it with the first record or the next change: until then a reader of the
+        checkpoint would drop the epoch, because it starts at the log's end. Raises ValueError as `assign`.
         """
         epochs, starts = self._epochs, self._start_offsets
         if epoch == self.latest_epoch and start_offset >= starts[-1]:
@@ -119,7 +119,7 @@ class LeaderEpochCache:
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the epochs that start at or after `end_offset`; do nothing below zero.
 
-        `on_change` hears of it as of `begin`: whoever reads what is kept drops them again.
+        `on_change` hears of it later, as with `begin`: a reader of the checkpoint drops them again.
         """
         if end_offset >= 0:
             keep = bisect_left(self._start_offsets, end_offset)

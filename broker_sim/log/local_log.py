@@ -228,7 +228,7 @@ class LocalLog:
 
     def _seal(self, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> None:
         storage, base_offset, end_offset = self._storage, segment.base_offset, segment.end_offset
-        # In memory the indexes would be made for nobody, and to make them all batches are looked at.
+        # In memory no indexes are needed, and building them would read all batches.
         if storage.is_persistent and not storage.is_sealed(base_offset, end_offset):
             storage.seal(base_offset, segment.entries().indexes(aborted), end_offset)
 

@@ -99,7 +99,7 @@ class LogManager:
     def _metadata_damaged(
         self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage
     ) -> None:
-        """Take a log offline of which nobody knows whose it is."""
+        """Take a log offline whose topic id cannot be read."""
         self._failure_of(topic_partition, topic_id, storage)()
         path = str(storage.directory / PARTITION_METADATA)
         event_log.bind(self._clock).error("partition_metadata_damaged", file=path)
@@ -145,7 +145,7 @@ class LogManager:
         return log
 
     def _truncated(self, topic_partition: TopicPartition, storage: LogStorage, offset: int) -> None:
-        """Hear that a log was cut: no checkpoint may say more of it than is still there."""
+        """Note that a log was cut: no checkpoint may be above its new end."""
         self.cleaner.truncated(topic_partition, offset)
         if self._written_recovery_points.get(topic_partition, 0) > storage.recovery_point:
             self.checkpoint_recovery_points()
@@ -153,7 +153,7 @@ class LogManager:
     def _failure_of(
         self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage
     ) -> Callable[[], None]:
-        """Return what is to be done when the files of that log fail."""
+        """Return the function that is called when the files of that log fail."""
 
         def take_offline() -> None:
             self._logs.pop(topic_partition, None)
@@ -164,7 +164,7 @@ class LogManager:
         return take_offline
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take what a changed dynamic configuration of the broker says of producers and deletions."""
+        """Apply the broker's changed dynamic configurations of producers and deletions."""
         self.producers.producer_id_expiration_ms = config.producer_id_expiration_ms
         self.producers.transaction_verification_enabled = (
             config.transaction_partition_verification_enable
@@ -218,7 +218,7 @@ class LogManager:
 
     @property
     def compacted_logs(self) -> Iterable[PartitionLog]:
-        """Those that the cleaner is for."""
+        """The logs that the cleaner cleans."""
         return [log for _, log in self._logs.values() if log.config.is_compacted]
 
     def get(self, topic_partition: TopicPartition, topic_id: bytes) -> PartitionLog | None:
@@ -371,7 +371,7 @@ class LogManager:
                     log.delete_old_segments()
 
     def reclaim(self) -> None:
-        """Free at once what the next retention check and the next checkpoint would free."""
+        """Free at once the memory that the next retention check and the next checkpoint would free."""
         for log in self.logs:
             with suppress_storage_error():
                 log.delete_old_segments()

@@ -1,4 +1,4 @@
-"""How many bytes the logs of a cluster keep in memory, and how many they may; Kafka's full disk.
+"""The memory that the logs of a cluster use, and its limit; it stands for Kafka's full disk.
 
 All replicas of a cluster live in one process, and a batch is one object for all replicas that have it.
 So a partition takes as much memory as its largest replica, and the cluster the sum of its partitions:
@@ -53,7 +53,7 @@ class MemoryAccount:
         reclaim: Callable[[], object] = lambda: None,
         on_freed: Callable[[], object] = lambda: None,
     ) -> None:
-        """`reclaim()` deletes what may be deleted; `on_freed()` hears of every 16 MB that are freed."""
+        """`reclaim()` deletes records that may be deleted; `on_freed()` hears of every 16 MB that are freed."""
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         """What the logs take, and requests beyond their share."""
@@ -109,7 +109,7 @@ class MemoryAccount:
         return True
 
     def make_room(self, needed_bytes: int) -> None:
-        """Delete what may be deleted; raise KAFKA_STORAGE_ERROR if that is not enough."""
+        """Delete records that may be deleted; raise KAFKA_STORAGE_ERROR if that is not enough."""
         now_ms = 0 if self._clock is None else self._clock.now_ms()
         if now_ms >= self._next_reclaim_ms:
             self._next_reclaim_ms = now_ms + RECLAIM_PERIOD_MS
@@ -164,11 +164,11 @@ class ReplicaMemory:
 
     @property
     def is_tight(self) -> bool:
-        """Whether what may be deleted should be deleted at once."""
+        """Whether records that may be deleted should be deleted at once."""
         return self._account.is_tight
 
     def check_room(self, needed_bytes: int) -> None:
-        """Raise KAFKA_STORAGE_ERROR if the cluster has no room for so many bytes."""
+        """Raise KAFKA_STORAGE_ERROR if the cluster has no room for that many bytes."""
         account = self._account
         if account.used_bytes + needed_bytes > account.limit_bytes:
             account.make_room(needed_bytes)

@@ -22,7 +22,7 @@ __all__ = ["OffsetIndex"]
 
 
 class OffsetIndex:
-    """The entries of one segment, found out when someone asks."""
+    """The entries of one segment, computed when they are needed."""
 
     __slots__ = ("_batches", "interval_bytes")
 

@@ -122,7 +122,7 @@ class PartitionLog(LogOffsets):
     # -- appending ------------------------------------------------------------------------------
 
     def slow_validation(self, records: memoryview) -> Callable[[], ValidatedRecords] | None:
-        """Return what validates a client's records, if that takes long; any thread may call it."""
+        """Return the validation of a client's records, if it takes long; any thread may call it."""
         if not self._validator.takes_long(records):
             return None
         return partial(self._validator.validate_beside, records, self.clock.wall_clock_ms())
@@ -279,7 +279,7 @@ class PartitionLog(LogOffsets):
         return self._local_log.position(offset)
 
     def aborted_transactions(self, start_offset: int, size_bytes: int) -> list[AbortedTxn]:
-        """Return those that a read of so many bytes may have touched, and maybe later ones too."""
+        """Return those that a read of that many bytes may have touched, and maybe later ones too."""
         producer_state = self.producer_state
         if not producer_state.has_aborted_transactions or start_offset >= self.last_stable_offset:
             return []
@@ -386,7 +386,7 @@ class PartitionLog(LogOffsets):
         self._local_log.restore_aborted(self.producer_state.transactions_aborted_in)
 
     def rebuild_producer_state(self) -> None:
-        """Bring the producers and transactions to what the log from its start to its end says."""
+        """Rebuild the producers and transactions from the log, from its start to its end."""
         self.producer_state.truncate_and_reload(
             self.log_start_offset,
             self.log_end_offset,

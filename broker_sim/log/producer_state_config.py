@@ -1,4 +1,4 @@
-"""What a broker's configuration says of producers; mirrors `ProducerStateManagerConfig`."""
+"""The broker's configurations of producers; mirrors `ProducerStateManagerConfig`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ class ProducerStateManagerConfig:
         transaction_verification_enabled: bool = True,
     ) -> None:
         self.producer_id_expiration_ms = producer_id_expiration_ms
-        """After so long without a batch a producer is forgotten."""
+        """A producer without a batch for this time is forgotten."""
         self.transaction_verification_enabled = transaction_verification_enabled
         """Whether the coordinator is asked before a partition joins a transaction (KIP-890)."""

@@ -91,7 +91,7 @@ class ProducerStateEntry:
         )
 
     def for_snapshot(self) -> ProducerStateEntry:
-        """Return what a snapshot keeps: only the last of the batches."""
+        """Return the entry as a snapshot keeps it: with only the last of the batches."""
         entry = self.copy()
         while len(entry.batch_metadata) > 1:
             entry.batch_metadata.popleft()

@@ -268,7 +268,7 @@ class ProducerStateManager:
         """Forget the producers that wrote nothing for `producer.id.expiration.ms`.
 
         A producer with an open transaction does not expire. A question to the coordinator that has
-        not been followed by a batch for so long is forgotten too.
+        not been followed by a batch for that time is forgotten too.
         """
         for entry in list(self._producers.values()):
             if self._is_expired(now_ms, entry):

@@ -210,7 +210,7 @@ class LogSegment:
             self._first_batch_timestamp = NO_TIMESTAMP
 
     def release_before(self, offset: int) -> None:
-        """Free the batches in memory that end before `offset`, which nobody may read any more.
+        """Free the batches in memory that end before `offset`, which cannot be read any more.
 
         All positions stay as they are. The batch with the largest timestamp is kept: it is asked for.
         """

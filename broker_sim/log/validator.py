@@ -50,7 +50,15 @@ if TYPE_CHECKING:
     from broker_sim.config import TopicConfig
     from broker_sim.metadata.topic_partition import TopicPartition
 
-__all__ = ["Appendable", "LogValidator", "ValidBatch", "ValidatedRecords", "batch_of"]
+__all__ = [
+    "QUICK_PACKED_BYTES",
+    "QUICK_RECORDS",
+    "Appendable",
+    "LogValidator",
+    "ValidBatch",
+    "ValidatedRecords",
+    "batch_of",
+]
 
 log = get_logger(__name__)
 
@@ -64,8 +72,8 @@ _UNBOUNDED_BYTES = 1 << 20
 """A batch of this size may be unpacked as if `max.message.bytes` were not smaller."""
 MOST_UNPACKED = 64
 """Records may unpack to so many times `max.message.bytes`."""
-_QUICK_RECORDS = 1_000
-_QUICK_PACKED_BYTES = 512
+QUICK_RECORDS = 1_000
+QUICK_PACKED_BYTES = 512
 _QUICK_PLAIN_BYTES = 64 * 1024
 _RECORDS_COUNT_OFFSET = 57
 _LOG_APPEND_TIME = "LogAppendTime"
@@ -172,9 +180,9 @@ class LogValidator:
         attributes = records[ATTRIBUTES_LOW_BYTE]
         if not self._looks_into and not attributes & LOG_APPEND_TIME_FLAG:
             return False
-        quick_bytes = _QUICK_PACKED_BYTES if attributes & CODEC_MASK else _QUICK_PLAIN_BYTES
+        quick_bytes = QUICK_PACKED_BYTES if attributes & CODEC_MASK else _QUICK_PLAIN_BYTES
         count = int.from_bytes(records[_RECORDS_COUNT_OFFSET:BATCH_OVERHEAD_BYTES], "big")
-        return count > _QUICK_RECORDS or len(records) > quick_bytes
+        return count > QUICK_RECORDS or len(records) > quick_bytes
 
     def validate_beside(self, records: memoryview, now_ms: int) -> ValidatedRecords:
         """Return a client's records with what `validate` says of them."""
@@ -191,7 +199,7 @@ class LogValidator:
 
     def _take_validated(self, records: ValidatedRecords, now_ms: int) -> ValidBatch:
         result = records.result
-        if records.validator is not self:  # the topic was configured anew meanwhile
+        if records.validator is not self:  # the topic's configuration has changed since
             return self.validate(records.batch, now_ms, _CLIENT)
         if isinstance(result, ApiError):
             raise result

@@ -20,7 +20,7 @@ class VerificationGuard:
 class VerificationStateEntry:
     """The question about one producer, and the lowest sequence that it has tried to write.
 
-    A higher sequence is refused until that one is appended. Else a batch whose verification failed
+    A higher sequence is refused until that one is appended. Otherwise a batch whose verification failed
     could never be retried. `supports_epoch_bump` says that the producer uses transaction version 2.
     """
 

@@ -33,7 +33,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class _Code(IntEnum):
-    """A code of Kafka's; one that nobody knows is that of UNKNOWN."""
+    """A code of Kafka's; an unknown code becomes UNKNOWN."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -96,7 +96,7 @@ class Permission(_Code):
 
 
 class Acl(NamedTuple):
-    """A rule: who (`User:billing`, or `User:*`) may do, or may not do, what from which host (`*`: any)."""
+    """A rule: what a principal (`User:billing`, or `User:*`) may do, or may not do, from a host (`*`: any)."""
 
     resource_type: ResourceType
     resource_name: str

@@ -18,11 +18,11 @@ _DIGEST = "sha512"
 
 
 class DelegationToken(NamedTuple):
-    """What everybody may know of a token; the times are those of the wall clock."""
+    """The public part of a token; the times are those of the wall clock."""
 
     token_id: str
     owner: KafkaPrincipal
-    """Who is logged in with it."""
+    """The principal of a client that logs in with the token."""
     requester: KafkaPrincipal
     renewers: tuple[KafkaPrincipal, ...]
     issue_timestamp_ms: int

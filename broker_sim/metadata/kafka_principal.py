@@ -32,4 +32,4 @@ class KafkaPrincipal(NamedTuple):
 
 
 ANONYMOUS: Final = KafkaPrincipal(USER_TYPE, "ANONYMOUS")
-"""Who has not told who it is: every client of a PLAINTEXT listener."""
+"""A client that has not logged in: every client of a PLAINTEXT listener."""

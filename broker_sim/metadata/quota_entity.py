@@ -1,4 +1,4 @@
-"""Whom client quotas are set for; mirrors `org.apache.kafka.common.quota.ClientQuotaEntity`."""
+"""The entity that a client quota is set for; mirrors `org.apache.kafka.common.quota.ClientQuotaEntity`."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,6 +1,14 @@
 """The names of partitions, as in `org.apache.kafka.common.TopicPartition`."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Topic = TypeVar("Topic")
+Entry = TypeVar("Entry")
 
 
 class TopicPartition(NamedTuple):
@@ -11,3 +19,11 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(entries: Iterable[tuple[Topic, Entry]]) -> dict[Topic, list[Entry]]:
+    """Return what belongs to each topic, as messages list it; both in the order in which they come."""
+    topics: dict[Topic, list[Entry]] = {}
+    for topic, entry in entries:
+        topics.setdefault(topic, []).append(entry)
+    return topics

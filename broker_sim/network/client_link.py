@@ -61,6 +61,8 @@ class ClientLink:
         self._transport = None
         if self._files is not None:
             self._files.abort()
+            # It knows the connection: left here, it would be a cycle for the garbage collector.
+            self._files = None
 
     # -- writing --------------------------------------------------------------------------------
 

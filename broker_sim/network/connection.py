@@ -235,13 +235,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._is_muted = True
                 self._served_bytes = len(frame)
                 self._sink.handle_frame(frame, self, self._send_response)
-        except ProtocolError as error:
-            self._served_bytes = 0
-            self.close(str(error))
         except Exception as error:  # noqa: BLE001 - one request must not end the others
-            self._served_bytes = 0
-            self.close(f"a request failed: {error!r}")
-            self._process.report_error(f"a request of {self.peer} failed", error)
+            self.fail(error)
         finally:
             self._is_serving = False
         if framer.held_bytes + self._served_bytes >= COUNTED_BYTES or self._memory.is_counting:
@@ -252,6 +247,15 @@ class Connection(asyncio.BufferedProtocol):
         )
         if wanted != link.is_reading:
             link.set_reading(wanted=wanted)
+
+    def fail(self, error: Exception) -> None:
+        """End the connection, because its request in flight cannot be answered."""
+        self._served_bytes = 0
+        if isinstance(error, ProtocolError):
+            self.close(str(error))
+            return
+        self.close(f"a request failed: {error!r}")
+        self._process.report_error(f"a request of {self.peer} failed", error)
 
     def _count_memory(self) -> None:
         """Count what the requests take now; close the connection if there is no room for it."""

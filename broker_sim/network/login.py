@@ -10,25 +10,26 @@ Deliberate difference: what is larger than `sasl.server.max.receive.size` closes
 
 from __future__ import annotations
 
-from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.errors import ProtocolError
+from broker_sim.protocol.headers import decode_request_header, decode_response
 from broker_sim.security import LoginFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker_sim.network.connection import Connection, RequestSink, SendResponse
-    from broker_sim.protocol.message import Chunk
+    from broker_sim.network.login_turns import LoginTurns
+    from broker_sim.protocol.message import BytesLike, Chunk
     from broker_sim.runtime.process import Process
     from broker_sim.security import KafkaPrincipal, SaslServerAuthenticator, SslListener
 
 __all__ = ["ListenerLogin", "ListenerSecurity", "Login"]
 
-_ERROR_CODE: Final = Struct(">8xh")
-"""In the answer to ApiVersions: behind the size and the correlation id."""
+_SIZE_BYTES: Final = 4
+"""In front of every answer."""
 _HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 REAUTHENTICATION_MS: Final = 1_000
 """A client that begins to log in again sooner is told ILLEGAL_SASL_STATE, as without a limit."""
@@ -59,8 +60,10 @@ class Login:
         broker: RequestSink,
         listener: ListenerLogin,
         max_request_bytes: int,
+        turns: LoginTurns,
     ) -> None:
         self._process = process
+        self._turns = turns
         self._broker = broker
         self._authenticator = listener.make_authenticator()
         self._failure_delay_ms = listener.failure_delay_ms
@@ -72,20 +75,31 @@ class Login:
     def handle_frame(
         self, frame: memoryview, connection: Connection, send_response: SendResponse
     ) -> None:
-        """Take the next step of the login. Raises ProtocolError where only closing the connection helps."""
-        authenticator = self._authenticator
-        if authenticator.principal is not None and not self._begins_again(frame):
+        """Take the next step of the login, in this turn of the loop or one of the next.
+
+        Raises ProtocolError where only closing the connection helps.
+        """
+        if self._authenticator.principal is None or self._begins_again(frame):
+            self._turns.run(self._receive, frame, connection, send_response)
+        else:
             self._broker.handle_frame(frame, connection, send_response)
-            return
+
+    def _receive(
+        self, frame: memoryview, connection: Connection, send_response: SendResponse
+    ) -> None:
+        authenticator = self._authenticator
         try:
             answer = authenticator.receive(frame)
+            if answer is None:
+                self._ask_versions(frame, connection, send_response)
+                return
         except LoginFailedError as error:
-            self._process.call_later(
-                self._failure_delay_ms, _refuse, connection, send_response, error
-            )
+            # Not the error itself: it holds all that the login was made of.
+            refusal = (self._turns.run, _refuse, connection, send_response, str(error))
+            self._process.call_later(self._failure_delay_ms, *refusal, error.answer)
             return
-        if answer is None:
-            self._ask_versions(frame, connection, send_response)
+        except Exception as error:  # noqa: BLE001 - the connection knows what to do with it
+            connection.fail(error)
             return
         if authenticator.principal is not None:
             self._logged_in(authenticator.principal, connection)
@@ -126,15 +140,27 @@ class Login:
         self, frame: memoryview, connection: Connection, send_response: SendResponse
     ) -> None:
         """Let the broker answer ApiVersions."""
+        version = decode_request_header(frame)[0].api_version
 
         def answer(chunks: Sequence[Chunk] | None) -> None:
-            if chunks and not _ERROR_CODE.unpack_from(cast("bytes", chunks[0]))[0]:
+            if chunks and not _versions_told(version, chunks).error_code:
                 self._authenticator.versions_told()
             send_response(chunks)
 
         self._broker.handle_frame(frame, connection, answer)
 
 
-def _refuse(connection: Connection, send_response: SendResponse, error: LoginFailedError) -> None:
-    send_response(error.answer)
-    connection.close(f"failed authentication: {error}")
+def _versions_told(version: int, chunks: Sequence[Chunk]) -> Any:
+    """Return the message that the broker sends."""
+    frame = b"".join(cast("Sequence[BytesLike]", chunks))
+    return decode_response(ApiKey.API_VERSIONS, version, frame[_SIZE_BYTES:])[1]
+
+
+def _refuse(
+    connection: Connection,
+    send_response: SendResponse,
+    reason: str,
+    answer: Sequence[Chunk] | None,
+) -> None:
+    send_response(answer)
+    connection.close(f"failed authentication: {reason}")

@@ -62,7 +62,8 @@ class OpenConnections:
         """The connection for which the listener stands still, and all others behind it."""
         self._refused: set[Connection] = set()
         """Connections above the rate of their address, until they are closed."""
-        self._held = False
+        self._held: set[str] = set()
+        """The listeners on which nothing passes."""
         self._sweep_task: PeriodicTask | None = None
         if max_idle_ms >= 0:
             self._sweep_task = PeriodicTask(process, max(max_idle_ms // SWEEPS, 1), self._sweep)
@@ -114,7 +115,7 @@ class OpenConnections:
         else:
             self._idle_since_ms[connection] = self._process.clock.now_ms()
             self._connections_by_ip[connection.ip] += 1
-            if self._held:
+            if connection.listener in self._held:
                 connection.hold()
 
     def discard(self, connection: Connection) -> None:
@@ -138,7 +139,7 @@ class OpenConnections:
             self._let_pass(connection)
 
     def _let_pass(self, connection: Connection) -> None:
-        if connection in self._idle_since_ms and not self._held:
+        if connection in self._idle_since_ms and connection.listener not in self._held:
             connection.release()
 
     def _close_refused(self, connection: Connection) -> None:
@@ -146,17 +147,19 @@ class OpenConnections:
             self._refused.remove(connection)
             connection.abort()
 
-    def hold(self) -> None:
-        """Let nothing pass on any connection, also on those made from now on, until `release`."""
-        self._held = True
+    def hold(self, listener: str) -> None:
+        """Let nothing pass on connections of the listener, also on those made from now on, until `release`."""
+        self._held.add(listener)
         for connection in self._idle_since_ms:
-            connection.hold()
+            if connection.listener == listener:
+                connection.hold()
 
-    def release(self) -> None:
+    def release(self, listener: str) -> None:
         """Let pass what has waited, and everything after it."""
-        self._held = False
+        self._held.discard(listener)
         for connection in list(self._idle_since_ms):
-            connection.release()
+            if connection.listener == listener:
+                connection.release()
 
     def end_those_of(self, principal: KafkaPrincipal) -> None:
         """Break off the connections of who has logged in as this principal."""

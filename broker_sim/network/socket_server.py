@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.network.connection import Connection, RequestSink
 from broker_sim.network.login import ListenerSecurity, Login
+from broker_sim.network.login_turns import LoginTurns
 from broker_sim.network.open_connections import OpenConnections
 from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.sockets import bind
@@ -44,11 +45,15 @@ class SocketServer:
         """
         loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
-        self._servers: list[Accepting] = []
+        self._servers: dict[str, Accepting] = {}
+        """By listener."""
+        self._secured: frozenset[str] = frozenset()
+        """The listeners with TLS."""
         self.endpoints: list[Endpoint] = []
         """The listeners, with the ports that they have."""
         self._connections: OpenConnections | None = None
-        self._holds_clients = False
+        self._held: set[str] = set()
+        """The listeners whose clients are held."""
         try:
             for endpoint in endpoints:
                 bound = bind(loop, endpoint.host, endpoint.port)
@@ -80,9 +85,9 @@ class SocketServer:
             max_connections_per_ip=config.max_connections_per_ip,
             quotas=quotas,
         )
-        if self._holds_clients:
-            connections.hold()
         self._connections = connections
+        self._secured = frozenset(name for name, each in security.items() if each.tls is not None)
+        turns = LoginTurns(process)
         for endpoint in self.endpoints:
             listener_security = security.get(endpoint.listener, OPEN)
             make_connection = partial(
@@ -94,6 +99,7 @@ class SocketServer:
                 memory,
                 endpoint.listener,
                 listener_security,
+                turns,
             )
             server = await accept_connections(
                 asyncio.get_running_loop(),
@@ -104,7 +110,9 @@ class SocketServer:
             )
             # The server owns the socket. Closed here too, its number could be another socket's.
             del self._sockets[0]
-            self._servers.append(server)
+            self._servers[endpoint.listener] = server
+        for listener in self._held:
+            self.hold_clients(listener)
 
     @staticmethod
     def _make_connection(
@@ -115,11 +123,12 @@ class SocketServer:
         memory: MemoryAccount | None,
         listener: str,
         security: ListenerSecurity,
+        turns: LoginTurns,
     ) -> Connection:
         login, tls = security
         first_sink, first_max_bytes = sink, max_request_bytes
         if login is not None:
-            first_sink = Login(process, sink, login, max_request_bytes)
+            first_sink = Login(process, sink, login, max_request_bytes, turns)
             first_max_bytes = login.max_receive_bytes
         return Connection(
             process,
@@ -132,20 +141,29 @@ class SocketServer:
             None if tls is None or login is not None else tls.principal_of,
         )
 
-    def hold_clients(self) -> None:
-        """Cut the network to the clients: connections are made, but nothing passes on them.
+    def hold_clients(self, listener: str) -> None:
+        """Cut the network to clients of the listener: connections are made, but nothing passes on them.
 
-        Called before `start`, it holds the connections that are made afterwards.
+        So their TLS handshakes hang. Called before `start`, it holds the connections that are made afterwards.
         """
-        self._holds_clients = True
+        self._held.add(listener)
         if self._connections is not None:
-            self._connections.hold()
+            self._connections.hold(listener)
+        if listener in self._secured and listener in self._servers:
+            self._servers[listener].hold()
 
-    def release_clients(self) -> None:
+    def release_clients(self, listener: str) -> None:
         """Mend the network: what either side has sent meanwhile arrives now."""
-        self._holds_clients = False
+        self._held.discard(listener)
         if self._connections is not None:
-            self._connections.release()
+            self._connections.release(listener)
+        if listener in self._secured and listener in self._servers:
+            self._servers[listener].release()
+
+    @property
+    def holds_clients(self) -> bool:
+        """Whether clients of any listener are held."""
+        return bool(self._held)
 
     def end_connections_of(self, principal: KafkaPrincipal) -> None:
         """Break off the connections of who has logged in as this principal."""
@@ -154,8 +172,10 @@ class SocketServer:
 
     def close(self) -> None:
         """Stop listening and break all connections off."""
-        for each in (*self._servers, *self._sockets):
-            each.close()
+        for server in self._servers.values():
+            server.close()
+        for bound in self._sockets:
+            bound.close()
         self._servers.clear()
         self._sockets.clear()
         if self._connections is not None:

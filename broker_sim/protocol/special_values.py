@@ -6,6 +6,7 @@ from typing import Final
 
 __all__ = [
     "ACKS_ALL",
+    "BROKER_DEFAULT",
     "CONSUMER_REPLICA_ID",
     "EARLIEST_LOCAL_TIMESTAMP",
     "EARLIEST_TIMESTAMP",
@@ -13,13 +14,18 @@ __all__ = [
     "LATEST_TIERED_TIMESTAMP",
     "LATEST_TIMESTAMP",
     "MAX_TIMESTAMP",
+    "NO_EPOCH",
     "NO_NODE",
+    "NO_OFFSET",
     "READ_COMMITTED",
     "READ_UNCOMMITTED",
 ]
 
 ACKS_ALL: Final = -1
 """The acks of a produce that waits for the in-sync replicas."""
+
+BROKER_DEFAULT: Final = -1
+"""Of a topic that is to be created: as many partitions, or replicas, as the broker is configured to make."""
 
 CONSUMER_REPLICA_ID: Final = -1
 """The replica id of a client."""
@@ -37,3 +43,8 @@ LATEST_TIERED_TIMESTAMP: Final = -5
 
 NO_NODE: Final = -1
 """The node id, and port, of a coordinator that is not known."""
+
+NO_EPOCH: Final = -1
+"""The epoch of a leader or a member that is not known, or not told."""
+NO_OFFSET: Final = -1
+"""Stands for an offset that there is not."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.config.definition import MAX_INT
 from broker_sim.metadata.quota_entity import IP
-from broker_sim.quota.rate import Rate, Window
+from broker_sim.quota.rate import MS_PER_SECOND, Rate, Window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["ConnectionQuotas"]
 
 _QUOTA: Final = "connection_creation_rate"
-_MS_PER_SECOND: Final = 1_000
 
 
 class ConnectionQuotas:
     """The rates of one broker and of each address that has a quota."""
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
-        self._sample_ms = config.quota_window_size_seconds * _MS_PER_SECOND
+        self._sample_ms = config.quota_window_size_seconds * MS_PER_SECOND
         self._window = Window(config.quota_window_num, self._sample_ms)
         self._clock = clock
         self._broker_bound = config.max_connection_creation_rate

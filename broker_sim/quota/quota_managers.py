@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.quota.client_quota_manager import ClientQuotaManager
 from broker_sim.quota.controller_mutation import ControllerMutationQuotaManager
-from broker_sim.quota.rate import Window
+from broker_sim.quota.rate import MS_PER_SECOND, Window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["QuotaManagers"]
 
-_MS_PER_SECOND: Final = 1_000
-
 
 class QuotaManagers:
     """One manager for each kind of quota that a client can have."""
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
-        sample_ms = config.quota_window_size_seconds * _MS_PER_SECOND
+        sample_ms = config.quota_window_size_seconds * MS_PER_SECOND
         window = Window(config.quota_window_num, sample_ms)
         self.produce = ClientQuotaManager(window, clock)
         self.fetch = ClientQuotaManager(window, clock)
@@ -32,7 +30,7 @@ class QuotaManagers:
         self.controller_mutation = ControllerMutationQuotaManager(
             Window(
                 config.controller_quota_window_num,
-                config.controller_quota_window_size_seconds * _MS_PER_SECOND,
+                config.controller_quota_window_size_seconds * MS_PER_SECOND,
             ),
             clock,
         )

@@ -19,9 +19,9 @@ from __future__ import annotations
 from math import floor
 from typing import Final, NamedTuple
 
-__all__ = ["Rate", "Window"]
+__all__ = ["MS_PER_SECOND", "Rate", "Window"]
 
-_MS_PER_SECOND: Final = 1_000
+MS_PER_SECOND: Final = 1_000
 _HALF: Final = 0.5
 _MAX_INT: Final = 2**31 - 1
 
@@ -35,7 +35,7 @@ class Window(NamedTuple):
     @property
     def whole_samples_s(self) -> float:
         """The seconds of all samples but the running one."""
-        return (self.samples - 1) * self.sample_ms / _MS_PER_SECOND
+        return (self.samples - 1) * self.sample_ms / MS_PER_SECOND
 
 
 class _Sample:
@@ -72,7 +72,7 @@ class Rate:
         """Return what came per second."""
         self._purge(now_ms)
         total = sum(sample.value for sample in self._samples)
-        return total * _MS_PER_SECOND / self.window_size_ms(now_ms)
+        return total * MS_PER_SECOND / self.window_size_ms(now_ms)
 
     def window_size_ms(self, now_ms: int) -> int:
         """Return the milliseconds that `measure` divides by."""

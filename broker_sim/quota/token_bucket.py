@@ -9,12 +9,13 @@ from __future__ import annotations
 from math import floor
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.quota.rate import MS_PER_SECOND
+
 if TYPE_CHECKING:
     from broker_sim.quota.rate import Window
 
 __all__ = ["TokenBucket"]
 
-_MS_PER_SECOND: Final = 1_000
 _HALF: Final = 0.5
 
 
@@ -24,7 +25,7 @@ class TokenBucket:
     __slots__ = ("_tokens", "_updated_ms", "_window_s")
 
     def __init__(self, window: Window) -> None:
-        self._window_s = window.samples * window.sample_ms / _MS_PER_SECOND
+        self._window_s = window.samples * window.sample_ms / MS_PER_SECOND
         self._tokens = 0.0
         self._updated_ms: int | None = None
 
@@ -38,7 +39,7 @@ class TokenBucket:
         if self._updated_ms is None:
             self._tokens = burst
         else:
-            filled = per_second * (now_ms - self._updated_ms) / _MS_PER_SECOND
+            filled = per_second * (now_ms - self._updated_ms) / MS_PER_SECOND
             self._tokens = min(burst, self._tokens + filled)
         self._updated_ms = now_ms
         return self._tokens
@@ -46,4 +47,4 @@ class TokenBucket:
     def throttle_time_ms(self, per_second: float, now_ms: int) -> int:
         """Return after how long the number is at zero again; 0 if it is not below."""
         tokens = self.measure(per_second, now_ms)
-        return floor(-tokens / per_second * _MS_PER_SECOND + _HALF) if tokens < 0 else 0
+        return floor(-tokens / per_second * MS_PER_SECOND + _HALF) if tokens < 0 else 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import AppendOrigin, UnexpectedAppendOffsetError
-from broker_sim.protocol.special_values import ACKS_ALL
+from broker_sim.protocol.special_values import ACKS_ALL, NO_EPOCH
 from broker_sim.replica.fetch_params import (
     FetchIsolation,
     FetchParams,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Partition"]
 
-NO_EPOCH = -1
 DELETE_TO_HIGH_WATERMARK = -1
 
 # Python 3.11 takes 0.1 us to look up a member of an enum, and every fetch needs these.

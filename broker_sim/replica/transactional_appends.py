@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import batch_of
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID, TRANSACTIONAL_FLAG, parse_header
+from broker_sim.protocol.special_values import NO_EPOCH
 from broker_sim.replica.delayed_produce import ProducePartitionStatus
-from broker_sim.replica.partition import NO_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -3,6 +3,10 @@
 asyncio's own servers do not survive the limit of open files: asyncio reports each try with a
 traceback and tries ever more often, and uvloop closes the port. Here, what cannot be accepted waits
 in the backlog; it is tried again a little later and logged once.
+
+A thousand clients may come at the same time. A few are accepted in each turn of the loop, and with TLS no
+more while so many handshakes are under way, so that other connections get their turn. Handshakes that hang
+hold up those behind them for `HANDSHAKE_WAIT_S` each.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import errno
 import os
 import socket
 from ssl import SSLError
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.sockets import LIMIT_ADVICE, address_text
@@ -25,8 +29,12 @@ __all__ = ["RETRY_DELAY_S", "Accepting", "accept_connections"]
 
 NO_FILE: Final = -1
 RETRY_DELAY_S: Final = 0.2
-ACCEPTS_AT_ONCE: Final = 128
+ACCEPTS_AT_ONCE: Final = 4
 """Then the connections that there are get their turn."""
+HANDSHAKES_AT_ONCE: Final = 4
+"""Of TLS; each takes about a millisecond of the loop's time."""
+HANDSHAKE_WAIT_S: Final = 0.005
+"""How long others wait for the end of one, if there are as many."""
 EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 log = get_logger(__name__)
@@ -37,6 +45,12 @@ class Accepting(Protocol):
 
     def close(self) -> None:
         """Stop accepting and close the listening socket; connections stay."""
+
+    def hold(self) -> None:
+        """Leave clients that connect from now on to the operating system: nobody answers them."""
+
+    def release(self) -> None:
+        """Serve those that have waited, and all others."""
 
 
 async def accept_connections(
@@ -55,7 +69,27 @@ async def accept_connections(
             pass
         else:
             return acceptor
-    return await loop.create_server(make_protocol, sock=listening, backlog=backlog, ssl=tls)
+    server = await loop.create_server(make_protocol, sock=listening, backlog=backlog, ssl=tls)
+    return _LoopServer(server, listening)
+
+
+class _LoopServer:
+    """A server of the loop's own: of a virtual network, which can hold clients, or on Windows, which cannot."""
+
+    def __init__(self, server: asyncio.AbstractServer, listening: Any) -> None:
+        self._server = server
+        self._listening = listening
+
+    def close(self) -> None:
+        self._server.close()
+
+    def hold(self) -> None:
+        if hasattr(self._listening, "hold"):
+            self._listening.hold()
+
+    def release(self) -> None:
+        if hasattr(self._listening, "release"):
+            self._listening.release()
 
 
 class _Acceptor:
@@ -74,6 +108,8 @@ class _Acceptor:
         self._make_protocol = make_protocol
         self._retry: asyncio.TimerHandle | None = None
         self._is_exhausted = False
+        self._waits_for_handshake = False
+        self._is_held = False
         self._spare = NO_FILE
         """Open but while the log is written: its first event imports modules, which takes a file."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -104,7 +140,17 @@ class _Acceptor:
                 return
             task = self._loop.create_task(self._serve(connection))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._served)
+            if self._tls is not None and len(self._tasks) >= HANDSHAKES_AT_ONCE:
+                self._waits_for_handshake = True
+                self._wait(HANDSHAKE_WAIT_S)
+                return
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._waits_for_handshake and self._retry is not None:
+            self._retry.cancel()
+            self._accept_again()
 
     async def _serve(self, connection: socket.socket) -> None:
         try:
@@ -118,9 +164,12 @@ class _Acceptor:
             connection.close()
             raise
 
-    def _back_off(self, error: OSError) -> None:
+    def _wait(self, delay_s: float) -> None:
         self._loop.remove_reader(self._socket.fileno())
-        self._retry = self._loop.call_later(RETRY_DELAY_S, self._accept_again)
+        self._retry = self._loop.call_later(delay_s, self._accept_again)
+
+    def _back_off(self, error: OSError) -> None:
+        self._wait(RETRY_DELAY_S)
         if not self._is_exhausted:
             self._is_exhausted = True
             self._log_exhausted(error)
@@ -139,11 +188,23 @@ class _Acceptor:
 
     def _accept_again(self) -> None:
         self._retry = None
-        self._loop.add_reader(self._socket.fileno(), self._accept)
+        self._waits_for_handshake = False
+        if not self._is_held:
+            self._loop.add_reader(self._socket.fileno(), self._accept)
+
+    def hold(self) -> None:
+        self._is_held = True
+        self._loop.remove_reader(self._socket.fileno())
+
+    def release(self) -> None:
+        self._is_held = False
+        if self._retry is None:
+            self._loop.add_reader(self._socket.fileno(), self._accept)
 
     def close(self) -> None:
         if self._socket.fileno() < 0:
             return
+        self._waits_for_handshake = False
         if self._retry is not None:
             self._retry.cancel()
         self._loop.remove_reader(self._socket.fileno())

@@ -1,17 +1,22 @@
-"""Refuses unknown arguments of public classes with one line that names those that there are."""
+"""Refuses unknown arguments of public classes with one line that names those that there are.
+
+Some arguments are secrets, by their names: they are in no trace and in no error.
+"""
 
 from __future__ import annotations
 
 import inspect
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["names_checked"]
+__all__ = ["HIDDEN", "SECRET_ARGUMENTS", "names_checked", "told_arguments"]
 
 P = ParamSpec("P")
+HIDDEN: Final = "<hidden>"
+SECRET_ARGUMENTS: Final = frozenset({"password"})
 
 
 def names_checked(
@@ -28,3 +33,14 @@ def names_checked(
         init(self, *args, **kwargs)
 
     return cast("Callable[Concatenate[Any, P], None]", checked)
+
+
+def told_arguments(
+    method: Callable[..., Any], args: Sequence[object], kwargs: Mapping[str, object]
+) -> tuple[object, ...]:
+    """Return the arguments of a call of the method, without `self`, with secrets hidden."""
+    if SECRET_ARGUMENTS.isdisjoint(method.__annotations__):
+        return (*args, *kwargs.values())
+    names = list(inspect.signature(method).parameters)[1:]
+    given = [*zip(names, args, strict=False), *kwargs.items()]
+    return tuple(HIDDEN if name in SECRET_ARGUMENTS else value for name, value in given)

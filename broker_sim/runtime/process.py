@@ -56,6 +56,9 @@ class Scheduler(Protocol):
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
         """Run `work()`, which must not raise, beside the scheduler's thread, then `on_done(result)` on it."""
 
+    def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
+        """Do the same with work that waits for others, in a thread of its own."""
+
     def report_error(self, message: str, error: Exception) -> None:
         """Report an unexpected error: it is logged in real time and raised in virtual time."""
 
@@ -144,6 +147,10 @@ class Process:
         The result is served as a request is.
         """
         self._scheduler.run_beside(work, partial(self.deliver, self.actions.serve, on_done))
+
+    def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
+        """Run `work()`, which must not raise and waits for others, then `on_done(result)` in the process."""
+        self._scheduler.wait_beside(work, partial(self.deliver, on_done))
 
     def pause(self) -> None:
         """Keep all callbacks from now on (SIGSTOP)."""

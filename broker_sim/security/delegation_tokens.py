@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata import MetadataImage, ScramCredential
 
-__all__ = ["DelegationTokenCache"]
+__all__ = ["SALT_BYTES", "DelegationTokenCache"]
 
 SALT_BYTES: Final = 20
 

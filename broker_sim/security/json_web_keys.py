@@ -1,9 +1,6 @@
 """The public keys of who signs tokens (RFC 7517), and signatures (RFC 7518); with `cryptography`.
 
-Mirrors `JwksFileVerificationKeyResolver`, `RefreshingHttpsJwks`, and the choice of keys of jose4j.
-
-Deliberate difference: keys are read once, at the start. Kafka reads a URL again every hour, and for a key that
-it does not know.
+Mirrors the choice of keys of jose4j.
 """
 
 from __future__ import annotations
@@ -23,6 +20,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurve, EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
     from cryptography.hazmat.primitives.hashes import HashAlgorithm
+
+    from broker_sim.runtime.process import Process
 
 __all__ = ["JsonWebKeys", "WebKey", "check_cryptography"]
 
@@ -114,6 +113,20 @@ class JsonWebKeys:
                 return cls.parse(response.read())
         except (OSError, ValueError, RecursionError, HTTPException) as error:
             raise ConfigError(f"{url} has no JSON Web Key Set: {error}") from None
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of its keys."""
+        found = (key.members.get("kid") for key in self._keys)
+        return [key_id for key_id in found if isinstance(key_id, str)]
+
+    def start(self, process: Process) -> None:
+        """Do nothing: they never change."""
+
+    def has_key_for(self, header: Mapping[str, Any]) -> bool:
+        """Whether there is a key that may have signed a token with that header."""
+        algorithm = header.get("alg")
+        return algorithm in _ALGORITHMS and self._find(algorithm, header.get("kid")) is not None
 
     def verify(self, header: Mapping[str, Any], signature: bytes, signed: bytes) -> bool:
         """Whether a key of the set has signed this; mirrors jose4j's `VerificationJwkSelector`."""

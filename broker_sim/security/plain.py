@@ -25,10 +25,19 @@ MOST_TOKENS: Final = 4
 class PlainUsers:
     """The passwords of users, by name; they are in no text of it."""
 
-    __slots__ = ("passwords",)
+    __slots__ = ("_first", "passwords")
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
+        self._first = passwords
         self.passwords = passwords
+
+    def set_password(self, user: str, password: str) -> None:
+        """Let the user log in with that password from now on."""
+        self.passwords = {**self.passwords, user: password}
+
+    def reset(self) -> None:
+        """Let everybody log in as at the beginning."""
+        self.passwords = self._first
 
     def knows(self, user: str, password: str) -> bool:
         """Whether that is the user's password; it takes the same time for all wrong ones of a length."""

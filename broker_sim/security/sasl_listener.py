@@ -21,9 +21,9 @@ from broker_sim.errors import ConfigError
 from broker_sim.group.java_order import hash_order, string_hash
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.security.jaas import LoginModule, parse_jaas
-from broker_sim.security.json_web_keys import JsonWebKeys
 from broker_sim.security.oauthbearer import OAUTHBEARER, OAuthBearerSaslServer, UnsecuredTokens
 from broker_sim.security.plain import PLAIN, PlainSaslServer, PlainUsers
+from broker_sim.security.refreshed_keys import read_keys
 from broker_sim.security.sasl_authenticator import SaslServerAuthenticator
 from broker_sim.security.scram import ScramSaslServer
 from broker_sim.security.signed_tokens import SignedTokens
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.config import BrokerConfig
+    from broker_sim.runtime.process import Process
     from broker_sim.security.bearer_token import TokenValidator
     from broker_sim.security.sasl_authenticator import ErrorAnswer
     from broker_sim.security.sasl_server import SaslServer
@@ -68,6 +69,11 @@ class SaslListener(NamedTuple):
     def takes_signed_tokens(self) -> bool:
         """Whether a token of OAUTHBEARER must be signed."""
         return isinstance(self.tokens, SignedTokens)
+
+    def start(self, process: Process) -> None:
+        """Keep the keys of tokens up to date, as long as the broker's process lives."""
+        if isinstance(self.tokens, SignedTokens):
+            self.tokens.keys.start(process)
 
     def make_authenticator(
         self,
@@ -121,7 +127,9 @@ def sasl_listener(
         url = own_config.sasl_oauthbearer_jwks_endpoint_url
         issuer = issuer or TokenIssuer()
         is_own = not url
-        signed = SignedTokens.from_config(own_config, JsonWebKeys.read(url) if url else issuer.keys)
+        signed = SignedTokens.from_config(
+            own_config, read_keys(url, own_config) if url else issuer.keys
+        )
     bearer = modules.get(OAUTHBEARER)
     return SaslListener(
         tuple(hash_order(enabled, string_hash)),

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig
     from broker_sim.security.json_web_keys import JsonWebKeys
+    from broker_sim.security.refreshed_keys import KeysOfFile, KeysOfUrl
+
+    Keys = JsonWebKeys | KeysOfFile | KeysOfUrl
 
 __all__ = ["SignedTokens"]
 
@@ -27,7 +30,7 @@ PARTS: Final = 3
 class SignedTokens(NamedTuple):
     """What is asked of tokens: who may have signed them, and what they must say."""
 
-    keys: JsonWebKeys
+    keys: Keys
     audiences: tuple[str, ...] = ()
     issuer: str | None = None
     scope_claim: str = "scope"
@@ -35,7 +38,7 @@ class SignedTokens(NamedTuple):
     clock_skew_s: int = 30
 
     @classmethod
-    def from_config(cls, config: BrokerConfig, keys: JsonWebKeys) -> SignedTokens:
+    def from_config(cls, config: BrokerConfig, keys: Keys) -> SignedTokens:
         """Read `sasl.oauthbearer.`."""
         return cls(
             keys,

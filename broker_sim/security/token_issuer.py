@@ -39,7 +39,8 @@ class KeySet:
 class TokenIssuer:
     """One for each cluster; its key comes with the first token. Raises MissingExtraError."""
 
-    def __init__(self) -> None:
+    def __init__(self, key_id: str = _KEY_ID) -> None:
+        self._key_id = key_id
         self._made: EllipticCurvePrivateKey | None = None
 
     @property
@@ -56,7 +57,7 @@ class TokenIssuer:
         """Its public key, as a JSON Web Key Set."""
         numbers = self._key.public_key().public_numbers()
         x, y = (_text(each.to_bytes(_HALF_BYTES, "big")) for each in (numbers.x, numbers.y))
-        key = {"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": _KEY_ID}
+        key = {"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": self._key_id}
         return KeySet(({**key, "x": x, "y": y},))
 
     @property
@@ -81,7 +82,7 @@ class TokenIssuer:
         from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - an extra
         from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - the same
 
-        header = {"alg": "ES256", "kid": _KEY_ID}
+        header = {"alg": "ES256", "kid": self._key_id}
         told = ".".join(_text(json.dumps(each).encode()) for each in (header, claims))
         signature = self._key.sign(told.encode(), ec.ECDSA(hashes.SHA256()))
         halves = utils.decode_dss_signature(signature)

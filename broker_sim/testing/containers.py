@@ -1,6 +1,6 @@
 """A real Kafka in containers, for tests that otherwise run on the simulator: `--kafka-containers`.
 
-What starts it is no part of the simulator and may not be installed, so it is found by an entry point.
+What starts it comes with another distribution, which may not be installed, so it is found by an entry point.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OPTION: Final = "--kafka-containers"
 GROUP: Final = "broker_sim.kafka_containers"
 """Its one entry point is a function of configurations that returns a cluster, not open yet."""
 BROKERS: Final = 3
-REMEDY: Final = "pip install 'broker-sim[compare]'"
+REMEDY: Final = "pip install broker-sim-compare"
 
 
 class _Containers(Protocol):

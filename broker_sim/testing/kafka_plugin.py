@@ -36,7 +36,7 @@ CHAOS_MARKER: Final = "chaos"
 VIRTUAL_PLUGIN: Final = "broker_sim.testing.pytest_plugin"
 OPTIONS: Final = {"kafka_bootstrap": "--kafka-bootstrap", "kafka_containers": "--kafka-containers"}
 """Of the command line, each for a real Kafka in place of the simulator."""
-_PACKAGES: Final = {"broker_sim", "broker_sim_purgatory", "broker_sim_integration"}
+_PACKAGES: Final = {"broker_sim", "broker_sim_purgatory"}
 
 
 def _servers(text: str) -> str:

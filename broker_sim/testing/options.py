@@ -14,6 +14,7 @@ from broker_sim.config import BrokerConfig, to_texts
 from broker_sim.errors import ConfigError
 from broker_sim.protocol.release import find_release
 from broker_sim.runtime.virtual.loop import DAY_S, Order
+from broker_sim.runtime.virtual.task_order import Deviation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,6 +99,8 @@ class VirtualTimeOptions(ClusterOptions):
     seeds: int = 1
     """The test runs with the seeds 0 to `seeds` - 1."""
     order: Order = "fifo"
+    deviations: str | None = None
+    """Where it deviates from first in, first out, as a report has printed it."""
     latency_ms: float | tuple[float, float] = 0
     """How long a message takes one way: fixed, or drawn from (lowest, highest)."""
     limit_s: float | None = DAY_S
@@ -112,6 +115,10 @@ class VirtualTimeOptions(ClusterOptions):
         check_count("seeds", self.seeds)
         if self.order not in get_args(Order):
             raise BadOptionError(f"order={self.order!r}: choose 'fifo' or 'seeded'")
+        try:
+            self.given_deviations()
+        except (AttributeError, ValueError) as error:
+            raise BadOptionError(f"deviations: {error}") from error
         if not _is_latency(self.latency_ms):
             raise BadOptionError(
                 f"latency_ms={self.latency_ms!r}: give milliseconds or (lowest, highest)"
@@ -129,6 +136,12 @@ class VirtualTimeOptions(ClusterOptions):
                 find_release(self.as_version)
         except ConfigError as error:
             raise BadOptionError(str(error)) from error
+
+    def given_deviations(self) -> list[Deviation] | None:
+        """Return the deviations; None if none are given. Raises ValueError."""
+        if self.deviations is None:
+            return None
+        return [Deviation.parse(line) for line in self.deviations.strip().splitlines()]
 
     def range_ms(self) -> tuple[float, float]:
         """Return the lowest and the highest latency."""

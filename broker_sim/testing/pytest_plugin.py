@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import os
-import shlex
 import unittest
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -22,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import pytest
 from _pytest.runner import runtestprotocol
 
-from broker_sim.runtime.virtual.errors import (
+from broker_sim.runtime.virtual import (
     VirtualDeadlockError,
     VirtualLivelockError,
     VirtualTimeLimitError,
+    install,
 )
-from broker_sim.runtime.virtual.stdlib import install, pinned_hash_seed
+from broker_sim.testing.repeating import MARKER, how_to_repeat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,27 +34,31 @@ if TYPE_CHECKING:
     from broker_sim.chaos import Chaos
     from broker_sim.chaos.run import ChaosRun
     from broker_sim.cluster.simulated_cluster import SimulatedCluster
+    from broker_sim.runtime.virtual.task_order import Deviation
     from broker_sim.testing.chaos_tests import Attempt
     from broker_sim.testing.seeded_run import SeededRun
 
-MARKER: Final = "virtual_time"
 SIGNATURE: Final = (
-    f"{MARKER}(seeds=1, order='fifo', latency_ms=0, limit_s=86400, trace_steps=False, brokers=3, "
+    f"{MARKER}(seeds=1, order='fifo', deviations=None, latency_ms=0, limit_s=86400, trace_steps=False, brokers=3, "
     "configs=None, topics=(), security=None, users=None, broker_configs=None, as_version=None, "
     "check_invariants=True): run this async test in virtual time, once per seed; the fixture `kafka` is "
     "its cluster"
 )
 CHAOS: Final = "chaos"
 CHAOS_SIGNATURE: Final = (
-    f"{CHAOS}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', schedule=None, "
-    "repair_aiokafka=False, brokers=3, configs=None, topics=()): run this async test in virtual time under "
-    "faults that each seed draws; the fixture `chaos` has its cluster and starts its workers"
+    f"{CHAOS}(seeds=20, workers=2, duration_s=20, faults=None, order='fifo', latency_ms=None, "
+    "exhaustive=False, max_runs=1000, schedule=None, repair_aiokafka=False, brokers=3, configs=None, "
+    "topics=()): run this async test in virtual time under faults that each seed draws, or in all orders of "
+    "its workers; the fixture `chaos` has its cluster and starts its workers"
 )
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
 """Packages whose fixtures know themselves where they run."""
 
-pytest_plugins = ["broker_sim.testing.kafka_plugin"]  # where plugins do not load by themselves
+pytest_plugins = [
+    "broker_sim.testing.explored",
+    "broker_sim.testing.kafka_plugin",  # where plugins do not load by themselves
+]
 
 install()
 
@@ -79,6 +82,7 @@ class _VirtualTest:
 
 _test_of_item = pytest.StashKey[_VirtualTest | None]()
 _seed_of_item = pytest.StashKey[tuple[int, int]]()
+_order_of_item = pytest.StashKey["Sequence[Deviation] | None"]()
 _attempt_of_item = pytest.StashKey["Attempt"]()
 
 
@@ -93,7 +97,7 @@ def _count(text: str) -> int:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--virtual-seed` and `--virtual-seeds`."""
+    """Add `--virtual-seed`, `--virtual-seeds` and `--virtual-shrink`."""
     group = parser.getgroup("virtual time")
     group.addoption(
         "--virtual-seed", type=int, metavar="N", help="run tests in virtual time with seed N only"
@@ -103,6 +107,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=_count,
         metavar="COUNT",
         help="run tests in virtual time with COUNT seeds, whatever their markers say",
+    )
+    group.addoption(
+        "--virtual-shrink",
+        action="store_true",
+        help="run a failed test of seeded order again, to find the deviations that it needs",
     )
 
 
@@ -139,17 +148,33 @@ def _run_seeds(
     seeds = _seeds(item.config, marker.kwargs.get("seeds", 1))
     reports: list[pytest.TestReport] = []
     next_one: Any = nextitem
+    item.stash[_order_of_item] = None
     for passed, seed in enumerate(seeds):
         item.stash[_seed_of_item] = seed, passed
         # Until the last seed only what has function scope is torn down.
         next_one = nextitem if passed + 1 == len(seeds) else item.parent
         reports = runtestprotocol(item, log=False, nextitem=next_one)
         if not _has_passed(item, reports):
+            if item.config.getoption("virtual_shrink"):
+                next_one, reports = item.parent, _shrink_order(item, reports)
             break
         _forget_instance(item)
     if next_one is not nextitem:
         reports += _tear_down_the_rest(item, nextitem)
     return reports
+
+
+def _shrink_order(item: pytest.Item, reports: list[pytest.TestReport]) -> list[pytest.TestReport]:
+    """Return the reports of a run that fails alike with the fewest deviations, if its order deviates."""
+    from broker_sim.testing.order_search import shrink_order  # noqa: PLC0415 - see _checked
+
+    def run_once(deviations: Sequence[Deviation]) -> tuple[Any, list[pytest.TestReport]]:
+        item.stash[_order_of_item] = deviations
+        _forget_instance(item)
+        again = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
+        return item.stash[_test_of_item], again
+
+    return shrink_order(item.stash[_test_of_item], reports, run_once)
 
 
 def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
@@ -249,7 +274,8 @@ def _checked(item: pytest.Item) -> _VirtualTest:
     function = _async_function(item, MARKER)
     options = options_of(item, MARKER, VirtualTimeOptions)
     seed, passed = item.stash[_seed_of_item]
-    return _VirtualTest(function, SeededRun(options, seed), seed, passed)
+    run = SeededRun(options, seed, item.stash[_order_of_item])
+    return _VirtualTest(function, run, seed, passed)
 
 
 def _under_chaos(item: pytest.Item) -> _VirtualTest:
@@ -350,7 +376,7 @@ def _tell(item: pytest.Item, test: _VirtualTest, error: BaseException) -> None:
     test.error = error
     if item.get_closest_marker(CHAOS) is None:  # else the report of the search tells it
         error.add_note(test.run.report())
-        error.add_note(_how_to_repeat(item, test))
+        error.add_note(how_to_repeat(item, test.seed, test.passed, __name__))
 
 
 def _seeds(config: pytest.Config, of_marker: object) -> Sequence[int]:
@@ -368,26 +394,6 @@ def _wanted_seeds(config: pytest.Config) -> Sequence[int] | None:
         return (only,)
     count: int | None = config.getoption("virtual_seeds")
     return None if count is None else range(count)
-
-
-def _how_to_repeat(item: pytest.Item, test: _VirtualTest) -> str:
-    """Return the command that runs the test alone with this seed, and whether it must fail again."""
-    config = item.config
-    hash_seed = pinned_hash_seed()
-    plugin = f"-p {__name__} " if __name__ in config.getoption("plugins") else ""
-    # A node id begins at the root directory; the command is typed where this one was.
-    file = os.path.relpath(item.path, config.invocation_params.dir)
-    node_id = shlex.quote(f"{file}::{item.nodeid.partition('::')[2]}")
-    lines = [
-        f"seed {test.seed} failed, {test.passed} before it passed; repeat it alone:",
-        f"  PYTHONHASHSEED={hash_seed or 0} pytest {plugin}{node_id} --virtual-seed={test.seed}",
-    ]
-    if hash_seed is None:
-        lines.append(
-            "PYTHONHASHSEED was not set in this run. If the program iterates sets of strings, the\n"
-            "command may take another course; set it for all tests to make every failure repeat."
-        )
-    return "\n".join(lines)
 
 
 def _fail(message: str) -> NoReturn:

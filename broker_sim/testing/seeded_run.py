@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.virtual.errors import VirtualRunError
 from broker_sim.runtime.virtual.run import VirtualRun
+from broker_sim.runtime.virtual.task_order import GivenOrder, deviation_text
 from broker_sim.testing.cluster_text import cluster_text
 from broker_sim.testing.failure_watch import FailureWatch
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Coroutine
+    from asyncio import Handle
+    from collections.abc import Coroutine, Sequence
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
+    from broker_sim.runtime.virtual.task_order import Deviation
     from broker_sim.testing.options import VirtualTimeOptions
 
 __all__ = ["SeededRun"]
@@ -24,7 +27,13 @@ __all__ = ["SeededRun"]
 class SeededRun(VirtualRun):
     """One seed of one test: its fixtures and the test itself run on the same loop."""
 
-    def __init__(self, options: VirtualTimeOptions, seed: int) -> None:
+    def __init__(
+        self,
+        options: VirtualTimeOptions,
+        seed: int,
+        deviations: Sequence[Deviation] | None = None,
+    ) -> None:
+        """With `deviations` the order of tasks is the given one, whatever the options say."""
         # Hashes of strings that no seed repeats are told in the report of a failure instead.
         super().__init__(
             seed,
@@ -33,6 +42,13 @@ class SeededRun(VirtualRun):
             limit_s=options.limit_s,
             trace_steps=options.trace_steps,
         )
+        self.orders: list[str] = []
+        """What ran before what, of given deviations."""
+        if deviations is None:
+            deviations = options.given_deviations()
+        if deviations is not None:
+            order = self.loop.task_order = GivenOrder(self.loop.clock, deviations)
+            order.on_deviation = self._note_deviation
         self.loop.network.latency_ms = options.latency_ms
         self._options = options
         self._cluster: SimulatedCluster | None = None
@@ -40,6 +56,17 @@ class SeededRun(VirtualRun):
         self._at_failure: str | None = None
         self._before: BaseException | None = None
         """What the test was handling when the run failed."""
+
+    def _note_deviation(self, ready: Sequence[Handle], number: int) -> None:
+        if number > 1:
+            self.orders.pop()
+        self.orders.append(f"{self.loop.time():9.3f}  {deviation_text(ready, number)}")
+
+    @property
+    def deviations(self) -> tuple[Deviation, ...]:
+        """Where the run was not first in, first out."""
+        order = self.loop.task_order
+        return () if order is None else order.deviations
 
     def open_cluster(self) -> SimulatedCluster:
         """Return a cluster whose brokers accept clients; to be closed with `close_cluster`."""

@@ -73,7 +73,7 @@ class TransactionCoordinator:
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
         """Follow new metadata."""
-        self.states.runtime.partitions.follow(changes, image)
+        self.states.runtime.follow(changes, image)
         self.markers.on_image()
 
     def _loaded(self, partition: TransactionPartition) -> None:

@@ -19,16 +19,18 @@ __all__ = ["MarkerSender", "TransactionEnvironment"]
 
 
 class MarkerSender(Protocol):
-    """The link to the leaders that write markers."""
+    """The `InterBrokerSender` of WriteTxnMarkers, to the leaders that write markers."""
 
-    def write_txn_markers(
+    def is_busy(self, receiver: int) -> bool:
+        """Whether that broker has not answered the request before."""
+
+    def send(
         self,
-        broker_id: int,
+        receiver: int,
         request: messages.WriteTxnMarkersRequest,
-        on_response: Callable[[messages.WriteTxnMarkersResponse], object],
-        on_failure: Callable[[], object],
+        on_answer: Callable[[messages.WriteTxnMarkersResponse | None], object],
     ) -> None:
-        """Send the markers to the broker; `on_failure()` where the connection is lost."""
+        """Send the markers to the broker; `on_answer(None)` where it does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class TransactionEnvironment:
     call_later: CallLater
     after_handler: Callable[[Callable[[], object]], object]
     """Runs a callback when the running handler has returned, before the next request is read."""
+    serve: Callable[..., object]
+    """Runs a callback with its arguments as a handler, and then what it has completed."""
     image: Callable[[], MetadataImage]
     """Returns the newest metadata that the broker has heard of."""
     storage: CoordinatorStorage

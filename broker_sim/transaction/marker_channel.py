@@ -19,14 +19,14 @@ sender dies of are treated as B.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.protocol import messages
 from broker_sim.runtime.event_log import get_logger
-from broker_sim.runtime.request_timeouts import RequestTimeouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,26 +58,16 @@ WritableTxnMarker = messages.WriteTxnMarkersRequest.WritableTxnMarker
 WritableTxnMarkerTopic = messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PendingCompleteTxn:
     """A transaction whose end is decided; `values` are those after it. Each is only equal to itself."""
 
-    __slots__ = ("coordinator_epoch", "is_commit", "metadata", "partition", "values")
-
-    def __init__(
-        self,
-        metadata: TransactionMetadata,
-        values: TxnTransitMetadata,
-        partition: int,
-        coordinator_epoch: int,
-        *,
-        is_commit: bool,
-    ) -> None:
-        self.metadata = metadata
-        self.values = values
-        self.partition = partition
-        """The id's partition of `__transaction_state`."""
-        self.coordinator_epoch = coordinator_epoch
-        self.is_commit = is_commit
+    metadata: TransactionMetadata
+    values: TxnTransitMetadata
+    partition: int
+    """The id's partition of `__transaction_state`."""
+    coordinator_epoch: int
+    is_commit: bool
 
 
 class _Marker(NamedTuple):
@@ -87,14 +77,11 @@ class _Marker(NamedTuple):
     def message(self) -> messages.WriteTxnMarkersRequest.WritableTxnMarker:
         transaction = self.transaction
         values = transaction.metadata.values
-        topics: dict[str, list[int]] = {}
-        for topic, partition in self.partitions:
-            topics.setdefault(topic, []).append(partition)
         return WritableTxnMarker(
             producer_id=values.producer_id,
             producer_epoch=values.producer_epoch,
             transaction_result=transaction.is_commit,
-            topics=[WritableTxnMarkerTopic(*entry) for entry in topics.items()],
+            topics=[WritableTxnMarkerTopic(*entry) for entry in by_topic(self.partitions).items()],
             coordinator_epoch=transaction.coordinator_epoch,
             transaction_version=values.client_version,
         )
@@ -108,15 +95,12 @@ class TransactionMarkerChannelManager:
         self._environment = states.environment
         self._queues: dict[int, deque[_Marker]] = {}
         """Markers by the broker that they go to."""
-        self._in_flight: set[int] = set()
         self._pending: dict[str, PendingCompleteTxn] = {}
         self._log_append_retries: list[PendingCompleteTxn] = []
         self._is_woken = False
-        environment = states.environment
-        self._timeouts = RequestTimeouts(
-            environment.call_later, environment.clock, environment.config.request_timeout_ms
-        )
-        self._log = log.bind(environment.clock, node=f"broker-{environment.broker_id}")
+        self._sender = self._environment.markers
+        broker_id = self._environment.broker_id
+        self._log = log.bind(self._environment.clock, node=f"broker-{broker_id}")
 
     @property
     def unknown_destination_queue_size(self) -> int:
@@ -173,30 +157,16 @@ class TransactionMarkerChannelManager:
             if self._is_pending(marker):
                 self._queue(marker.transaction, marker.partitions)
         for broker_id in sorted(self._queues):
-            if broker_id != UNKNOWN_BROKER and broker_id not in self._in_flight:
+            if broker_id != UNKNOWN_BROKER and not self._sender.is_busy(broker_id):
                 self._send_to(broker_id)
 
     def _send_to(self, broker_id: int) -> None:
         markers = [marker for marker in self._queues.pop(broker_id) if self._is_pending(marker)]
-        if not markers:
-            return
-        self._in_flight.add(broker_id)
-
-        def end(response: messages.WriteTxnMarkersResponse | None) -> None:
-            self._in_flight.discard(broker_id)
-            self._take(markers, response)
-
-        def answered(response: messages.WriteTxnMarkersResponse | None) -> None:
-            if self._timeouts.end(number):
-                end(response)
-
-        number = self._timeouts.begin(partial(end, None))
-        self._environment.markers.write_txn_markers(
-            broker_id,
-            messages.WriteTxnMarkersRequest([marker.message() for marker in markers]),
-            answered,
-            partial(answered, None),
-        )
+        if markers:
+            request = messages.WriteTxnMarkersRequest([marker.message() for marker in markers])
+            self._sender.send(
+                broker_id, request, partial(self._environment.serve, self._take, markers)
+            )
 
     # -- what comes back ------------------------------------------------------------------------
 

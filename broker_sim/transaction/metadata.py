@@ -136,25 +136,22 @@ class TransactionMetadata:
             epoch, last_epoch = epoch + 1, epoch
         elif expected_epoch != last_epoch:
             raise ApiError(ErrorCode.PRODUCER_FENCED)
-        return self._prepare(
-            TransactionState.EMPTY,
-            producer_epoch=epoch,
-            last_producer_epoch=last_epoch,
-            timeout_ms=timeout_ms,
-            partitions={},
-            start_ms=NO_TIMESTAMP,
-            last_update_ms=now_ms,
-        )
+        return self._prepare_empty(self.producer_id, epoch, last_epoch, timeout_ms, now_ms)
 
     def prepare_producer_id_rotation(
         self, producer_id: int, timeout_ms: int, now_ms: int, *, record_last_epoch: bool
     ) -> TxnTransitMetadata:
         """Begin anew with another producer id, because the epochs of this one are used up."""
         last_epoch = self.producer_epoch if record_last_epoch else NO_PRODUCER_EPOCH
+        return self._prepare_empty(producer_id, 0, last_epoch, timeout_ms, now_ms)
+
+    def _prepare_empty(
+        self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
+    ) -> TxnTransitMetadata:
         return self._prepare(
             TransactionState.EMPTY,
             producer_id=producer_id,
-            producer_epoch=0,
+            producer_epoch=epoch,
             last_producer_epoch=last_epoch,
             timeout_ms=timeout_ms,
             partitions={},

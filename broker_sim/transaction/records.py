@@ -10,21 +10,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.records import CoordinatorRecord, RecordSerde
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.transaction import record_messages
 from broker_sim.transaction.metadata import TxnTransitMetadata
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from broker_sim.protocol.message import Message
 
 __all__ = [
     "TransactionLogKey",
     "TransactionLogValue",
-    "decode_batch",
-    "encode_record",
     "metadata_of",
     "record_of",
     "serde",
@@ -56,8 +52,6 @@ def _encode_key(transactional_id: str) -> bytes:
 
 
 serde: Final = _Serde(record_messages, {0: "TransactionLog"}, _newest_version)
-decode_batch = serde.decode_batch
-encode_record = serde.encode_record
 
 
 def record_of(
@@ -71,7 +65,9 @@ def record_of(
         transaction_status=values.state,
         transaction_partitions=None
         if values.state is TransactionState.EMPTY
-        else _by_topic(values.partitions),
+        else [
+            TransactionLogValue.PartitionsSchema(*e) for e in by_topic(values.partitions).items()
+        ],
         transaction_last_update_timestamp_ms=values.last_update_ms,
         transaction_start_timestamp_ms=values.start_ms,
         client_transaction_version=values.client_version,
@@ -110,12 +106,3 @@ def metadata_of(value: record_messages.TransactionLogValue) -> TxnTransitMetadat
         last_update_ms=value.transaction_last_update_timestamp_ms,
         client_version=TransactionVersion(value.client_transaction_version),
     )
-
-
-def _by_topic(
-    partitions: Mapping[TopicPartition, None],
-) -> list[record_messages.TransactionLogValue.PartitionsSchema]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    return [TransactionLogValue.PartitionsSchema(*entry) for entry in topics.items()]

@@ -24,7 +24,6 @@ from broker_sim.runtime.event_log import get_logger
 from broker_sim.transaction import record_messages
 from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata
 from broker_sim.transaction.records import (
-    encode_record,
     metadata_of,
     record_of,
     serde,
@@ -35,8 +34,8 @@ from broker_sim.transaction.state import TransactionState, TransactionVersion
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from broker_sim.coordinator.context import CoordinatorContext
     from broker_sim.coordinator.result import ShardRuntime
-    from broker_sim.coordinator.runtime import CoordinatorContext
     from broker_sim.transaction.environment import TransactionEnvironment
 
 __all__ = ["TRANSACTION_VERSION_FEATURE", "TransactionPartition", "TransactionStateManager"]
@@ -133,19 +132,14 @@ class TransactionStateManager:
         """Return the id's partition. Raises `ApiError`: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""
         return self.runtime.find(transactional_id).shard
 
-    def find(self, transactional_id: str, coordinator_epoch: int) -> TransactionMetadata:
+    def find_in(
+        self, partition: int, transactional_id: str, coordinator_epoch: int
+    ) -> TransactionMetadata:
         """Return what is known of an id while the coordinator's epoch stays the same.
 
         Raises `ApiError` as `partition_of`, and NOT_COORDINATOR in another epoch or without the id.
         """
-        partition = self.partition_for(transactional_id)
-        return self.find_in(partition, transactional_id, coordinator_epoch)
-
-    def find_in(
-        self, partition: int, transactional_id: str, coordinator_epoch: int
-    ) -> TransactionMetadata:
-        """Do the same for an id whose partition is known."""
-        led = self.runtime.partitions.get(partition).shard
+        led = self.runtime.get(partition).shard
         metadata = led.transactions.get(transactional_id)
         if metadata is None or led.leader_epoch != coordinator_epoch:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
@@ -158,7 +152,7 @@ class TransactionStateManager:
 
     def loaded_partitions(self) -> list[TransactionPartition]:
         """Return the partitions that are loaded, by their numbers."""
-        return [context.shard for context in self.runtime.partitions.loaded()]
+        return [context.shard for context in self.runtime.loaded()]
 
     # -- the runtime's shards: see `ShardOwner` ---------------------------------------------------
 
@@ -208,7 +202,7 @@ class TransactionStateManager:
         partition = self.partition_for(transactional_id)
         try:
             self.find_in(partition, transactional_id, coordinator_epoch)
-            context = self.runtime.partitions.get(partition)
+            context = self.runtime.get(partition)
         except ApiError as error:
             on_done(error.error_code)
             return
@@ -232,7 +226,7 @@ class TransactionStateManager:
         result: Result[None] = Result(
             records=[record], replays=False, timeout_ms=values.timeout_ms, on_settled=settled
         )
-        context.perform(lambda: result)
+        context.carry_out(result)
 
     # -- expiry ---------------------------------------------------------------------------------
 
@@ -240,7 +234,7 @@ class TransactionStateManager:
         """Forget the ids that nothing has changed for `transactional.id.expiration.ms`."""
         now_ms = self.environment.clock.wall_clock_ms()
         before_ms = now_ms - self.environment.config.transactional_id_expiration_ms
-        for context in self.runtime.partitions.loaded():
+        for context in self.runtime.loaded():
             expired = [
                 metadata
                 for metadata in context.shard.transactions.values()
@@ -259,7 +253,7 @@ class TransactionStateManager:
         part: list[TransactionMetadata] = []
         size_bytes = 0
         for metadata in expired:
-            tombstone = encode_record(tombstone_of(metadata.transactional_id), 0)
+            tombstone = serde.encode_record(tombstone_of(metadata.transactional_id), 0)
             if part and size_bytes + size_in_batch(tombstone) > room:
                 yield part
                 part, size_bytes = [], 0

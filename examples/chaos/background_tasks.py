@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from shop import each_order_is_delivered
 
-IN_BETWEEN_S = 0.7
+IN_BETWEEN_S = 2
 """So often an order may be handed out."""
 TAKES_S = 3
 
@@ -30,14 +30,14 @@ async def mended(orders, deliver):
             await orders.commit()
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(duration_s=12)
 async def test_wrong(chaos):
     """Fails."""
     options = {"enable_auto_commit": True, "auto_commit_interval_ms": 1_000}
     await each_order_is_delivered(chaos, wrong, TAKES_S, **options)
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(duration_s=12)
 async def test_mended(chaos):
     """Passes."""
     await each_order_is_delivered(chaos, mended, TAKES_S)

@@ -6,9 +6,9 @@ from contextlib import suppress
 import pytest
 from aiokafka import ConsumerRebalanceListener
 from aiokafka.errors import CommitFailedError
-from shop import consumer, place_orders
+from shop import WITHIN_S, consumer, place_orders
 
-ORDERS = 60
+ORDERS = 24
 FAULTS = {"crash", "freeze", "cut"}  # what makes partitions change hands
 EXPECTED = {b"customer-%d" % number: sum(range(number, ORDERS, 4)) for number in range(4)}
 
@@ -21,12 +21,12 @@ class Table:
 
     async def read(self, customer):
         """Return the row of a customer: offset and sum."""
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.4)
         return self.rows.get(customer, (-1, 0))
 
     async def write(self, customer, offset, total):
         """Replace the row, unless it is of a later order."""
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(1)
         if offset > self.rows.get(customer, (-1, 0))[0]:
             self.rows[customer] = offset, total
 
@@ -80,17 +80,18 @@ async def sums_are_right(chaos, *, is_emptied):
     await chaos.eventually(
         lambda: {customer: total for customer, (_, total) in table.rows.items()} == EXPECTED,
         "the sums are right",
+        within_s=WITHIN_S,
         text=lambda: f"{table.rows}",
     )
 
 
-@pytest.mark.chaos(faults=FAULTS)
+@pytest.mark.chaos(duration_s=12, faults=FAULTS)
 async def test_wrong(chaos):
     """Fails."""
     await sums_are_right(chaos, is_emptied=False)
 
 
-@pytest.mark.chaos(faults=FAULTS)
+@pytest.mark.chaos(duration_s=12, faults=FAULTS)
 async def test_mended(chaos):
     """Passes."""
     await sums_are_right(chaos, is_emptied=True)

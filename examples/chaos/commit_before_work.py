@@ -18,13 +18,13 @@ async def mended(orders, deliver):
         await orders.commit()
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(duration_s=12)
 async def test_wrong(chaos):
     """Fails."""
     await each_order_is_delivered(chaos, wrong)
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(duration_s=12)
 async def test_mended(chaos):
     """Passes."""
     await each_order_is_delivered(chaos, mended)

@@ -16,7 +16,7 @@ async def wrong(chaos):
     ):
         async for order in orders:
             await bills.send_and_wait("bills", order.value, partition=order.partition)
-            await asyncio.sleep(0.6)
+            await asyncio.sleep(2)
             await orders.commit()
 
 
@@ -40,18 +40,18 @@ async def mended(chaos):
             bills = producers[place]
             async with bills.transaction():
                 await bills.send_and_wait("bills", order.value, partition=order.partition)
-                await asyncio.sleep(0.6)
+                await asyncio.sleep(2)
                 await bills.send_offsets_to_transaction({place: order.offset + 1}, "shop")
             next_offset[place] = order.offset + 1
 
 
-@pytest.mark.chaos(repair_aiokafka=True)
+@pytest.mark.chaos(duration_s=12, repair_aiokafka=True)
 async def test_wrong(chaos):
     """Fails."""
     await each_order_is_billed_once(chaos, lambda: wrong(chaos))
 
 
-@pytest.mark.chaos(repair_aiokafka=True)
+@pytest.mark.chaos(duration_s=12, repair_aiokafka=True)
 async def test_mended(chaos):
     """Passes."""
     await each_order_is_billed_once(chaos, lambda: mended(chaos))

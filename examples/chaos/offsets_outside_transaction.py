@@ -14,7 +14,7 @@ async def wrong(chaos, me):
         async for order in orders:
             async with bills.transaction():
                 await bills.send_and_wait("bills", order.value, partition=order.partition)
-            await asyncio.sleep(0.6)
+            await asyncio.sleep(2)
             await orders.commit()
 
 
@@ -27,7 +27,7 @@ async def mended(chaos, me):
             async with bills.transaction():
                 await bills.send_and_wait("bills", order.value, partition=order.partition)
                 await bills.send_offsets_to_transaction({place: order.offset + 1}, "shop")
-            await asyncio.sleep(0.6)
+            await asyncio.sleep(2)
 
 
 def own_partition(me):
@@ -40,13 +40,13 @@ def transactional(me):
     return {"transactional_id": me.name, "transaction_timeout_ms": 8_000}
 
 
-@pytest.mark.chaos(repair_aiokafka=True)
+@pytest.mark.chaos(duration_s=12, repair_aiokafka=True)
 async def test_wrong(chaos):
     """Fails."""
     await each_order_is_billed_once(chaos, lambda me: wrong(chaos, me))
 
 
-@pytest.mark.chaos(repair_aiokafka=True)
+@pytest.mark.chaos(duration_s=12, repair_aiokafka=True)
 async def test_mended(chaos):
     """Passes."""
     await each_order_is_billed_once(chaos, lambda me: mended(chaos, me))

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from shop import make_topic, producer
 
-ORDERS = 40
+ORDERS = 12
 FAULTS = {"lose", "kill"}  # what can take an answer away
 
 
@@ -18,7 +18,7 @@ async def orders_are_sent_once(chaos, **options):
             for number in range(ORDERS):
                 # What is sent after a crash is another order: only the client may repeat one.
                 await orders.send_and_wait("orders", b"%d/%d" % (me.starts, number), partition=0)
-                await asyncio.sleep(0.4)
+                await asyncio.sleep(1)
 
     await make_topic(chaos, "orders")
     (me,) = chaos.start(shop)
@@ -32,13 +32,13 @@ async def orders_are_sent_once(chaos, **options):
     assert not twice, f"sent twice: {twice}"
 
 
-@pytest.mark.chaos(workers=1, faults=FAULTS)
+@pytest.mark.chaos(duration_s=12, workers=1, faults=FAULTS, repair_aiokafka=True)
 async def test_wrong(chaos):
     """Fails."""
     await orders_are_sent_once(chaos, enable_idempotence=False)
 
 
-@pytest.mark.chaos(workers=1, faults=FAULTS)
+@pytest.mark.chaos(duration_s=12, workers=1, faults=FAULTS, repair_aiokafka=True)
 async def test_mended(chaos):
     """Passes: the broker knows the number of each batch, and takes none twice."""
     await orders_are_sent_once(chaos, enable_idempotence=True)

@@ -5,8 +5,9 @@ from collections import Counter
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-ORDERS = 40
+ORDERS = 10
 PARTITIONS = 2
+WITHIN_S = 30  # after the faults
 CLIENT = {"request_timeout_ms": 5_000, "retry_backoff_ms": 100, "metadata_max_age_ms": 5_000}
 GROUP = {
     "group_id": "shop",
@@ -49,7 +50,7 @@ async def place_orders(chaos, count=ORDERS):
                 await sent  # in small batches, of which a fetch can take some
 
 
-async def each_order_is_delivered(chaos, work, takes_s=0.7, **options):
+async def each_order_is_delivered(chaos, work, takes_s=2, **options):
     """Two workers do `work(orders, deliver)` under faults; in the end each order must be delivered."""
     delivered = Counter()
 
@@ -67,6 +68,7 @@ async def each_order_is_delivered(chaos, work, takes_s=0.7, **options):
     await chaos.eventually(
         lambda: len(delivered) == ORDERS,
         "each order is delivered",
+        within_s=WITHIN_S,
         text=lambda: f"never delivered: {sorted(set(range(ORDERS)) - set(delivered))}",
     )
 
@@ -84,6 +86,7 @@ async def each_order_is_billed_once(chaos, work):
     await chaos.eventually(
         lambda: len(bills()) == ORDERS,
         "each order is billed",
+        within_s=WITHIN_S,
         text=lambda: f"no bill for {sorted(set(range(ORDERS)) - set(bills()))}",
     )
     twice = sorted(order for order, count in bills().items() if count > 1)

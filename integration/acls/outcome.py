@@ -1,4 +1,4 @@
-"""What the table compares of an answer: its errors, whom it names, and what it says may be done."""
+"""What the table compares of an answer: its errors, its names, and the operations that it allows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PRESENT: Final = frozenset({"api_keys", "configs", "finalized_features", "suppo
 def outcome_of(answer: Any) -> Any:
     """Return plain values; lists are sorted, because many are hash tables in Kafka.
 
-    Of configurations and features only their presence counts: other comparisons look at them.
+    Of configurations and features only their presence counts: other comparisons cover their values.
     """
     if isinstance(answer, list):
         return sorted((outcome_of(each) for each in answer), key=repr)

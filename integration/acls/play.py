@@ -1,4 +1,4 @@
-"""Play the table on one broker, whichever it is."""
+"""Play the table on one broker, simulated or real."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class TableBroker(Protocol):
     """A cluster of one broker, with an authorizer and two clients."""
 
     principal: str
-    """Who the client is that the table is about; it is no super user."""
+    """The principal of the client that the table is about; it is no super user."""
     host: str
-    """Where the broker sees it."""
+    """The host from which the broker sees that client connect."""
 
     def ask(self, message: Message, version: int) -> Any:
         """Return the answer that this client gets."""
@@ -53,7 +53,7 @@ class TableBroker(Protocol):
 
 
 def set_up(broker: TableBroker) -> bytes:
-    """Make what the table speaks of: a topic with a record, a group with an offset, coordinators, a token."""
+    """Make what the table uses: a topic with a record, a group with an offset, coordinators, a token."""
     create = messages.CreateTopicsRequest
     broker.ask_as_admin(create([create.CreatableTopic(TOPIC, 1, 1)], 10_000), 5)
     find = messages.FindCoordinatorRequest
@@ -91,7 +91,7 @@ def set_up(broker: TableBroker) -> bytes:
 
 
 def set_acls(broker: TableBroker, acls: Iterable[Acl]) -> None:
-    """Let exactly these rules hold, and return when the broker knows it."""
+    """Let exactly these rules hold; returns when the broker knows them."""
     wanted = set(acls)
     broker.ask_as_admin(_DELETE([_DELETE.DeleteAclsFilter(*_EVERYTHING)]), 3)
     if wanted:
@@ -137,7 +137,7 @@ def play(broker: TableBroker) -> Iterator[Row]:
 
 
 def _play_rules(broker: TableBroker) -> Iterator[Row]:
-    """Ask what may be done with some topics, and whether a producer may be idempotent (KIP-679)."""
+    """Ask for the allowed operations on some topics, and whether a producer may be idempotent (KIP-679)."""
     create = messages.CreateTopicsRequest
     broker.ask_as_admin(create([create.CreatableTopic(name, 1, 1) for name in NAMES], 10_000), 5)
     known = messages.MetadataRequest(None)

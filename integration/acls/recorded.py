@@ -1,4 +1,4 @@
-"""What a real Kafka answered: one line of JSON for each request, with its different answers."""
+"""The answers of a real Kafka: one line of JSON for each request, with its different answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random rules for a few topics, which differ in all that decides whether one fits."""
+"""Random rules for a few topics, which differ in every field that decides whether a rule applies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPERATIONS: Final = (
 
 
 def random_rules(seed: int, principal: str, host: str) -> list[Acl]:
-    """Return the rules of that seed, for a client who is that principal at that host, or for others."""
+    """Return the rules of that seed, for that principal at that host, or for others."""
     rng = random.Random(seed)
     return [
         Acl(

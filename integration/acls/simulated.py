@@ -32,7 +32,7 @@ CONFIGS = {
 
 
 class _Connection:
-    """A connection of somebody who has logged in."""
+    """A connection of a client that has logged in."""
 
     ip = peer = "127.0.0.1"
     listener = "PLAINTEXT"

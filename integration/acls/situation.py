@@ -50,7 +50,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A request and the rules that hold for who sends it."""
+    """A request and the rules that hold for its sender."""
 
     asked: Asked
     name: str

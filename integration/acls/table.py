@@ -1,6 +1,6 @@
-"""The requests of the table: each API, where rights on different resources count apart.
+"""The requests of the table: each API, once for each kind of resource whose rights it needs.
 
-Each can be repeated: what is allowed changes nothing, or fails for another reason.
+Each can be repeated: an allowed request changes nothing, or fails for another reason.
 """
 
 from __future__ import annotations
@@ -515,13 +515,13 @@ def _cluster() -> list[Asked]:
 
 
 def _tokens() -> list[Asked]:
-    """Return requests for tokens of somebody else."""
+    """Return requests for tokens of another user."""
     create, describe = (
         messages.CreateDelegationTokenRequest,
         messages.DescribeDelegationTokenRequest,
     )
     kind, _, name = OTHER_USER.partition(":")
-    # Who may create one is told that its renewers are wrong.
+    # A client that may create a token is told that its renewers are wrong.
     creation = create(kind, name, [create.CreatableRenewers("Group", "g")])
     unknown = b"no such token"
     return [

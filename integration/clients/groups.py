@@ -60,7 +60,7 @@ def find_coordinators(
     key_type: int = GROUP_KEY,
     version: int = FIND_COORDINATOR_VERSION,
 ) -> Reply[messages.FindCoordinatorResponse]:
-    """Ask who coordinates several groups; version 4 and later."""
+    """Ask for the coordinators of several groups; version 4 and later."""
     request = messages.FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys))
     return client.request(request, version, messages.FindCoordinatorResponse)
 
@@ -68,7 +68,7 @@ def find_coordinators(
 def find_coordinator(
     client: RawConnection, key: str, *, key_type: int = GROUP_KEY, version: int = 3
 ) -> Reply[messages.FindCoordinatorResponse]:
-    """Ask who coordinates one group; before version 4, and before version 1 groups only."""
+    """Ask for the coordinator of one group; before version 4, and before version 1 for groups only."""
     request = messages.FindCoordinatorRequest(key=key)
     if key_type != GROUP_KEY:
         request.key_type = key_type
@@ -143,7 +143,7 @@ def start_commit(
 def commit(
     client: RawConnection, group: str, *offsets: Offset, version: int = COMMIT_VERSION
 ) -> Reply[messages.OffsetCommitResponse]:
-    """Commit as nobody's member, as tools and consumers without a group protocol do, and wait."""
+    """Commit without being a member, as tools and consumers without a group protocol do, and wait."""
     return start_commit(client, group, *offsets, version=version).result()
 
 

@@ -1,7 +1,7 @@
 """One TCP connection to a broker, real or simulated, on our own codec: exact fields, exact times.
 
 Requests may be pipelined. A thread of the connection reads the responses and takes the time of
-each when it arrives, so that it does not depend on what the scenario does meanwhile.
+each when it arrives, so that it does not depend on what the scenario does in that time.
 """
 
 from __future__ import annotations

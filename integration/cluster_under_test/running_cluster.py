@@ -42,7 +42,7 @@ class RunningCluster:
     controller_broker: Callable[[], int | None]
     """Returns the broker whose loss would take the active controller along, if there is one."""
     is_ours: bool
-    """Whether it ends with the run; on somebody else's cluster nothing may stay behind."""
+    """Whether it ends with the run; on a cluster of another owner nothing may stay behind."""
 
 
 def kafka_cluster(reference: ReferenceCluster) -> RunningCluster:

@@ -39,7 +39,7 @@ def compare_sides(
     """Run `scenarios` on both sides at the same time; `on_result` gets each result.
 
     Scenarios with the same broker configurations share a cluster on each side. The results are in
-    the order of `scenarios`. `control` is the control timer that runs meanwhile. Raises
+    the order of `scenarios`. `control` is the control timer that runs beside them. Raises
     `ReferenceClusterError` when the reference does not start and `SimulatorError` when the simulator
     does not; trouble within a scenario is in its result.
     """

@@ -103,7 +103,7 @@ def collections_of_new_objects_only() -> Iterator[None]:
 
     A full collection stops every thread of the process for as long as it takes to look at all
     objects: 250 ms with the 320 000 of a pytest process. What is frozen already, by another such
-    block or by somebody else, stays frozen at the end.
+    block or by other code, stays frozen at the end.
     """
     was_frozen = gc.get_freeze_count() > 0
     gc.collect()

@@ -73,7 +73,7 @@ class Side(Protocol):
 class ClusterRunner:
     """Runs scenarios on a running cluster; a context manager.
 
-    On a cluster of somebody else it deletes its topics at the end.
+    On a cluster that was already running it deletes its topics at the end.
     """
 
     def __init__(self, running: RunningCluster) -> None:
@@ -142,7 +142,7 @@ class SkippingRunner:
 class KafkaSide:
     """Real clusters of the chosen reference; `facts` are those of the first that ran.
 
-    Brokers that somebody else runs cannot be configured: what needs that is skipped.
+    Brokers that were already running cannot be configured: scenarios that need that are skipped.
     """
 
     name = "kafka"
@@ -165,7 +165,7 @@ class KafkaSide:
 
 
 class SimulatorRunner:
-    """Runs scenarios on a simulator, and says so when its process ends meanwhile.
+    """Runs scenarios on a simulator, and says so when its process ends during one.
 
     Keeps when the machine let it wait for a processor.
     """

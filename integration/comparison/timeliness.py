@@ -75,7 +75,7 @@ def early_ms(seen: Observation, rounding_ms: float = 0.0) -> float:
 
 
 def excused_lateness_ms(seen: Observation) -> float:
-    """Return how late a response was without what the machine was stalled meanwhile."""
+    """Return how late a response was, without the time for which the machine was stalled."""
     return seen.lateness_ms - min(seen.stalled_ms, max(0.0, seen.lateness_ms))
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.minimize import Minimizer
 from integration.fuzz.difference import differences, unknown
 from integration.fuzz.gate import Gate
 from integration.fuzz.lookup import Lookup, PlayError
 from integration.fuzz.normalise import normalised_play
 from integration.fuzz.play import play
-from integration.fuzz.shrink import shrink
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
     from collections.abc import Sequence as Several
 
     from integration.fuzz.difference import Difference, KnownFuzzDifference
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "Fuzzer"]
 
+MAX_TRIES: Final = 200
+"""So many candidates are played to shrink a sequence."""
 MORE_PLAYS: Final = 3
 """How often a sequence that differs is played again before it counts."""
 
@@ -129,7 +131,8 @@ class Fuzzer:
             return True
 
         kept = cut if await fails(cut) else sequence.actions
-        finding.shrunk = sequence.with_actions(await shrink(kept, fails)).without_unused_topics()
+        fewest = await _fewest(kept, fails)
+        finding.shrunk = sequence.with_actions(fewest).without_unused_topics()
         finding.shrunk_differences = await self._differences(finding.shrunk, times=MORE_PLAYS)
 
     def _next_prefix(self) -> str:
@@ -156,3 +159,23 @@ async def _leaving(play_of_one: Awaitable[list[Fields]], gate: Gate) -> list[Fie
 
 async def _played(side: FuzzedSide, sequence: Sequence, prefix: str) -> list[Fields]:
     return normalised_play(await play(side, sequence, prefix), sequence, side)
+
+
+async def _fewest(
+    actions: Several[Action], fails: Callable[[Several[Action]], Coroutine[None, None, bool]]
+) -> Several[Action]:
+    """Return as few of the actions, in their order, as still fail: none of them can be left out."""
+    loop = asyncio.get_running_loop()
+
+    def still_fails(candidate: Several[Action]) -> bool:
+        return asyncio.run_coroutine_threadsafe(fails(candidate), loop).result()
+
+    def search() -> Several[Action]:
+        minimizer = Minimizer(actions, still_fails, max_tries=MAX_TRIES)
+        before: Several[Action] = ()
+        while minimizer.best != before:
+            before = minimizer.best
+            minimizer.leave_out(lambda kept: kept, lambda _, rest: tuple(rest))
+        return minimizer.best
+
+    return await asyncio.to_thread(search)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
+from integration.cluster_under_test.faults import UNDONE_BY
 from integration.fuzz.connection import AsyncConnection
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ NOT_YET: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-ENDS: Final = {"pause": "resume", "stop": "start", "kill": "start"}
 STABLE_S: Final = 0.3
 MOVED_S: Final = 4.0
 MOVES: Final = ("AlterPartitionReassignmentsRequest", "ElectLeadersRequest")
@@ -171,7 +171,7 @@ class Lookup:
 
     async def settle_after(self, verb: str, broker: int) -> None:
         """Return when the brokers that are left agree about each other and about the topics."""
-        if verb in ENDS:
+        if verb in UNDONE_BY:
             self._down[broker] = verb
         else:
             self._down.pop(broker, None)
@@ -185,8 +185,8 @@ class Lookup:
     async def close(self, references: References | None = None) -> None:
         """End the faults that are left, delete topics of somebody else's cluster, and disconnect."""
         for broker, verb in list(self._down.items()):
-            await self._side.verb(ENDS[verb], broker)
-            await self.settle_after(ENDS[verb], broker)
+            await self._side.verb(UNDONE_BY[verb], broker)
+            await self.settle_after(UNDONE_BY[verb], broker)
         if not self._side.is_ours and references is not None and references.topic_ids:
             request = messages.DeleteTopicsRequest
             topics = [request.DeleteTopicState(name) for name in references.topic_ids]

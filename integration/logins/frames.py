@@ -33,7 +33,7 @@ class Sent(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Nothing is sent for so long."""
+    """Nothing is sent for this time."""
 
     ms: int
 

@@ -203,12 +203,20 @@ def sweep(
 @click.option("--seeds", type=click.IntRange(1), default=1_000, show_default=True, help="How many.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
 @click.option("--faults", metavar="KIND,...", help="Only these kinds (docs/chaos.md).")
-@click.option("--workers", type=click.IntRange(1), default=2, show_default=True)
-@click.option("--brokers", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--workers", type=click.IntRange(1), help="That faults hit; 2 unless given.")
+@click.option("--brokers", type=click.IntRange(1), help="Of the cluster; 3 unless given.")
+@click.option("--duration", type=click.FloatRange(1), help="Seconds of faults; 20 unless given.")
 @click.option(
-    "--duration", type=click.FloatRange(1), default=20, show_default=True, help="Seconds of faults."
+    "--order",
+    type=click.Choice(["fifo", "seeded"]),
+    help="Of tasks that are ready; fifo unless given.",
 )
-@click.option("--order", type=click.Choice(["fifo", "seeded"]), default="fifo", show_default=True)
+@click.option(
+    "--repair-aiokafka",
+    is_flag=True,
+    default=None,
+    help="Mend bugs of aiokafka on which correct applications fail.",
+)
 @click.option(
     "--examined",
     type=click.IntRange(1),
@@ -224,15 +232,16 @@ def chaos(
     name: str,
     seeds: int,
     seed: int,
-    faults: str | None,
-    duration: float,
+    duration: float | None,
     examined: int,
     tasks: int | None,
     **options: Any,
 ) -> str:
-    """Run an application's test under the faults of very many seeds, in virtual time."""
-    kinds = module.kinds_of(faults)
-    test = module.ChaosTest(name, kinds, duration_ms=round(duration * 1_000), **options)
+    """Run an application's test under the faults of very many seeds, in virtual time.
+
+    What the test's marker `chaos` of pytest says counts, unless it is given here.
+    """
+    test = module.load(name, duration_s=duration, **options)
     return str(module.run(spark, module.ChaosPlan(test, seeds, seed, examined), output, tasks))
 
 

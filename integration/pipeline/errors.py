@@ -6,14 +6,16 @@ from typing import Final
 
 __all__ = ["PipelineError", "extras_or_error"]
 
-EXTRAS: Final = {
-    "confluent_kafka": "compare",
-    "matplotlib": "spark",
-    "numpy": "spark",
-    "pandas": "spark",
-    "pyarrow": "spark",
-    "pyspark": "spark",
+SPARK: Final = "'broker-sim-compare[spark]'"
+BROUGHT_BY: Final = {
+    "confluent_kafka": "broker-sim-compare",
+    "matplotlib": SPARK,
+    "numpy": SPARK,
+    "pandas": SPARK,
+    "pyarrow": SPARK,
+    "pyspark": SPARK,
 }
+"""What pip has to install for a package."""
 
 
 class PipelineError(Exception):
@@ -22,13 +24,13 @@ class PipelineError(Exception):
 
 @contextmanager
 def extras_or_error() -> Iterator[None]:
-    """Turn a failing import of what an extra brings into a PipelineError that names the extra."""
+    """Turn a failing import of what an extra brings into a PipelineError that names the remedy."""
     try:
         yield
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        if package not in EXTRAS:
+        if package not in BROUGHT_BY:
             raise
         raise PipelineError(
-            f"{package} is not installed: pip install 'broker-sim[{EXTRAS[package]}]'"
+            f"{package} is not installed: pip install {BROUGHT_BY[package]}"
         ) from error

@@ -149,5 +149,5 @@ def _installed() -> Iterator[None]:
         yield
     except ImportError as missing:
         raise ReferenceUnavailableError(
-            f"{missing.name} is not installed: pip install 'broker-sim[compare]'"
+            f"{missing.name} is not installed: pip install broker-sim-compare"
         ) from missing

@@ -40,7 +40,7 @@ class LastComparison:
         found = [scenario for scenario in scenarios if scenario.name in self.scenarios]
         if self.scenarios and not found:
             raise ValueError(
-                f"none of the {len(self.scenarios)} scenarios that failed in {self.report} is chosen"
+                f"--scenario leaves out all {len(self.scenarios)} scenarios that failed in {self.report}"
             )
         return found
 

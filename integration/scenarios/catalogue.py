@@ -152,7 +152,7 @@ def select(patterns: Iterable[str]) -> list[Scenario]:
     for pattern in wanted:
         if not any(_fits(found, pattern) for found in CATALOGUE):
             raise ValueError(
-                f"no scenario is called {pattern!r}; `broker-sim-compare list` has all"
+                f"no scenario is called {pattern!r}; `broker-sim-compare list` lists all"
             )
     return [found for found in CATALOGUE if any(_fits(found, pattern) for pattern in wanted)]
 

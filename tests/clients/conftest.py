@@ -124,11 +124,11 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def kafka_class_path(require_or_skip):
-    """Return a function that gives the class path of Kafka's own clients, for programs to compile."""
+    """Return a function that gives the class path of Kafka's own clients, or of its tools, for programs."""
 
-    def class_path():
+    def class_path(*, tools=False):
         from integration.reference.errors import ReferenceUnavailableError
-        from integration.reference.jars import kafka_jars
+        from integration.reference.jars import kafka_jars, kafka_tools_jars
 
         if shutil.which("javac") is None:
             require_or_skip(
@@ -136,7 +136,7 @@ def kafka_class_path(require_or_skip):
                 "apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
             )
         try:
-            return f"{kafka_jars()}/*"
+            return f"{kafka_tools_jars() if tools else kafka_jars()}/*"
         except ReferenceUnavailableError as unavailable:
             require_or_skip(str(unavailable))
 

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from integration.reference.errors import ReferenceUnavailableError
-from integration.reference.jars import kafka_jars
-
 pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "chaos_commands"
@@ -23,7 +20,7 @@ TIMEOUT_S = 300
 
 
 @pytest.fixture
-def program(tmp_path, require_or_skip):
+def program(tmp_path, require_or_skip, kafka_class_path):
     """Return by language what makes its program ready, and returns how it is started."""
 
     def need(name, package):
@@ -35,12 +32,7 @@ def program(tmp_path, require_or_skip):
         return path
 
     def java():
-        need("javac", "openjdk-17-jdk-headless")
-        try:
-            jars = kafka_jars()
-        except ReferenceUnavailableError as unavailable:
-            require_or_skip(str(unavailable))
-        return ["java", "-cp", f"{jars}/*", str(EXAMPLES / "Deliver.java")]
+        return ["java", "-cp", kafka_class_path(), str(EXAMPLES / "Deliver.java")]
 
     def go():
         built = tmp_path / "deliver"

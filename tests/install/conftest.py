@@ -1,4 +1,4 @@
-"""The wheel in fresh environments, beside a user's own `integration` and PyPI's `purgatory`."""
+"""The wheels in fresh environments, beside a user's own `integration` and PyPI's `purgatory`."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def test_cluster_in_real_time_of_the_plugin_that_loads_by_itself(kafka, pytestco
 
 @dataclass(frozen=True)
 class Environment:
-    """A Python with the wheel in it, and a project of a user in its working directory."""
+    """A Python with a wheel in it, and a project of a user in its working directory."""
 
     directory: Path
     project: Path
@@ -89,6 +89,10 @@ class Environment:
         if packages:
             self._pip("uninstall", "--yes", *packages)
 
+    def check(self):
+        """Fail unless what is installed has what it requires."""
+        self._pip("check")
+
     def packages(self):
         """Return the names of the packages that are installed."""
         return {entry["name"] for entry in json.loads(self._pip("list", "--format", "json"))}
@@ -112,12 +116,12 @@ class Environment:
         return {**kept, "PATH": f"{self.directory / 'bin'}:{kept['PATH']}", "COLUMNS": "200"}
 
 
-def _build_wheel(directory, **switches):
-    """Build a wheel of this tree with the build's environment variables; returns its path."""
+def _build_wheel(directory, source, **switches):
+    """Build a wheel of a folder or an archive with the build's environment variables; returns its path."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     kept = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
     built = subprocess.run(
-        [*command, "--wheel-dir", directory, ROOT],
+        [*command, "--wheel-dir", directory, source],
         env=kept | switches,
         capture_output=True,
         text=True,
@@ -129,33 +133,46 @@ def _build_wheel(directory, **switches):
     return wheel
 
 
-def _install(directory, python, wheel, extra=""):
-    """Make an environment with the wheel, one extra, pytest, and PyPI's `purgatory`."""
+def _install(directory, python, *requirements):
+    """Make an environment with the wheels, pytest, and PyPI's `purgatory`."""
     environment = Environment(directory / "venv", directory / "project")
     for name, text in PROJECT.items():
         (environment.project / name).parent.mkdir(parents=True, exist_ok=True)
         (environment.project / name).write_text(text)
     command = [python, "-m", "venv", "--without-pip", environment.directory]
     subprocess.run(command, check=True, timeout=INSTALL_TIMEOUT_S)
-    environment.add(f"{wheel}[{extra}]" if extra else wheel, "pytest", "purgatory")
+    environment.add(*requirements, "pytest", "purgatory")
     return environment
 
 
 @pytest.fixture(scope="session")
 def install():
-    """Return a function of a directory, a Python, a wheel and an extra: it makes an `Environment`."""
+    """Return a function of a directory, a Python and wheels: it makes an `Environment`."""
     return _install
 
 
 @pytest.fixture(scope="session")
-def wheel(package_index, tmp_path_factory):
-    return _build_wheel(tmp_path_factory.mktemp("wheel"))
+def build_wheel(package_index):
+    """Return a function of a directory and a folder or archive: it builds a wheel there."""
+    return _build_wheel
 
 
 @pytest.fixture(scope="session")
-def native_wheel(package_index, tmp_path_factory):
+def wheel(build_wheel, tmp_path_factory):
+    """Give the wheel of broker-sim."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"), ROOT)
+
+
+@pytest.fixture(scope="session")
+def compare_wheel(build_wheel, tmp_path_factory):
+    """Give the wheel of broker-sim-compare."""
+    return build_wheel(tmp_path_factory.mktemp("compare_wheel"), ROOT / "integration")
+
+
+@pytest.fixture(scope="session")
+def native_wheel(build_wheel, tmp_path_factory):
     directory = tmp_path_factory.mktemp("native")
-    return _build_wheel(directory, BROKER_SIM_COMPILE="1", BROKER_SIM_OPT_LEVEL="0")
+    return build_wheel(directory, ROOT, BROKER_SIM_COMPILE="1", BROKER_SIM_OPT_LEVEL="0")
 
 
 @pytest.fixture

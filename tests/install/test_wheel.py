@@ -1,13 +1,11 @@
-"""What is installed from the wheel works: on this Python, and in the soak on every Python of this machine.
+"""What is installed from the wheel of broker-sim works: on this Python, in the soak on every Python of this machine.
 
 In the soak it works with each extra alone on the oldest and the newest of them, too.
 """
 
 import json
 import runpy
-import shutil
 import signal
-import subprocess
 import sys
 import zipfile
 from functools import cache
@@ -19,10 +17,8 @@ import pytest
 pytestmark = pytest.mark.install
 
 ROOT = Path(__file__).parents[2]
-RECORDING = ROOT / "integration" / "reference" / "recorded"
 PYTHONS = runpy.run_path(str(ROOT / "tools" / "pythons.py"))["find_pythons"]()
-EXTRAS = ("", "compare", "compression", "fast", "metrics", "parquet")
-"""`spark`, which is large, has a test of its own on one Python."""
+EXTRAS = ("", "compression", "fast", "metrics", "parquet")
 THIS_PYTHON = sys.version_info[:2]
 in_soak = pytest.mark.soak(part="wheels")
 CASES = [
@@ -71,17 +67,6 @@ def cluster(installed):
     assert process.returncode == 0
 
 
-@pytest.fixture(scope="module")
-def drift_here():
-    """Return what `broker-sim-compare drift` says of the recording in the repository."""
-    return subprocess.run(
-        [sys.executable, "-c", "from integration.cli import main; main()", "drift", RECORDING],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def only_line(done, code):
     """Return what a command says before it ends with that exit code: one line on stderr."""
     assert (done.returncode, done.stdout) == (code, "")
@@ -89,22 +74,21 @@ def only_line(done, code):
     return line
 
 
-def test_a_wheel_has_only_packages_of_its_own_name(wheel):
-    names = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert names == {
+def test_wheel_has_the_simulator_and_nothing_of_the_comparison(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.partition("/")[0] for name in names} == {
         "broker_sim",
-        "broker_sim_integration",
         "broker_sim_purgatory",
         "broker_sim-0.1.0.dist-info",
     }
+    assert not [name for name in names if "integration" in name or "recorded" in name]
     assert wheel.name == "broker_sim-0.1.0-py3-none-any.whl"
 
 
-def test_a_wheel_is_small_where_it_is_installed(wheel):
-    sizes = {info.filename: info.file_size for info in zipfile.ZipFile(wheel).infolist()}
-    recorded = {Path(name).name for name in sizes if "/recorded/" in name}
-    assert recorded == {"observations.jsonl.gz", "recording.json"}
-    assert sum(sizes.values()) < 5_500_000
+def test_wheel_is_small_where_it_is_installed(wheel):
+    sizes = [info.file_size for info in zipfile.ZipFile(wheel).infolist()]
+    assert sum(sizes) < 3_800_000
+    assert wheel.stat().st_size < 1_250_000
 
 
 def test_packages_of_the_user_stay_what_they_are(installed):
@@ -134,17 +118,10 @@ def test_suite_of_an_application_passes_on_two_workers(environments, run_suite):
 
 
 def test_real_kafka_of_the_plugin_names_what_is_missing(installed):
-    program = (
-        "import os, pytest; os.environ['DOCKER_HOST'] = 'unix:///no/docker';"
-        "raise SystemExit(pytest.main(['-q', '--kafka-containers', '-k', 'real_time']))"
-    )
-    done = installed.environment.run("python", "-c", program)
+    options = ("--kafka-containers", "-k", "real_time")
+    done = installed.environment.run("python", "-m", "pytest", "-q", *options)
     assert done.returncode == 1
-    missing = {
-        "compare": "Docker does not run: apt-get install",
-        "": "docker is not installed: pip install 'broker-sim[compare]'",
-    }
-    expected = missing.get(installed.extra, missing[""])
+    expected = "what starts the containers is not installed: pip install broker-sim-compare"
     assert f"--kafka-containers: {expected}" in done.stdout
 
 
@@ -179,36 +156,12 @@ def test_a_parquet_trace_is_written_or_names_its_extra(installed, tmp_path):
         )
 
 
-def test_all_commands_have_help_without_any_extra(installed):
-    for command in ("broker-sim", "broker-sim-compare", "broker-sim-pipeline"):
-        done = installed.environment.run(command, "--help")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith("Usage: ")
-    listed = installed.environment.run("broker-sim-compare", "list", "--names")
-    assert (listed.returncode, listed.stderr) == (0, "")
-
-
-def test_a_comparison_runs_or_names_its_extra(installed):
-    done = installed.environment.run(
-        *("broker-sim-compare", "--reference", "recorded", "--scenario", "produce_acks")
-    )
-    if installed.extra == "compare":
-        assert done.returncode == 0, done.stdout + done.stderr
-    else:
-        assert only_line(done, 2).endswith("pip install 'broker-sim[compare]'")
-
-
-def test_the_recording_fits_the_scenarios_as_in_the_repository(installed, drift_here):
-    done = installed.environment.run("broker-sim-compare", "drift", RECORDING)
-    assert (done.returncode, done.stderr) == (drift_here.returncode, drift_here.stderr)
-    assert done.returncode == 0
-
-
-def test_a_job_of_the_pipeline_names_its_extra(installed):
-    done = installed.environment.run(
-        *("broker-sim-pipeline", "ingest", "--input", "x", "--output", "y")
-    )
-    assert only_line(done, 1).endswith("pip install 'broker-sim[spark]'")
+def test_its_one_command_has_help_without_any_extra(installed):
+    done = installed.environment.run("broker-sim", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: ")
+    commands = (installed.environment.directory / "bin").glob("broker-sim*")
+    assert [path.name for path in commands] == ["broker-sim"]
 
 
 def test_compressed_records_are_read_or_name_their_extra(installed):
@@ -226,19 +179,6 @@ def test_the_extra_fast_brings_another_event_loop(installed):
     )
     done = installed.environment.run("python", "-c", program)
     assert done.stdout.startswith("uvloop" if installed.extra == "fast" else "asyncio")
-
-
-@in_soak
-def test_spark_runs_the_simulation_of_a_wheel(install, wheel, tmp_path):
-    if shutil.which("java") is None:
-        pytest.skip("Java is not installed: apt-get install -y openjdk-17-jre-headless")
-    environment = install(tmp_path, next(iter(PYTHONS.values())), wheel, "spark")
-    done = environment.run(
-        *("broker-sim-pipeline", "sweep", "--sample", 1, "--repeats", 1, "--tasks", 1),
-        *("--master", "local[1]", "--output", "tables"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert (environment.project / "tables" / "sweep_summary").is_dir()
 
 
 @in_soak

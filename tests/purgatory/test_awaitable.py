@@ -69,7 +69,7 @@ def test_the_wait_ends_false_at_the_deadline(run):
     run(main)
 
 
-def test_an_operation_that_somebody_forces_ends_false(run):
+def test_forced_operation_ends_false(run):
     async def main(purgatory):
         operation = AwaitableOperation(100, lambda: False)
         purgatory.try_complete_else_watch(operation, ["a"])

@@ -312,7 +312,7 @@ def test_an_operation_that_completes_at_its_first_try_needs_no_open_purgatory(pu
     assert op.completions == 1
 
 
-def test_what_is_parked_while_shutdown_completes_the_others_is_refused(purgatory, operation):
+def test_operation_parked_during_shutdown_is_refused(purgatory, operation):
     refused = []
 
     class Operation(operation):

@@ -59,7 +59,7 @@ def keys(purgatory):
     return made
 
 
-def test_to_park_again_under_the_same_keys_looks_for_none_of_them(purgatory, operation):
+def test_parking_again_under_the_same_keys_hashes_none_of_them(purgatory, operation):
     keys = purgatory.key_set(few_keys=0)
     for _ in range(50):
         keys.add(_Key())

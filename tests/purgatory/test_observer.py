@@ -80,7 +80,7 @@ def test_parked_and_completed_by_a_key(purgatory, observer, operation):
     ]
 
 
-def test_completed_by_somebody_else(park, observer):
+def test_completion_from_outside_is_reported_once(park, observer):
     op = park()
     op.force_complete()
     op.force_complete()

@@ -68,7 +68,7 @@ class _Ends:
 
 
 @pytest.mark.parametrize("observed", [True, False])
-def test_every_operation_completes_exactly_once_whoever_gets_there_first(
+def test_every_operation_completes_exactly_once_in_any_race(
     together, real_purgatory, operation, observed
 ):
     """Threads park under shared keys while others announce, force and let expire."""
@@ -247,9 +247,7 @@ def test_shutdown_while_operations_are_parked_and_expire_leaves_nothing(
         assert not {"ExpirationReaper-0-race", "executor-race"} & names
 
 
-def test_operations_without_a_lock_are_called_back_once_whoever_gets_there_first(
-    together, real_purgatory
-):
+def test_operations_without_a_lock_are_called_back_once_in_any_race(together, real_purgatory):
     """Threads force, announce and let expire what another thread is about to park."""
     purgatory = real_purgatory(purge_interval=20)
     per_thread = 500

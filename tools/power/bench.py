@@ -26,6 +26,8 @@ PACKAGES: Final = ("broker_sim", "purgatory")
 MUTANTS: Final = Path(__file__).with_name("mutants.toml")
 UNCOUNTED: Final = Path(__file__).with_name("uncounted.toml")
 WITH_POWER_LOSS: Final = Path(__file__).with_name("power_loss.toml")
+ONLY: Final = Path(__file__).with_name("only.toml")
+"""Defects that one invariant sees and nothing else."""
 ALONE: Final = Path(__file__).with_name("alone.toml")
 """For each invariant the mutant that only it finds, or why there is none."""
 WORKER: Final = Path(__file__).with_name("worker.py")
@@ -37,7 +39,7 @@ STEP: Final = 25
 
 def read_mutants() -> dict[str, Defect]:
     """Return all mutants by their names."""
-    return {each.id: each for each in read_defects([MUTANTS, WITH_POWER_LOSS, UNCOUNTED])}
+    return {each.id: each for each in read_defects([MUTANTS, WITH_POWER_LOSS, UNCOUNTED, ONLY])}
 
 
 @cache

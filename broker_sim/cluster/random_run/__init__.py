@@ -3,7 +3,7 @@
 run_schedule(draw_schedule(seed=7))
 """
 
-from broker_sim.cluster.random_run.action import (
+from broker_sim.cluster.random_run.faults.action import (
     CONTROLLER,
     FOLLOWER,
     GROUPS,

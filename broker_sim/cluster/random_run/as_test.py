@@ -6,7 +6,7 @@ import re
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING
 
-from broker_sim.cluster.random_run.action import NODE_NAMES, Action
+from broker_sim.cluster.random_run.faults.action import NODE_NAMES, Action
 from broker_sim.cluster.random_run.schedule import Producer, Schedule
 
 if TYPE_CHECKING:

@@ -15,34 +15,35 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.cluster.invariants import InvariantViolationError, violated
-from broker_sim.cluster.random_run.actions import Actions
-from broker_sim.cluster.random_run.clients import ConsumerLoop, ProducerLoop
-from broker_sim.cluster.random_run.committed_reader import CommittedReader
-from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
-from broker_sim.cluster.random_run.consumer_member import CONSUMER_GROUP, ConsumerMember
-from broker_sim.cluster.random_run.end_checks import (
+from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory
+from broker_sim.cluster.random_run.checks.end_checks import (
     check_end,
     check_group,
     replicas_are_equal,
 )
-from broker_sim.cluster.random_run.group_client import SESSION_TIMEOUT_MS
-from broker_sim.cluster.random_run.group_history import GroupHistory
-from broker_sim.cluster.random_run.high_watermarks import HighWatermarks
-from broker_sim.cluster.random_run.history import Acknowledged, History
-from broker_sim.cluster.random_run.members import GROUP, GroupMember
-from broker_sim.cluster.random_run.power_checks import check_recovered
-from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, MEMORY, Schedule
-from broker_sim.cluster.random_run.surroundings import TOPIC, Surroundings
-from broker_sim.cluster.random_run.transaction_checks import (
+from broker_sim.cluster.random_run.checks.group_history import GroupHistory
+from broker_sim.cluster.random_run.checks.high_watermarks import HighWatermarks
+from broker_sim.cluster.random_run.checks.history import Acknowledged, History
+from broker_sim.cluster.random_run.checks.power_checks import check_recovered
+from broker_sim.cluster.random_run.checks.transaction_checks import (
     check_transactions,
     transactions_are_decided,
 )
-from broker_sim.cluster.random_run.transaction_history import Outcome, TransactionHistory
-from broker_sim.cluster.random_run.transactional_producer import (
+from broker_sim.cluster.random_run.checks.transaction_history import Outcome, TransactionHistory
+from broker_sim.cluster.random_run.checks.watch import LAG_TIME_MAX_MS, Watch
+from broker_sim.cluster.random_run.clients.classic_member import GROUP, ClassicMember
+from broker_sim.cluster.random_run.clients.committed_reader import CommittedReader
+from broker_sim.cluster.random_run.clients.consumer import Consumer
+from broker_sim.cluster.random_run.clients.consumer_member import CONSUMER_GROUP, ConsumerMember
+from broker_sim.cluster.random_run.clients.group_member import SESSION_TIMEOUT_MS
+from broker_sim.cluster.random_run.clients.producer import Producer
+from broker_sim.cluster.random_run.clients.surroundings import Surroundings
+from broker_sim.cluster.random_run.clients.transactional_producer import (
     LONGEST_TIMEOUT_MS,
     TransactionalProducer,
 )
-from broker_sim.cluster.random_run.watch import LAG_TIME_MAX_MS, Watch
+from broker_sim.cluster.random_run.faults.actions import Actions
+from broker_sim.cluster.random_run.schedule import FLUSHED, LYING, MEMORY, TOPIC, Schedule
 from broker_sim.cluster.virtual_cluster import SimulationError, VirtualCluster
 from broker_sim.controller import FeatureUpdate, UpgradeType
 from broker_sim.log import DiskOptions
@@ -188,11 +189,11 @@ class _Run:
         self._check_images_after_steps(watch)
         watch.start()
         for number, plan in enumerate(schedule.producers):
-            ProducerLoop(self._around, number, plan).start()
+            Producer(self._around, number, plan).start()
         for number in range(schedule.consumers):
-            ConsumerLoop(self._around, number).start()
+            Consumer(self._around, number).start()
         for number in range(schedule.group_members):
-            GroupMember(self._around, self._group_history, number).start()
+            ClassicMember(self._around, self._group_history, number).start()
         for number in range(schedule.consumer_members):
             ConsumerMember(self._around, self._consumer_history, number).start()
         transactional = self._start_transactions()

@@ -11,8 +11,8 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.cluster.random_run.action import GROUPS, TRANSACTIONS, Action
-from broker_sim.cluster.random_run.faults import FAULT_DURATIONS_MS, Setting, draw_faults
+from broker_sim.cluster.random_run.faults.action import GROUPS, TRANSACTIONS, Action
+from broker_sim.cluster.random_run.faults.drawing import FAULT_DURATIONS_MS, Setting, draw_faults
 from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
@@ -24,12 +24,15 @@ __all__ = [
     "FLUSHED",
     "LYING",
     "MEMORY",
+    "TOPIC",
     "UNFLUSHED",
     "Producer",
     "Schedule",
     "draw_schedule",
 ]
 
+TOPIC: Final = "topic"
+"""That all clients use."""
 MEMORY: Final = "memory"
 FLUSHED: Final = "flushed"
 UNFLUSHED: Final = "unflushed"

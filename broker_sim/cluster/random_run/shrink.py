@@ -16,7 +16,7 @@ from broker_sim.minimize import Minimizer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from broker_sim.cluster.random_run.action import Action
+    from broker_sim.cluster.random_run.faults.action import Action
     from broker_sim.cluster.random_run.schedule import Schedule
     from purgatory import Clock
 

@@ -86,20 +86,21 @@ class BrokerVerbs(BaseVerbs):
         self.nodes.isolate(broker_id, drop=False)
 
     @verb()
-    def disconnect_clients(self, broker_id: int) -> None:
-        """Cut the broker off from its clients. The other nodes still reach it.
+    def disconnect_clients(self, broker_id: int, *, listener: str | None = None) -> None:
+        """Cut the broker off from its clients, those of one listener or all. The other nodes still reach it.
 
         Connections stay and new ones are made, but what either side sends waits until
-        `reconnect_clients`, and is lost when the broker dies before.
+        `reconnect_clients`, and is lost when the broker dies before. TLS handshakes hang. Raises ConfigError
+        for a listener that the broker does not have.
         """
-        self.nodes.alive(broker_id).clients_cut_off = True
-        self.listeners.hold_clients(broker_id)
+        node = self.nodes.alive(broker_id)
+        node.clients_cut_off = self.listeners.hold_clients(broker_id, listener)
 
     @verb()
-    def reconnect_clients(self, broker_id: int) -> None:
-        """Undo `disconnect_clients`."""
-        self.nodes.alive(broker_id).clients_cut_off = False
-        self.listeners.release_clients(broker_id)
+    def reconnect_clients(self, broker_id: int, *, listener: str | None = None) -> None:
+        """Undo `disconnect_clients`, for one listener or for all."""
+        node = self.nodes.alive(broker_id)
+        node.clients_cut_off = self.listeners.release_clients(broker_id, listener)
 
     @verb(path="/links", fields={"source": "from", "target": "to"})
     def set_link(self, source: int, target: int, *, drop: bool = False, delay_ms: int = 0) -> None:
@@ -141,6 +142,8 @@ class BrokerVerbs(BaseVerbs):
         for listeners in self.listeners.all:
             for ssl in listeners.ssl.values():
                 ssl.renew()
+            for sasl in listeners.sasl.values():
+                sasl.users.reset()
         for broker_id, node in nodes.nodes.items():
             if node.on_stopped is not None:
                 self.kill(broker_id)
@@ -165,7 +168,7 @@ class BrokerVerbs(BaseVerbs):
 def _are_loaded(brokers: Iterable[Broker]) -> bool:
     """Whether each coordinator has loaded what its broker leads."""
     return not any(
-        coordinator.runtime.partitions.is_loading
+        coordinator.runtime.is_loading
         for broker in brokers
         for coordinator in (broker.groups, broker.transactions.states)
     )

@@ -79,6 +79,35 @@ class SecurityVerbs(BaseVerbs):
         text = principal if ":" in principal else f"User:{principal}"
         self.listeners.end_connections_of(KafkaPrincipal.parse(text))
 
+    @waiting_verb()
+    async def set_password(self, user: str, password: str) -> None:
+        """Give a user another password: `set_password("billing", "new")`.
+
+        Logins from now on need it, by PLAIN, and by SCRAM where the user has a credential; connections live on
+        until they have to log in again. `client_config` has it too, so an application that was configured before
+        has the wrong one. Returns when every running broker that can be reached knows it; `reset` brings the old
+        one back. Raises LookupError if there is no such user, ConfigError for an empty password.
+        """
+        from broker_sim.cluster.security_arguments import (  # noqa: PLC0415 - see `Verbs`
+            check_user,
+            with_password,
+        )
+
+        check_user(user, password)
+        sasl = [each for listeners in self.listeners.all for each in listeners.sasl.values()]
+        by_plain = [each.users for each in sasl if user in each.users.passwords]
+        controller = self.nodes.controller
+        by_scram = controller.image.scram.get(user, {})
+        if not by_plain and not by_scram:
+            raise LookupError(f"there is no user {user!r}")
+        for users in by_plain:
+            users.set_password(user, password)
+        for upsertion in with_password(user, by_scram, password):
+            controller.alter_user_scram_credentials([], [upsertion])
+        await self._until_heard_of(
+            controller.image.version, f"the brokers to hear of the password of {user}"
+        )
+
     @verb()
     def renew_certificates(self, *, expired: bool = False, wrong_host: bool = False) -> None:
         """Let all brokers show new certificates from the next connection on; open connections stay.

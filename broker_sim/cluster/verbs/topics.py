@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.verbs.base import BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
+from broker_sim.protocol.special_values import BROKER_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from broker_sim.config import GivenValue
 
 __all__ = ["TopicVerbs"]
-
-BROKER_DEFAULT = -1
 
 
 class TopicVerbs(BaseVerbs):

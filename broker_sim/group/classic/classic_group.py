@@ -5,13 +5,14 @@ What it knows and may do, without waits and without I/O; `Rebalance` moves it on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.protocol_votes import ProtocolSupporters, choose_protocol
 from broker_sim.group.classic.subscribed_topics import topics_of_members
+from broker_sim.group.consumer_protocol import PROTOCOL_TYPE
 from broker_sim.group.group import CLASSIC, OffsetExpiration
 from broker_sim.group.java_order import HashTable, string_hash
 from broker_sim.group.records import GroupRecord
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
     from broker_sim.group.classic.delayed_sync import DelayedSync
     from purgatory import Clock
 
-__all__ = ["CONSUMER_PROTOCOL_TYPE", "ClassicGroup"]
+__all__ = ["ClassicGroup"]
 
-CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 
 
@@ -128,7 +128,7 @@ class ClassicGroup:
     @property
     def uses_consumer_protocol(self) -> bool:
         """Whether its members are consumers, whose subscriptions can be read."""
-        return self.protocol_type_or_none == CONSUMER_PROTOCOL_TYPE
+        return self.protocol_type_or_none == PROTOCOL_TYPE
 
     @property
     def can_rebalance(self) -> bool:

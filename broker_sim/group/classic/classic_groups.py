@@ -15,9 +15,11 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
+from broker_sim.group.classic.delayed_join import has_failed_since
 from broker_sim.group.classic.group_metadata import empty_group_record, restored_group
-from broker_sim.group.classic.join import UNKNOWN_MEMBER_ID, JoinRequest, Joins
+from broker_sim.group.classic.join import JoinRequest, Joins
 from broker_sim.group.classic.rebalance import Rebalance
+from broker_sim.group.group import UNKNOWN_MEMBER_ID
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -186,13 +188,20 @@ class ClassicGroups:
     def leave(
         self, group: ClassicGroup, members: Iterable[MemberIdentity]
     ) -> Result[list[MemberResponse]]:
-        """Remove members, each by its id or by its group instance id; tell what became of each."""
+        """Remove members, each by its id or by its group instance id; tell what became of each.
+
+        Raises `ApiError` UNKNOWN_SERVER_ERROR, with the members gone, if that ends a joining of others
+        who have no protocol in common.
+        """
+        waited_for = group.join_operation
         told = [left(member, self._leave_one(group, member)) for member in members]
         if any(not each.error_code for each in told):
             if group.state in {STABLE, COMPLETING_REBALANCE}:
                 self.rebalance.prepare_or_complete(group, "explicit `LeaveGroup` request")
             else:
                 self.rebalance.maybe_complete(group)
+        if has_failed_since(group, waited_for):
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
         return Result(told)
 
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:

@@ -13,7 +13,7 @@ from broker_sim.runtime.delayed_request import DelayedRequest
 if TYPE_CHECKING:
     from broker_sim.group.classic.classic_group import ClassicGroup
 
-__all__ = ["DelayedJoin", "InitialDelayedJoin", "JoinPhase", "RepeatedJoin"]
+__all__ = ["DelayedJoin", "InitialDelayedJoin", "JoinPhase", "RepeatedJoin", "has_failed_since"]
 
 REPEATED_AFTER_MS: Final = 500
 """As in Kafka, whose coordinator carries out again so late what failed in one of its timers."""
@@ -94,3 +94,9 @@ class RepeatedJoin(InitialDelayedJoin):
 
     def __init__(self, group: ClassicGroup, phase: JoinPhase) -> None:
         super().__init__(REPEATED_AFTER_MS, 0, group, phase)
+
+
+def has_failed_since(group: ClassicGroup, waited_for: DelayedJoin | None) -> bool:
+    """Whether the joining has ended without a protocol in common since the group had that operation."""
+    operation = group.join_operation
+    return isinstance(operation, RepeatedJoin) and operation is not waited_for

@@ -5,12 +5,13 @@ Mirrors `GroupCoordinatorRecordHelpers.newGroupMetadataRecord` and the replay of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.group import record_messages
 from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
+from broker_sim.group.group import NO_TIMEOUT
 from broker_sim.group.records import GroupRecord
 from broker_sim.protocol.record_batch import NO_TIMESTAMP
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["empty_group_record", "group_record", "restored_group"]
 
-NO_TIMEOUT: Final = -1
 Value = record_messages.GroupMetadataValue
 
 

@@ -13,9 +13,10 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.classic.classic_group_state import ClassicGroupState
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
-from broker_sim.group.classic.delayed_join import RepeatedJoin
+from broker_sim.group.classic.delayed_join import has_failed_since
 from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.classic.rebalance import join_response
+from broker_sim.group.group import KNOWN_MEMBER_ID_VERSION, UNKNOWN_MEMBER_ID
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["JoinRequest", "Joins"]
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
-UNKNOWN_MEMBER_ID = ""
-KNOWN_MEMBER_ID_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
 _UUID_FIXED_BITS = 0xF << 76 | 0x3 << 62
 _UUID_VERSION_4 = 0x4 << 76 | 0x2 << 62
@@ -103,8 +102,7 @@ class Joins:
         is_new = member_id == UNKNOWN_MEMBER_ID
         waited_for = group.join_operation
         result = (self._join_new_member if is_new else self._join_known_member)(group, request)
-        repeated = group.join_operation
-        if isinstance(repeated, RepeatedJoin) and repeated is not waited_for:
+        if has_failed_since(group, waited_for):
             for member in group.members.values():
                 if member.respond_to_join is request.respond:
                     member.respond_to_join = _ignore

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from struct import Struct, error
+from struct import error
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.group.consumer_protocol import VERSION
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.messages import ConsumerProtocolSubscription
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["subscribed_topics", "topics_of_members"]
 
-_VERSION: Final = Struct(">h")
 FIRST_VERSION: Final = 0
 """All versions begin with the fields of this one, so newer ones than ours can be read too."""
 
@@ -26,9 +26,9 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
     topics: set[str] = set()
     for subscription in set(subscriptions):
         try:
-            _VERSION.unpack_from(subscription)
+            VERSION.unpack_from(subscription)
             decoded = decode(
-                ConsumerProtocolSubscription, FIRST_VERSION, subscription, _VERSION.size
+                ConsumerProtocolSubscription, FIRST_VERSION, subscription, VERSION.size
             )
         except (error, ProtocolError):
             return None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.assignment import NO_PARTITIONS, epochs_in_order
-from broker_sim.group.consumer.consumer_group import PROTOCOL_TYPE, UNOWNED
+from broker_sim.group.consumer.consumer_group import UNOWNED
 from broker_sim.group.consumer.member import ClassicMetadata, MemberState
 from broker_sim.group.consumer.member_timers import Wait
 from broker_sim.group.consumer.membership import (
@@ -27,10 +27,12 @@ from broker_sim.group.consumer.membership import (
     static_member,
 )
 from broker_sim.group.consumer_protocol import (
+    PROTOCOL_TYPE,
     MalformedConsumerProtocolError,
     encode_assignment,
     read_subscription,
 )
+from broker_sim.group.group import KNOWN_MEMBER_ID_VERSION, NO_TIMEOUT, UNKNOWN_MEMBER_ID
 from broker_sim.group.keys import MemberKey
 from broker_sim.protocol import messages
 
@@ -51,10 +53,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ClassicMembers"]
 
-UNKNOWN_MEMBER_ID: Final = ""
-NO_TIMEOUT: Final = -1
-KNOWN_MEMBER_ID_VERSION: Final = 4
-"""The version of JoinGroup from which on a dynamic member is given its id first (KIP-394)."""
 NO_MIGRATION: Final = "disabled"
 Identity = messages.LeaveGroupRequest.MemberIdentity
 Left = messages.LeaveGroupResponse.MemberResponse

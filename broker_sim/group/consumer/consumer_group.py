@@ -20,6 +20,7 @@ from broker_sim.group.consumer.assignment import NO_PARTITIONS
 from broker_sim.group.consumer.commit_checks import older_epoch_check, stale_epoch
 from broker_sim.group.consumer.counting import add_count, is_homogeneous, most_wanted
 from broker_sim.group.consumer.subscription import TopicCounts
+from broker_sim.group.consumer_protocol import PROTOCOL_TYPE
 from broker_sim.group.group import CONSUMER, OffsetExpiration
 from broker_sim.group.java_order import (
     HashTable,
@@ -37,9 +38,8 @@ if TYPE_CHECKING:
     from broker_sim.group.group import CommitPartitionValidator
     from broker_sim.group.records import GroupRecord
 
-__all__ = ["PROTOCOL_TYPE", "UNOWNED", "ConsumerGroup"]
+__all__ = ["UNOWNED", "ConsumerGroup"]
 
-PROTOCOL_TYPE: Final = "consumer"
 FIRST_EPOCH: Final = 1
 UNOWNED: Final = -1
 MEMBER_EPOCH_VERSION: Final = 9

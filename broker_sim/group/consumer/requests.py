@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.consumer.member import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
+from broker_sim.group.group import NO_TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +22,6 @@ __all__ = ["MemberRequest", "check_heartbeat"]
 
 MEMBER_ID_VERSION: Final = 1
 """The version of ConsumerGroupHeartbeat from which on members make their ids themselves."""
-NO_TIMEOUT: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

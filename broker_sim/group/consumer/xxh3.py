@@ -9,6 +9,8 @@ from __future__ import annotations
 from struct import Struct, unpack_from
 from typing import Final
 
+from broker_sim.coordinator.hashing import INT_MASK
+
 __all__ = ["xxh3_64"]
 
 _SECRET: Final = bytes.fromhex(
@@ -20,7 +22,6 @@ _SECRET: Final = bytes.fromhex(
     "2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
 )
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
-_MASK_32: Final = 0xFFFFFFFF
 _PRIME32_1: Final = 0x9E3779B1
 _PRIME32_2: Final = 0x85EBCA77
 _PRIME32_3: Final = 0xC2B2AE3D
@@ -135,7 +136,7 @@ def _accumulate(lanes: list[int], data: bytes, at: int, secret_at: int) -> None:
     for lane, value in enumerate(values):
         key = value ^ keys[lane]
         lanes[lane ^ 1] += value
-        lanes[lane] += (key & _MASK_32) * (key >> 32)
+        lanes[lane] += (key & INT_MASK) * (key >> 32)
 
 
 def _long(data: bytes) -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.controller import CONTROLLER_ID
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import NOT_HOSTED_TEXT, ErrorCode
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _unknown_partitions(wanted: list[tuple[str, list[int]]]) -> messages.Describ
                     Response.PartitionData(
                         partition,
                         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        "This server does not host this topic-partition.",
+                        NOT_HOSTED_TEXT,
                     )
                     for partition in partitions
                 ],

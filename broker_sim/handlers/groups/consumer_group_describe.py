@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.group.group import CONSUMER
 from broker_sim.handlers.support.authorization import authorized_operations, unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_consumer_group_describe"]
 
-PROTOCOL: Final = "consumer"
 TOPICS_HIDDEN: Final = (
     "The group has described topic(s) that the client is not authorized to describe."
 )
@@ -38,7 +38,7 @@ def handle_consumer_group_describe(
     respond: Callable[[messages.ConsumerGroupDescribeResponse], None],
 ) -> None:
     """Describe each group as it is now."""
-    if PROTOCOL not in context.broker.config.group_coordinator_rebalance_protocols:
+    if CONSUMER not in context.broker.config.group_coordinator_rebalance_protocols:
         code = ErrorCode.UNSUPPORTED_VERSION
         groups = [Described(code, group_id=group_id) for group_id in request.group_ids]
     else:

@@ -12,9 +12,10 @@ Version notes: in 0 the coordinator may make the member's id; 1 subscribes to re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ErrorCode
+from broker_sim.group.group import CONSUMER
 from broker_sim.handlers.groups.group_client import group_client
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_consumer_group_heartbeat"]
 
-PROTOCOL: Final = "consumer"
-
 
 def handle_consumer_group_heartbeat(
     request: messages.ConsumerGroupHeartbeatRequest,
@@ -37,7 +36,7 @@ def handle_consumer_group_heartbeat(
     respond: Callable[[messages.ConsumerGroupHeartbeatResponse], None],
 ) -> None:
     """Serve a member of a group of the consumer protocol."""
-    if PROTOCOL not in context.broker.config.group_coordinator_rebalance_protocols:
+    if CONSUMER not in context.broker.config.group_coordinator_rebalance_protocols:
         respond(messages.ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
         return
     denial = _denial(request, context)

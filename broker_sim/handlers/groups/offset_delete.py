@@ -14,6 +14,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
 from broker_sim.handlers.support.injected_error import denied_or_injected_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
+from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -40,14 +41,9 @@ def handle_offset_delete(
         return
     names = (topic.name for topic in request.topics)
     denied = unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, names)
-    topics: dict[str, Topic] = {}
-
-    def add(name: str, partition: int, error_code: ErrorCode) -> None:
-        topic = topics.setdefault(name, Topic(name=name))
-        topic.partitions.append(Partition(partition, error_code))
-
     image = context.broker.image
     valid: list[tuple[str, int]] = []
+    refused: list[tuple[tuple[str, int], ErrorCode]] = []
     for asked in request.topics:
         topic = image.topics.get(asked.name)
         for partition in asked.partitions:
@@ -56,14 +52,16 @@ def handle_offset_delete(
             if not error_code and (topic is None or topic.partition(index) is None):
                 error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if error_code:
-                add(asked.name, index, error_code)
+                refused.append(((asked.name, index), error_code))
             else:
                 valid.append((asked.name, index))
 
     def done(errors: Sequence[ErrorCode]) -> None:
-        for (name, index), error_code in zip(valid, errors, strict=True):
-            add(name, index, error_code)
-        respond(messages.OffsetDeleteResponse(topics=list(topics.values())))
+        topics = by_topic(
+            (name, Partition(index, error_code))
+            for (name, index), error_code in [*refused, *zip(valid, errors, strict=True)]
+        )
+        respond(messages.OffsetDeleteResponse(topics=[Topic(*entry) for entry in topics.items()]))
 
     def fail(error: ApiError) -> None:
         respond(messages.OffsetDeleteResponse(error_code=error.error_code))

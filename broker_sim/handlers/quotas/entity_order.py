@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.coordinator.hashing import INT_MASK
 from broker_sim.group.java_order import string_hash
 
 if TYPE_CHECKING:
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = ["entity_hash"]
 
-_MASK_32: Final = 0xFFFFFFFF
 _OF_ONE_VALUE: Final = 31
 
 
@@ -20,4 +20,4 @@ def entity_hash(entity: QuotaEntity) -> int:
     pairs = (
         string_hash(kind) ^ (0 if name is None else string_hash(name)) for kind, name in entity
     )
-    return (_OF_ONE_VALUE + sum(pairs)) & _MASK_32
+    return (_OF_ONE_VALUE + sum(pairs)) & INT_MASK

@@ -24,6 +24,7 @@ from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.delegation_token import DelegationToken, token_hmac
 from broker_sim.metadata.kafka_principal import USER_TYPE, KafkaPrincipal
 from broker_sim.protocol import messages
+from broker_sim.protocol.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,7 +42,6 @@ __all__ = [
 
 Created = messages.CreateDelegationTokenResponse
 Described = messages.DescribeDelegationTokenResponse
-NO_TIMESTAMP: Final = -1
 REQUESTERS_VERSION: Final = 3
 
 

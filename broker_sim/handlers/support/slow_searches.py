@@ -6,10 +6,11 @@ searched the batch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
 from broker_sim.log import find_record
+from broker_sim.log.validator import QUICK_PACKED_BYTES, QUICK_RECORDS
 from broker_sim.protocol.record_batch import CODEC_MASK
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.protocol.record_batch import BatchHeader
 
 __all__ = ["SlowSearchError", "SlowSearches"]
-
-QUICK_RECORDS: Final = 1_000
-QUICK_PACKED_BYTES: Final = 512
 
 
 class SlowSearchError(Exception):

@@ -23,7 +23,7 @@ from broker_sim.handlers.support.authorization import (
 from broker_sim.handlers.transactions.fenced import error_of_version
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import is_internal_topic
-from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.metadata.topic_partition import TopicPartition, by_topic
 from broker_sim.protocol import messages
 from broker_sim.transaction.coordinator import ProducerIdAndEpoch
 from broker_sim.transaction.state import TransactionVersion
@@ -155,9 +155,8 @@ def _partitions(transaction: Transaction) -> list[TopicPartition]:
 def _by_topic(
     errors: Mapping[TopicPartition, ErrorCode],
 ) -> list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
-    topics: dict[
-        str, list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult]
-    ] = {}
-    for (topic, partition), error_code in errors.items():
-        topics.setdefault(topic, []).append(PartitionResult(partition, error_code))
+    topics = by_topic(
+        (topic, PartitionResult(partition, error_code))
+        for (topic, partition), error_code in errors.items()
+    )
     return [TopicResult(*entry) for entry in topics.items()]

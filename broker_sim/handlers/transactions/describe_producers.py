@@ -10,15 +10,16 @@ hash table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
 from broker_sim.handlers.support.authorization import AUTHORIZATION_TEXTS, is_authorized
 from broker_sim.handlers.support.injected_error import raise_injected_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_name import invalid_topic_name
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from broker_sim.protocol.special_values import NO_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["handle_describe_producers"]
 
-NO_OFFSET: Final = -1
-UNKNOWN_TOPIC: Final = "This server does not host this topic-partition."
 
 Partition = messages.DescribeProducersResponse.PartitionResponse
 
@@ -49,7 +48,7 @@ def handle_describe_producers(
             error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             problem = AUTHORIZATION_TEXTS[error_code]
         elif topic.name not in context.broker.image.topics:
-            error_code, problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC
+            error_code, problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT
         response.topics.append(
             messages.DescribeProducersResponse.TopicResponse(
                 topic.name,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
 from broker_sim.metadata.acl import AclOperation, ResourceType
+from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from broker_sim.handlers.context import RequestContext
-    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
 __all__ = ["handle_describe_transactions"]
@@ -70,14 +70,5 @@ def _describe(
         transaction_start_time_ms=values.start_ms,
         producer_id=values.producer_id,
         producer_epoch=values.producer_epoch,
-        topics=_topics(values.partitions),
+        topics=[TopicData(*entry) for entry in by_topic(values.partitions).items()],
     )
-
-
-def _topics(
-    partitions: Iterable[TopicPartition],
-) -> list[messages.DescribeTransactionsResponse.TopicData]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    return [TopicData(*entry) for entry in topics.items()]

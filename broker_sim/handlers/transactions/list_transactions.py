@@ -40,7 +40,7 @@ def handle_list_transactions(
 ) -> None:
     """List the transactional ids of this broker."""
     states = context.broker.transactions.states
-    if states.runtime.partitions.is_loading:
+    if states.runtime.is_loading:
         respond(
             messages.ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         )

@@ -31,7 +31,7 @@ class _OngoingAbortedTxn:
 
 
 class CleanedTransactionMetadata:
-    """Hears of every batch in the order of the log."""
+    """Is given every batch in the order of the log."""
 
     __slots__ = ("_aborted", "_ongoing_aborted", "_ongoing_committed", "_remaining")
 

@@ -4,8 +4,8 @@
     2  group     the segments from the log's start on, small ones together
     3  copy      what stays of each group into a new segment, and put that into the log
 
-The work is a generator: it stops after each batch, and within large ones, so that whoever runs it decides
-for how long at a time.
+The work is a generator: it stops after each batch, and within large ones, so that its caller decides
+for how long it runs at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Cleaner", "LogCleaningAbortedError", "group_segments_by_size"]
 
 
 class LogCleaningAbortedError(Exception):
-    """The segments that were cleaned have been deleted meanwhile."""
+    """The segments were deleted during their cleaning."""
 
 
 class Cleaner:
@@ -47,7 +47,7 @@ class Cleaner:
         self._transactions = CleanedTransactionMetadata()
 
     def clean(self) -> Generator[Work, None, int]:
-        """Do all of it; return the first offset that is still dirty.
+        """Clean the log; return the first offset that is still dirty.
 
         Raises `LogCleaningAbortedError`, and any error of a batch that cannot be decoded. A batch that
         its CRC does not fit to raises CORRUPT_MESSAGE: a copy would get a CRC that fits.
@@ -174,7 +174,7 @@ def group_segments_by_size(
 
 
 def _new_cleaned_segment(log: PartitionLog, group: Sequence[LogSegment]) -> LogSegment:
-    """Return an empty segment for what stays; mirrors `UnifiedLog.createNewCleanedSegment`."""
+    """Return an empty segment for the records that stay; mirrors `UnifiedLog.createNewCleanedSegment`."""
     first = group[0]
     return LogSegment.in_memory(
         first.base_offset,

@@ -44,7 +44,7 @@ class CleanedLogs(Protocol):
 
     @property
     def compacted_logs(self) -> Iterable[PartitionLog]:
-        """Those that it is for."""
+        """The logs that it cleans."""
 
 
 class LogCleaner:

@@ -67,7 +67,7 @@ class LogCleanerManager:
         )
 
     def restart(self) -> None:
-        """Forget what ended with the broker's process: cleanings, and what cannot be cleaned."""
+        """Forget what ended with the broker's process: cleanings and the marks of uncleanable partitions."""
         self._in_progress.clear()
         self._uncleanable.clear()
 
@@ -107,7 +107,7 @@ class LogCleanerManager:
         return filthiest
 
     def _look_at(self, log: PartitionLog, now_ms: int) -> LogToClean | None:
-        """Return what of the log is dirty, None if that cannot be found out."""
+        """Return the dirty part of the log, None if it cannot be determined."""
         try:
             first_dirty_offset = self._first_dirty_offset(log)
             if first_dirty_offset != self._first_dirty_offsets.get(
@@ -124,7 +124,7 @@ class LogCleanerManager:
         return [log for log in logs if self._may_be_cleaned(log)]
 
     def is_in_progress(self, cleanable: LogToClean) -> bool:
-        """Whether this cleaning may go on: nobody has aborted it."""
+        """Whether this cleaning may go on: it was not aborted."""
         return self._in_progress.get(cleanable.log.topic_partition) is cleanable
 
     def done_cleaning(self, cleanable: LogToClean, end_offset: int) -> None:
@@ -134,7 +134,7 @@ class LogCleanerManager:
         self._update(topic_partition, max(end_offset, cleanable.first_dirty_offset))
 
     def abort_cleaning(self, topic_partition: TopicPartition) -> None:
-        """End the partition's cleaning, if there is one; what it has not put into the log is lost."""
+        """End the partition's cleaning, if there is one; its unfinished segments are lost."""
         self._in_progress.pop(topic_partition, None)
 
     def cleaning_failed(self, topic_partition: TopicPartition, error: Exception) -> None:
@@ -158,7 +158,7 @@ class LogCleanerManager:
         self._uncleanable.add(topic_partition)
 
     def truncated(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Hear that a log is cut at an offset: its cleaning ends, and later offsets are dirty."""
+        """Note that a log is cut at an offset: its cleaning ends, and later offsets are dirty."""
         self.abort_cleaning(topic_partition)
         if self._first_dirty_offsets.get(topic_partition, 0) > offset:
             self._update(topic_partition, offset)

@@ -48,5 +48,5 @@ class OffsetMap:
         return self._offsets.get(key, -1)
 
     def update_latest_offset(self, offset: int) -> None:
-        """Say that the log has been mapped up to an offset."""
+        """Note that the log has been mapped up to an offset."""
         self.latest_offset = offset

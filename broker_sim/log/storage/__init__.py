@@ -1,4 +1,4 @@
-"""What the segments of a log are kept in: memory, or the files of Kafka's log directories."""
+"""The storage of a log's segments: memory, or the files of Kafka's log directories."""
 
 from broker_sim.log.storage.batch_entries import BatchEntries
 from broker_sim.log.storage.batch_scan import MAX_RELATIVE_OFFSET

@@ -79,7 +79,7 @@ class BatchEntries:
         self.max_timestamps.append(self.max_timestamp)
 
     def number_of(self, offset: int) -> int:
-        """Return which batch holds `offset` or follows it; how many there are if none does."""
+        """Return the number of the batch that holds `offset` or follows it; the number of batches if none does."""
         return bisect_right(self.end_offsets, offset)
 
     def position(self, offset: int) -> int:
@@ -117,7 +117,7 @@ class BatchEntries:
         return next(self.places_from(offset), None)
 
     def places_from(self, offset: int) -> Iterator[BatchPlace]:
-        """Yield the batches from the one that holds `offset` or follows it, those added meanwhile too."""
+        """Yield the batches from the one that holds `offset` or follows it, including those added during the iteration."""
         end_offsets, positions, timestamps = self.end_offsets, self.positions, self.max_timestamps
         while (number := bisect_right(end_offsets, offset)) < len(end_offsets):
             offset, start = end_offsets[number], positions[number]
@@ -133,7 +133,7 @@ class BatchEntries:
         return None if batch is None else self.end_offsets[batch] - 1
 
     def check(self, position: int, end: int) -> None:
-        """Do nothing: every batch with an entry was looked at."""
+        """Do nothing: every batch with an entry was checked."""
 
     # -- the index files ------------------------------------------------------------------------
 

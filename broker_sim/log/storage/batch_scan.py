@@ -75,7 +75,7 @@ def scan_batches(
     verify: bool,
     upper_bound_offset: int | None,
 ) -> int:
-    """Do the same with bytes of a file."""
+    """Scan bytes of a file, as `scan_segment` does."""
     if upper_bound_offset is None:
         upper_bound_offset = entries.start_offset + MAX_RELATIVE_OFFSET
     position, file_bytes, last_epoch = 0, len(mapped), -1
@@ -125,7 +125,7 @@ def is_out_of_place(
 
 
 def _offset_at(mapped: memoryview | bytes, position: int) -> int:
-    """Return the base offset that a batch at this position says, -1 if there is no room for a batch."""
+    """Return the base offset of a batch at this position, -1 if there is no room for a batch."""
     if position + BATCH_OVERHEAD_BYTES > len(mapped):
         return -1
     (base_offset,) = _BASE_OFFSET.unpack_from(mapped, position)
@@ -133,7 +133,7 @@ def _offset_at(mapped: memoryview | bytes, position: int) -> int:
 
 
 def _is_sound(mapped: memoryview | bytes, position: int) -> bool:
-    """Return whether a whole batch is here, with the records that its CRC says."""
+    """Return whether a whole batch is here, whose CRC is right."""
     _, length, _, magic, crc, *_ = HEADER_FIELDS.unpack_from(mapped, position)
     end = position + LOG_OVERHEAD_BYTES + length
     is_whole = magic == MAGIC_V2 and position + BATCH_OVERHEAD_BYTES <= end <= len(mapped)

@@ -1,7 +1,7 @@
 """Goes from batch to batch of a `.log` file by their headers; mirrors `FileLogInputStream`.
 
-Who looks for a batch begins where an index says that one is, and reads no records on the way. Each batch must
-fit behind the one before, as `batch_scan` asks of those of a whole file.
+A search for a batch begins at the position that an index gives, and reads no records on the way. Each batch must
+follow the one before it, as `batch_scan` requires for a whole file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LARGE_BLOCK_BYTES: Final = 16 * 1024
 
 
 class BatchDamagedError(Exception):
-    """No batch can be at a place of the file."""
+    """A place of the file does not hold a valid batch."""
 
     def __init__(self, position: int, end_offset: int) -> None:
         """`end_offset` is that of the batch before."""

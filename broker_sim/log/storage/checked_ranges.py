@@ -1,4 +1,4 @@
-"""Which parts of a file have been looked at: as many as several readers make who each read in order."""
+"""The parts of a file that have been checked: one range for each reader that reads in order."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     00000000000000000000.log.deleted                       of a segment, for `file.delete.delay.ms`
     topic-0.5b2bfb1a36174a9d9c8d0c7b7e0a3c11-delete/       of a partition, for `log.segment.delete.delay.ms`
 
-Who was reading goes on to read. The delay ends with the broker's process: at the next start, files
+Readers of a deleted file can go on. The delay ends with the broker's process: at the next start, files
 `.deleted` go at once, and the delay of directories `-delete` begins anew, as in Kafka.
 """
 
@@ -46,7 +46,7 @@ def delete_dir(directory: StoragePath) -> StoragePath:
 
 
 class DelayedDeletions:
-    """What a broker has deleted and still has on its disk. Thread rule: only the scheduler's thread."""
+    """The files that a broker has deleted and still has on its disk. Thread rule: only the scheduler's thread."""
 
     __slots__ = ("_call_later", "_delays_ms", "directory_delay_ms", "files")
 
@@ -59,7 +59,7 @@ class DelayedDeletions:
         """What is to be deleted, with its delay; None for directories, which have all the same."""
 
     def start(self, call_later: CallLater, directory_delay_ms: int) -> None:
-        """Begin to delete, in a broker's new process: what is there already goes after its delay."""
+        """Begin to delete, in a broker's new process: files from before go after their delay."""
         self.directory_delay_ms = directory_delay_ms
         self._call_later = call_later
         for path in self._delays_ms:
@@ -101,7 +101,7 @@ class DelayedDeletions:
             self._call_later(delay_ms, self._delete, path)
 
     def _delete(self, path: StoragePath) -> None:
-        """Delete it, unless it is gone; what cannot be deleted is tried again at the next start."""
+        """Delete it, unless it is gone; a failed deletion is tried again at the next start."""
         if path not in self._delays_ms:
             return
         is_directory = self._delays_ms[path] is None

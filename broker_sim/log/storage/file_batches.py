@@ -74,7 +74,7 @@ class FileBatches:
 
     @property
     def is_found_by_maps(self) -> bool:
-        """Whether all is sealed, and no entry is kept in memory."""
+        """Whether all batches are sealed, and no entry is kept in memory."""
         return self._sealed is not None and not len(self._entries)
 
     # -- changes --------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class FileBatches:
 
 
 def _behind(sealed: SealedBatches) -> BatchEntries:
-    """Return the entries of what will be appended behind."""
+    """Return the entries of the batches that will be appended behind."""
     return BatchEntries(
         sealed.end_offset, sealed.index_interval_bytes, sealed.size_bytes, sealed.max_timestamp
     )

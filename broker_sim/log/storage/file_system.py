@@ -1,4 +1,4 @@
-"""What the files of logs ask of a file system: that of the machine, or a simulated disk.
+"""The file system that the files of logs use: that of the machine, or a simulated disk.
 
     StoragePath    names a file, and does what `pathlib.Path` does      Path         SimulatedPath
     FileSystem     what is done to the bytes of a file                  OpenFiles    SimulatedFiles
@@ -101,10 +101,10 @@ class FileSystem(Protocol):
     """Reads and writes parts of files. Raises OSError."""
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
-        """Return so many bytes from there on, fewer where the file ends."""
+        """Return that many bytes from the position on, fewer where the file ends."""
 
     def view(self, path: StoragePath, size_bytes: int, position: int) -> FileView | None:
-        """Return so many bytes from there on without reading them; None where they must be read."""
+        """Return that many bytes from the position on without reading them; None where they must be read."""
 
     def write(self, path: StoragePath, data: bytes | memoryview, position: int) -> int:
         """Write as much of the data as there is room for, and return how much."""
@@ -131,10 +131,10 @@ class FileSystem(Protocol):
         """
 
     def remove_tree(self, directory: StoragePath) -> None:
-        """Remove the directory with all that is in it."""
+        """Remove the directory with its content."""
 
     def renamed(self, path: StoragePath, new_path: StoragePath) -> None:
-        """Hear that the file has a new name."""
+        """Note that the file has a new name."""
 
     def close(self, path: StoragePath) -> None:
         """Close the file if it is open."""
@@ -147,5 +147,5 @@ class FileSystem(Protocol):
 
 
 def ending_with(files: Iterable[StoragePath], suffix: str) -> list[StoragePath]:
-    """Return the files whose names end so."""
+    """Return the files whose names end with the suffix."""
     return [path for path in files if path.name.endswith(suffix)]

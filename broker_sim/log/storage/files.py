@@ -249,16 +249,16 @@ class FileStorage(LogStorage):
             self._sealed = (base_offset, end_offset)
 
     def _sealed_before_kill(self, bases: Sequence[int]) -> list[int]:
-        """Return where segments end that are wholly below the recovery point, and not all deleted."""
+        """Return the ends of the segments that are wholly below the recovery point, and not all deleted."""
         return [end for end in bases[1:] if self.log_start_offset < end <= self.recovery_point]
 
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return what `leader-epoch-checkpoint` and the batches have."""
+        """Return the epochs of `leader-epoch-checkpoint` and of the batches."""
         with self._guard.io("read the leader epochs"):
             return load_leader_epochs(self.directory / LEADER_EPOCHS, self._history)
 
     def load_aborted_transactions(self) -> list[AbortedTxn]:
-        """Return what the batches say; the `.txnindex` files are for Kafka's tools."""
+        """Return the aborted transactions of the batches; the `.txnindex` files are for Kafka's tools."""
         return self._history.aborted
 
     def restore_indexes(self, base_offset: int, entries: BatchEntries) -> None:

@@ -4,7 +4,7 @@
         ...                               and is raised as KAFKA_STORAGE_ERROR
 
 What is raised first is logged, once, and told to `on_failed`. From then on every use of the files is
-refused with the same error, until the broker is started again: nobody knows what is on the disk.
+refused with the same error, until the broker is started again: the state of the disk is unknown.
 
 Deliberate difference: Kafka takes all logs of the directory offline, and a broker whose only directory
 that is ends. Here each log counts as if it had a directory of its own, and the others live on.
@@ -66,7 +66,7 @@ class StorageGuard:
 
 @contextmanager
 def suppress_storage_error() -> Iterator[None]:
-    """Go on after KAFKA_STORAGE_ERROR: a log is offline then, and who must know has been told."""
+    """Go on after KAFKA_STORAGE_ERROR: the log is offline then, and its listeners have been told."""
     try:
         yield
     except ApiError as error:

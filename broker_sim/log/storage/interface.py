@@ -1,4 +1,4 @@
-"""What a log asks of the place where its data is kept.
+"""The interface of the storage that a log keeps its data in.
 
     PartitionLog           LogStorage              memory        files
      ├ LogSegment           ├ create_segment        list          NN.log
@@ -95,7 +95,7 @@ class Batches(Protocol):
         """Free what is in memory of the batches that end before `offset`; the sizes stay."""
 
     def become_inactive(self) -> None:
-        """Hear that nothing is appended any more, and that the index files are written."""
+        """Note that nothing is appended any more, and that the index files are written."""
 
     def entries(self) -> BatchEntries:
         """Return an entry of each batch."""
@@ -161,7 +161,7 @@ class LogStorage(ABC):
 
     @abstractmethod
     def fail(self, action: str, error: ApiError) -> None:
-        """Take the log offline: what is kept cannot be the data of a log, as `error` says."""
+        """Take the log offline: its data is invalid, as `error` says."""
 
     @abstractmethod
     def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:
@@ -177,14 +177,14 @@ class LogStorage(ABC):
 
     @abstractmethod
     def create_segment(self, base_offset: int, index_interval_bytes: int) -> Batches:
-        """Return the batches of a new, empty segment; so far apart are the entries of its indexes."""
+        """Return the batches of a new, empty segment, with that interval between the entries of its indexes."""
 
     @abstractmethod
     def delete_segment(self, base_offset: int) -> None:
         """Delete a segment with its indexes."""
 
     def truncated_to(self, offset: int) -> None:
-        """Hear that nothing from `offset` on is there any more: what comes next is not on the disk."""
+        """Note that the log was truncated to `offset`: later batches are not on the disk."""
         self.recovery_point = min(self.recovery_point, offset)
 
     @abstractmethod

@@ -63,7 +63,7 @@ class LogDirectory:
     ) -> None:
         """Open or create the directory.
 
-        `files` are those of a disk of its own, which is not locked; else it is the machine's.
+        `files` are those of a disk of its own, which is not locked; otherwise they are the machine's.
         Raises `LogDirectoryError` for one that is in use or another broker's, and OSError.
         """
         self.path = path
@@ -166,7 +166,7 @@ class LogDirectory:
         return self.path / f"{topic_partition.topic}-{topic_partition.partition}"
 
     def open_log(self, topic_partition: TopicPartition) -> FileStorage:
-        """Return the files of a log that is there."""
+        """Return the files of an existing log."""
         return FileStorage(
             self._log_path(topic_partition),
             self.deletions,

@@ -1,4 +1,4 @@
-"""What the batches of a log say of its leader epochs and aborted transactions.
+"""The leader epochs and aborted transactions of a log, taken from its batches.
 
 Both have files of their own, which have no checksums. The transactions are always taken from the batches.
 The leader epochs are taken from their file, as in Kafka: it knows where an epoch began whose first batches are

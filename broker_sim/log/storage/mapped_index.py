@@ -6,8 +6,8 @@
 A look-up is a binary search and takes no memory. The file system maps a file at its first use, and keeps as
 many maps as it can spare.
 
-No checksum is over an index. A search that one wrong entry has misled ends beside that entry, on the one side
-or the other. So who compares the found entry and the next one with the batches finds every single one out.
+An index has no checksum. A search that was misled by one wrong entry ends beside that entry, on one side
+or the other. So a caller that compares the found entry and the next one with the batches detects any single wrong entry.
 
 Deliberate difference: Kafka searches the end of an index first, for its pages are in memory; the readers there
 need no index here, see `LogSegment`.

@@ -1,4 +1,4 @@
-"""A log in memory: a segment's batches are a list, and what is kept ends with the process."""
+"""A log in memory: a segment's batches are a list, and the data ends with the process."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class MemoryBatches:
         self._released = min(self._released, keep)
 
     def release_before(self, offset: int) -> None:
-        """Free the batches that end before `offset`, which nobody may read any more.
+        """Free the batches that end before `offset`, which cannot be read any more.
 
         All positions stay as they are. The batch with the largest timestamp is kept: it is asked for.
         """

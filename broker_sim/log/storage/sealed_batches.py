@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["SealedBatches"]
 
 MOST_BYTES: Final = 8 * 1024 * 1024
-"""Between two entries of an index of which nobody has said how many it should have."""
+"""The largest distance of two entries of an index whose expected number is unknown."""
 _Found = TypeVar("_Found")
 
 

@@ -102,9 +102,9 @@ class SegmentFile:
             raise self._guard.failed(f"read {self.path.name}", error) from error
 
     def deleted(self, path: StoragePath) -> None:
-        """Hear that the segment is deleted: its file has another name, and will be gone.
+        """Note that the segment is deleted: its file has another name, and will be removed.
 
-        Who reads on after that gets KAFKA_STORAGE_ERROR; nothing is wrong with the log.
+        A read after that raises KAFKA_STORAGE_ERROR; the log stays online.
         """
         self.path = path
         self.is_deleted = True

@@ -123,7 +123,7 @@ class SnapshotFiles(MutableMapping[int, list[ProducerStateEntry]]):
         return bool(paths)
 
     def __getitem__(self, offset: int) -> list[ProducerStateEntry]:
-        """Read a snapshot. One that was lost or damaged meanwhile is none any more."""
+        """Read a snapshot. A lost or damaged one is no longer listed."""
         if offset not in self._offsets:
             raise KeyError(offset)
         path = self._path(offset)

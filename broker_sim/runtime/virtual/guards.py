@@ -10,6 +10,7 @@ import asyncio
 import gc
 import math
 import sys
+from asyncio.base_events import _run_until_complete_cb  # type: ignore[attr-defined]
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +24,12 @@ from broker_sim.runtime.virtual.errors import (
 from broker_sim.runtime.virtual.waiting import describe_spinners, describe_waiting, spinner_of
 
 if TYPE_CHECKING:
+    from asyncio import Handle
+    from collections.abc import Iterable
+
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
-__all__ = ["Guards"]
+__all__ = ["Guards", "cancel_stop"]
 
 LOOKED_AT: Final = 1_000
 """How many callbacks of a livelock are looked at for its report."""
@@ -117,3 +121,13 @@ class Guards:
     def _report(self, what: str) -> str:
         waiting = describe_waiting(self._loop) + self._loop.workers.describe()
         return f"{what}, {self._when()}; where it waits:\n{waiting}"
+
+
+def cancel_stop(ready: Iterable[Handle]) -> None:
+    """Cancel the stop that a future has asked for whose last step has also failed the run.
+
+    It would stop the next run of the loop instead, in which the tasks get time to end.
+    """
+    for handle in ready:
+        if handle._callback is _run_until_complete_cb:  # type: ignore[attr-defined]
+            handle.cancel()

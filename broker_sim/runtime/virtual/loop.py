@@ -1,7 +1,6 @@
 """An asyncio event loop in virtual time: no selector, no sockets, no threads that run by themselves.
 
-When nothing is ready the clock jumps to the next timer. All that chance decides comes from `seed`, so
-the same program with the same seed runs in the same way, callback by callback.
+When nothing is ready the clock jumps to the next timer. All that chance decides comes from `seed`.
 
 Two ways to drive it. From inside, as any loop: `asyncio.Runner(loop_factory=VirtualEventLoop)`. From
 outside, by a program that is not asynchronous itself: `step`, `run_until`, `advance_to_ns`.
@@ -14,9 +13,8 @@ import gc
 import math
 import random
 import threading
-import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from broker_sim.runtime.virtual.clock import NS_PER_SECOND, LoopClock, delay_to_ns
 from broker_sim.runtime.virtual.current import current_loop
@@ -24,13 +22,13 @@ from broker_sim.runtime.virtual.entering import Entering
 from broker_sim.runtime.virtual.errors import EscapeError
 from broker_sim.runtime.virtual.escapes import refuses_escapes
 from broker_sim.runtime.virtual.futures import OrderedWeakSet
-from broker_sim.runtime.virtual.guards import Guards
+from broker_sim.runtime.virtual.guards import Guards, cancel_stop
 from broker_sim.runtime.virtual.network import Network
 from broker_sim.runtime.virtual.process_loop import ProcessLoop
 from broker_sim.runtime.virtual.program import place_of_the_program
 from broker_sim.runtime.virtual.signals import Signals
 from broker_sim.runtime.virtual.standstill import Standstill
-from broker_sim.runtime.virtual.task_order import draw_next_task
+from broker_sim.runtime.virtual.task_order import order_named
 from broker_sim.runtime.virtual.threads import Workers
 from broker_sim.runtime.virtual.timers import TimerQueue
 from broker_sim.runtime.virtual.trace import LoopTrace
@@ -40,12 +38,13 @@ from purgatory.clock import DEFAULT_WALL_START_MS
 if TYPE_CHECKING:
     from asyncio import Handle, TimerHandle
     from collections import deque
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Generator
     from concurrent.futures import Executor
     from contextvars import Context
 
 __all__ = ["DAY_S", "Order", "VirtualEventLoop"]
 
+Result = TypeVar("Result")
 DAY_S = 86_400.0
 Order = Literal["fifo", "seeded"]
 
@@ -79,8 +78,6 @@ class VirtualEventLoop(ProcessLoop):
         max_steps_at_one_time: int = 1_000_000,
     ) -> None:
         super().__init__()
-        if order not in {"fifo", "seeded"}:
-            raise ValueError(f"order={order!r}: choose 'fifo' or 'seeded'")
         self.seed = seed
         self.clock = LoopClock(wall_start_ms)
         self.standstill = Standstill(self.clock)
@@ -90,10 +87,10 @@ class VirtualEventLoop(ProcessLoop):
         """Called after each callback; what it raises ends the run. For invariants."""
         self.steps = 0
         """How many callbacks have run."""
-        self._seeded = order == "seeded"
         self._guards = Guards(self, limit_s, collect_every, max_steps_at_one_time)
         self._streams: dict[str, random.Random] = {}
-        self._order_random = self.stream("order").random
+        self.task_order = order_named(order, self.clock, self.stream("order").random)
+        """What may let another callback run than the oldest; to be set before the run begins."""
         self._scheduled = TimerQueue()
         self._asyncgens = OrderedWeakSet()
         self._clock_resolution = 1e-9
@@ -225,12 +222,7 @@ class VirtualEventLoop(ProcessLoop):
         timeout: float | None = None,  # noqa: ASYNC109 - asyncio's signature
     ) -> None:
         """Wait until all threads have ended, at the longest for `timeout` virtual seconds."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self.workers.join()
-        except TimeoutError:
-            message = f"threads of the virtual loop did not end within {timeout} s"
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
+        await self.workers.join(timeout)
 
     def close(self) -> None:
         """Close the loop; threads that still wait are ended, handlers of signals are removed."""
@@ -249,6 +241,16 @@ class VirtualEventLoop(ProcessLoop):
 
     # -- running from inside ----------------------------------------------------------------------
 
+    def run_until_complete(
+        self, future: Generator[Any, None, Result] | Awaitable[Result]
+    ) -> Result:
+        """Run until the future is done and return its result. Raises as `run_forever`."""
+        try:
+            return super().run_until_complete(future)
+        except BaseException:
+            cancel_stop(self._ready)
+            raise
+
     def run_forever(self) -> None:
         """Run until `stop`; raises the first failure that no code of the program takes."""
         was_enabled = gc.isenabled()
@@ -265,7 +267,7 @@ class VirtualEventLoop(ProcessLoop):
         while True:
             if not (ready or self._stopping or self.move_to_next()):
                 raise self._guards.deadlock()
-            if self._seeded or self.trace_steps or self.after_step is not None:
+            if self.task_order is not None or self.trace_steps or self.after_step is not None:
                 for _ in range(len(ready)):
                     self.run_next()
             else:
@@ -279,6 +281,9 @@ class VirtualEventLoop(ProcessLoop):
             handle = ready.popleft()
             if not handle._cancelled:
                 handle._run()
+        # From Python 3.12 on an error's traceback has this frame: with the handle in it, a task that
+        # failed and that nobody awaits would not be noticed before garbage is collected.
+        handle = None  # type: ignore[assignment]
         self.steps += size
         if guards.failure is not None:
             guards.raise_failure()
@@ -288,21 +293,24 @@ class VirtualEventLoop(ProcessLoop):
     def run_next(self) -> Handle:
         """Run one callback of those that are ready, with all that watches them; return its handle."""
         guards, ready = self._guards, self._ready
-        if self._seeded and len(ready) > 1:
-            draw_next_task(ready, self._order_random)
+        if self.task_order is not None:
+            self.task_order.arrange(ready)
         handle = ready.popleft()
         self.steps += 1
-        if not handle._cancelled:
-            if self.trace_steps:
-                self.trace.record("step", label(handle))
-            handle._run()
-            if guards.failure is not None:
-                guards.raise_failure()
-            if self.after_step is not None:
-                self.after_step()
-        if self.steps >= guards.checkpoint:
-            guards.on_checkpoint()
-        return handle
+        try:
+            if not handle._cancelled:
+                if self.trace_steps:
+                    self.trace.record("step", label(handle))
+                handle._run()
+                if guards.failure is not None:
+                    guards.raise_failure()
+                if self.after_step is not None:
+                    self.after_step()
+            if self.steps >= guards.checkpoint:
+                guards.on_checkpoint()
+            return handle
+        finally:
+            del handle  # as in a round
 
     def move_to_next(self, until_ns: float = math.inf) -> bool:
         """Jump to the next timer and make ready what is due; False if none is due by `until_ns`."""

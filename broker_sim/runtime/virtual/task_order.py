@@ -1,27 +1,217 @@
-"""Which of the tasks that are ready runs first: in asyncio the oldest one, here any of them."""
+"""Which of the callbacks that are ready runs first: in asyncio the oldest one, here also another one.
+
+A loop without a `TaskOrder` is first in, first out. With one it takes the oldest callback too, but for
+deviations: those of chance (`SeededOrder`), or given ones (`GivenOrder`), such as chance has taken before.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import re
+from array import array
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from broker_sim.runtime.virtual.clock import NS_PER_MS
+from broker_sim.runtime.virtual.current_process import PROCESS
+from broker_sim.runtime.virtual.waiting import label
 
 if TYPE_CHECKING:
     from asyncio import Handle
     from collections import deque
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["draw_next_task"]
+    from broker_sim.runtime.virtual.clock import LoopClock
+
+__all__ = [
+    "Deviation",
+    "GivenOrder",
+    "SeededOrder",
+    "TaskOrder",
+    "deviation_text",
+    "oldest_of",
+    "order_named",
+    "process_of",
+]
+
+NAMED_OVERTAKEN: Final = 3
 
 
-def draw_next_task(ready: deque[Handle], random: Callable[[], float]) -> None:
-    """If the next callback is a task's, let chance decide which of the tasks comes first."""
-    if not _is_of_task(ready[0]):
-        return
-    for index in range(int(random() * len(ready)), len(ready)):
-        if _is_of_task(ready[index]):
-            ready[0], ready[index] = ready[index], ready[0]
-            return
+_DEVIATION: Final = re.compile(r"(\d+)(?:\.(\d{1,6}))? order (\d+) (\d+)(?: (\d+))?")
+
+
+class Deviation(NamedTuple):
+    """Callbacks that run before others that have been ready for longer."""
+
+    at_ns: int
+    """When, in nanoseconds since the loop was made."""
+    step: int
+    """How many callbacks have run at that time before."""
+    place: int
+    """How many have been ready for longer than the first of them."""
+    length: int = 1
+    """How many; those behind the first are the oldest ones of the same process."""
+
+    def __str__(self) -> str:
+        ms, rest = divmod(self.at_ns, NS_PER_MS)
+        at = f"{ms}.{rest:06d}".rstrip("0").rstrip(".")
+        length = f" {self.length}" if self.length > 1 else ""
+        return f"{at} order {self.step} {self.place}{length}"
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """Return the deviation that `str` has written. Raises ValueError."""
+        found = _DEVIATION.fullmatch(" ".join(line.split()))
+        if found is None:
+            raise ValueError(f"{line!r}: write a deviation as '4100.5 order 3 1', the time in ms")
+        ms, rest, step, place, length = found.groups("0")
+        at_ns = int(ms) * NS_PER_MS + int(rest.ljust(6, "0"))
+        return cls(at_ns, int(step), int(place), int(length) or 1)
+
+
+class TaskOrder:
+    """Arranges the queue of one loop, and keeps what deviated from first in, first out."""
+
+    def __init__(self, clock: LoopClock) -> None:
+        self.on_deviation: Callable[[list[Handle], int], object] | None = None
+        """Called with those that are ready, the oldest first, the one that runs next last.
+
+        Then with the number of that one in its deviation, from 1.
+        """
+        self._clock = clock
+        self._at_ns = -1
+        self._step = 0
+        self._taken = array("q")
+        self._last_process: str | None = None
+
+    @property
+    def deviations(self) -> tuple[Deviation, ...]:
+        """All so far."""
+        numbers = iter(self._taken)
+        return tuple(map(Deviation, numbers, numbers, numbers, numbers))
+
+    def arrange(self, ready: deque[Handle]) -> None:
+        """Put what runs next in front; called before each callback."""
+        if self._at_ns != self._clock.now_ns:
+            self._at_ns = self._clock.now_ns
+            self._step = 0
+        place = self.choose(ready, self._at_ns, self._step)
+        if place:
+            handle = ready[place]
+            self._keep(ready, place)
+            if self.on_deviation is not None:
+                self.on_deviation([*ready][: place + 1], self._taken[-1])
+            del ready[place]
+            ready.appendleft(handle)
+        self._step += 1
+
+    def _keep(self, ready: deque[Handle], place: int) -> None:
+        taken, process = self._taken, process_of(ready[place])
+        if (
+            process is not None
+            and process == self._last_process
+            and (self._at_ns, self._step) == (taken[-4], taken[-3] + taken[-1])
+            and oldest_of(process, ready) == place
+        ):
+            taken[-1] += 1
+        else:
+            taken.extend((self._at_ns, self._step, place, 1))
+        self._last_process = process
+
+    def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
+        """Return the place of what runs next; 0 is the oldest."""
+        raise NotImplementedError
+
+
+class SeededOrder(TaskOrder):
+    """If the next callback is a task's, chance decides which of the tasks comes first."""
+
+    def __init__(self, clock: LoopClock, random: Callable[[], float]) -> None:
+        super().__init__(clock)
+        self._random = random
+
+    def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
+        """Draw a place; the tasks behind it come into question too."""
+        del at_ns, step
+        if len(ready) > 1 and _is_of_task(ready[0]):
+            for place in range(int(self._random() * len(ready)), len(ready)):
+                if _is_of_task(ready[place]):
+                    return place
+        return 0
+
+
+class GivenOrder(TaskOrder):
+    """Takes given deviations, as far as there is something at their place that may go first."""
+
+    def __init__(self, clock: LoopClock, deviations: Iterable[Deviation]) -> None:
+        super().__init__(clock)
+        self._given = {(each.at_ns, each.step): each for each in deviations}
+        self._goes_on: tuple[int, int, str, int] | None = None
+
+    def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
+        """Return the given place, or that of what goes on with the last deviation."""
+        given, goes_on = self._given.get((at_ns, step)), self._goes_on
+        self._goes_on = None
+        if given is not None:
+            place, left = given.place, given.length - 1
+        elif goes_on is not None and goes_on[:2] == (at_ns, step):
+            place, left = oldest_of(goes_on[2], ready), goes_on[3] - 1
+        else:
+            return 0
+        if place >= len(ready) or not _may_go_first(ready, place):
+            return 0
+        process = process_of(ready[place])
+        if left and process is not None:
+            self._goes_on = at_ns, step + 1, process, left
+        return place
+
+
+def order_named(name: str, clock: LoopClock, random: Callable[[], float]) -> TaskOrder | None:
+    """Return the order of that name, None for first in, first out. Raises ValueError for others."""
+    if name not in {"fifo", "seeded"}:
+        raise ValueError(f"order={name!r}: choose 'fifo' or 'seeded'")
+    return SeededOrder(clock, random) if name == "seeded" else None
+
+
+def _may_go_first(ready: deque[Handle], place: int) -> bool:
+    """Whether it is a task, or all before it belong to others: the callbacks of one keep their order.
+
+    That is promised by asyncio, and transports rely on it.
+    """
+    process = process_of(ready[place])
+    return _is_of_task(ready[place]) or (process is not None and oldest_of(process, ready) == place)
+
+
+def oldest_of(process: str, ready: deque[Handle]) -> int:
+    """Return the place of the oldest callback of a process; behind all if it has none."""
+    for place, handle in enumerate(ready):
+        if process_of(handle) == process:
+            return place
+    return len(ready)
+
+
+def process_of(handle: Any) -> str | None:
+    """Return the process of a callback; None for those of the test, the brokers and the network."""
+    process = handle._context.get(PROCESS)
+    return None if process is None else process.name
 
 
 def _is_of_task(handle: Any) -> bool:
     return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)
+
+
+def deviation_text(ready: Sequence[Handle], number: int) -> str:
+    """Say what runs before what, of those that `TaskOrder.on_deviation` is told.
+
+    What belongs to the same process is left out, unless it is all that there is.
+    """
+    *overtaken, first = ready
+    others = [each for each in overtaken if process_of(each) != process_of(first)]
+    names = [_who(each) for each in others or overtaken]
+    more = f" and {len(names) - NAMED_OVERTAKEN} more" if len(names) > NAMED_OVERTAKEN else ""
+    led = f" and {number - 1} before it" if number > 1 else ""
+    return f"{_who(first)}{led} run{'' if led else 's'} before {', '.join(names[:NAMED_OVERTAKEN])}{more}"
+
+
+def _who(handle: Handle) -> str:
+    process, what = process_of(handle), label(handle)
+    return what if process in {None, what} else f"{process}'s {what}"

@@ -12,6 +12,7 @@ import concurrent.futures
 import sys
 import threading
 import traceback
+import warnings
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final
 
@@ -215,12 +216,22 @@ class Workers:
             if (frame := frames.get(worker.thread.ident or 0)) is not None
         )
 
-    async def join(self) -> None:
-        """Wait until all functions that were submitted have ended, but for those of killed processes."""
-        while tasks := [
-            task for task, process in self._tasks.items() if not (process and process.is_dead)
-        ]:
-            await asyncio.wait(tasks)
+    async def join(self, timeout_s: float | None) -> None:
+        """Wait until all functions that were submitted have ended, but for those of killed processes.
+
+        Warns if they have not within the timeout.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                while tasks := [
+                    task
+                    for task, process in self._tasks.items()
+                    if not (process and process.is_dead)
+                ]:
+                    await asyncio.wait(tasks)
+        except TimeoutError:
+            message = f"threads of the virtual loop did not end within {timeout_s} s"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
 
     def abandon(self) -> None:
         """End those that never will by themselves."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from broker_sim.protocol import messages
+from integration.cluster_under_test.faults import UNDONE_BY
 from integration.fuzz.sequence import Fault, Request, Sequence
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ U = TypeVar("U")
 LENGTHS: Final = (12, 30)
 WAVE: Final = 10
 """How many sequences of an area with faults are played at once: a fault takes seconds, and hits all."""
-ENDED_BY: Final = {"pause": "resume", "stop": "start", "kill": "start"}
+FAULTS: Final = ("pause", "stop", "kill")
 CONFIGS: Final = {
     # A join that waits for others takes as long as the draw says, and no 3 s more.
     "group.initial.rebalance.delay.ms": "0",
@@ -78,8 +79,8 @@ class Area:
         rng = random.Random(f"{self.name}/faults/{seed // WAVE}")
         faults = []
         for _ in range(rng.randint(1, 2)):
-            broker, verb = rng.choice(["second", "third"]), rng.choice(list(ENDED_BY))
-            faults += [Fault(verb, broker), Fault(ENDED_BY[verb], broker)]
+            broker, verb = rng.choice(["second", "third"]), rng.choice(FAULTS)
+            faults += [Fault(verb, broker), Fault(UNDONE_BY[verb], broker)]
         return faults
 
 

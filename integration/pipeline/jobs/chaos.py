@@ -26,8 +26,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from broker_sim.chaos.kinds import weights_of
-from broker_sim.chaos.search import ChaosTest, NoSuchTestError, examine, load_test, run_seed
+from broker_sim.chaos.search import ChaosTest, examine, run_seed
 from integration.pipeline.errors import PipelineError
 from integration.pipeline.spark import driver, tables
 from integration.pipeline.spark.archive import ship_code, ship_modules
@@ -41,7 +40,7 @@ __all__ = [
     "ChaosPlan",
     "ChaosTest",
     "distinct_failures",
-    "kinds_of",
+    "load",
     "run",
     "run_all",
     "summary",
@@ -76,10 +75,10 @@ SHRUNK: Final = StructType(
 )
 
 
-def kinds_of(faults: str | None) -> tuple[tuple[str, float], ...] | None:
-    """Return the kinds of a list with their usual weights; raises PipelineError."""
+def load(name: str, *, faults: str | None = None, **given: Any) -> ChaosTest:
+    """Return the test of that name; its marker `chaos` says what is None. Raises PipelineError."""
     try:
-        return None if faults is None else tuple(weights_of(faults.split(",")).items())
+        return ChaosTest.of(name, faults=None if faults is None else faults.split(","), **given)
     except ValueError as error:
         raise PipelineError(str(error)) from error
 
@@ -181,10 +180,6 @@ def summary(outcomes: DataFrame, test: ChaosTest) -> DataFrame:
 def run(spark: SparkSession, plan: ChaosPlan, output: str, tasks: int | None = None) -> str:
     """Run the seeds of the plan that are missing, shrink some that failed, and write the tables."""
     test = plan.test
-    try:
-        load_test(test.name)
-    except NoSuchTestError as error:
-        raise PipelineError(str(error)) from error
     code = f"{ship_code(spark)} {ship_modules(spark)} {test!r}"
     tasks = tasks or TASKS_PER_CORE * driver.cores(spark)
     known, new = of_code(spark, output, "chaos", code), 0

@@ -254,7 +254,7 @@ def why_ended(settings: StreamSettings, error: str) -> str:
             f"there is no topic {settings.topic} at {settings.bootstrap_servers}: start the cluster "
             f"with --trace-topic {settings.topic}, or name its topic"
         )
-    # Who waits for a query hears the cause behind Spark's own words, who asks it for its exception without.
+    # awaitTermination puts Spark's own words before the cause; the query's exception does not have them.
     reason = TERMINATED.sub("", error).splitlines()[0]
     return f"the stream from topic {settings.topic} ended: {reason}"
 

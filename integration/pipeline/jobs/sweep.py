@@ -112,7 +112,7 @@ def read_specification(path: str) -> dict[str, Any]:
     names = {field.name for field in fields(SweepSettings)} - {"seed"}
     if not isinstance(specification, dict) or not specification.keys() <= names:
         raise PipelineError(
-            f"{path}: a JSON object from settings to values; there are {sorted(names)}"
+            f"{path}: write a JSON object from settings to values; settings are {sorted(names)}"
         )
     for name, values in specification.items():
         ranged = isinstance(values, dict) and values.keys() == {"from", "to"}

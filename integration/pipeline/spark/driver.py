@@ -54,7 +54,7 @@ def log_level(spark: SparkSession, level: str | None = None) -> None:
 
 
 def needs_code(spark: SparkSession) -> bool:
-    """Return whether executors run elsewhere and nobody has sent them this project's code."""
+    """Return whether executors run elsewhere and were not sent this project's code yet."""
     if is_remote():
         return True
     context = spark.sparkContext

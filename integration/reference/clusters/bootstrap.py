@@ -1,4 +1,4 @@
-"""A Kafka of somebody else at a given address: it can be compared, but gets no faults."""
+"""A Kafka that is already running at a given address: it can be compared, but gets no faults."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BootstrapCluster(ReferenceCluster):
         return self._addresses[broker]
 
     def open(self) -> None:
-        """Ask for the brokers; `ReferenceUnavailableError` when nobody answers."""
+        """Ask for the brokers; `ReferenceUnavailableError` when none answers."""
         for address in self._address.split(","):
             with suppress(OSError):
                 found = listed_brokers(address, timeout_s=ANSWER_TIMEOUT_S)
@@ -67,7 +67,7 @@ class BootstrapCluster(ReferenceCluster):
         )
 
     def close(self) -> None:
-        """Do nothing: somebody else runs it."""
+        """Do nothing: it keeps running after the comparison."""
 
     def describe(self) -> dict[str, Any]:
         """Return the facts of this machine, which is not that of the brokers, and the address."""

@@ -17,7 +17,7 @@ LAST_PORT = 31_999
 
 
 def free_ports(count: int, chance: random.Random | None = None) -> list[int]:
-    """Return `count` different ports of 127.0.0.1 on which nobody listens now.
+    """Return `count` different ports of 127.0.0.1 on which no program listens now.
 
     Two callers at the same time start looking at different places, which `chance` decides.
     Raises `ReferenceUnavailableError` when there are not that many.

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 FETCH_WAIT_MS: Final = 500
-"""`replica.fetch.wait.max.ms`: so long a fetch of a follower that lacks nothing waits."""
+"""`replica.fetch.wait.max.ms`: the longest wait of a fetch of a follower that lacks nothing."""
 NEXT_FETCH: Final = "a follower tells what it has with its next fetch, one every 500 ms"
 COLD_START_MS: Final = 1000
 ROUND_TRIP_MS: Final = 100.0

@@ -24,7 +24,7 @@ __all__ = ["SAMPLES", "Turn", "lanes_of", "pause_until", "side_by_side", "turns_
 
 SAMPLES: Final = 30
 ANSWERED_WITHIN_MS: Final = 100
-"""A connection is used again so long after the timeout of its last request."""
+"""The time after the timeout of its last request until a connection is used again."""
 
 
 class Turn(NamedTuple):

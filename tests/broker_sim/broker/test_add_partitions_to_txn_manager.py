@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from broker_sim.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
-from broker_sim.config import BrokerConfig
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import MetadataImage
 from broker_sim.metadata.image import BrokerState, PartitionState, TopicState
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from broker_sim.runtime.inter_broker_sender import InterBrokerSender
 from purgatory import VirtualClock
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -27,19 +27,11 @@ class Bench:
         self.timers = []
         self.clock = VirtualClock()
         self.leader = 2
-        environment = SimpleNamespace(links=self, brokers={2: self})
-        config = BrokerConfig.from_mapping({})
         self.manager = AddPartitionsToTxnManager(
-            1,
-            environment,
-            SimpleNamespace(
-                call_later=self.call_later,
-                clock=self.clock,
-                after_serving=lambda action: self.call_later(0, action),
-            ),
-            config,
+            InterBrokerSender(1, self.call_later, self.clock, self, TIMEOUT_MS, self.serve),
+            lambda action: self.call_later(0, action),
             self.image,
-            SimpleNamespace(partition_for=lambda _: 0),
+            lambda _: 0,
         )
 
     def image(self):
@@ -75,7 +67,8 @@ class Bench:
         procedure(on_result)
         self.requests[-1].lose = on_failure
 
-    def add_partitions_to_txn(self, request, send_result):
+    def serve(self, coordinator, request, send_result):
+        assert coordinator == 2
         self.requests.append(SimpleNamespace(message=request, answer=send_result))
 
     def ask(self, name="tx", epoch=0, partitions=(T0,), adds=False):

@@ -69,3 +69,23 @@ async def forget(chaos):
     chaos.start(worker, count=2)
     await chaos.faults_over()
     await chaos.eventually(lambda: len(done) == 20, "nothing is forgotten", within_s=20)
+
+
+async def hand_over(chaos):
+    """One worker puts something down each second, the other takes it, and trusts that it is there."""
+    left = []
+
+    async def put():
+        for number in range(3):
+            await asyncio.sleep(1)
+            left.append(number)
+
+    async def take():
+        for _ in range(3):
+            await asyncio.sleep(1)
+            left.pop()
+
+    chaos.start(put)
+    chaos.start(take)
+    await chaos.faults_over()
+    await asyncio.sleep(3)

@@ -55,7 +55,21 @@ def test_failure_is_shrunk_told_and_repeated(chaos, tmp_path):
     assert "5 of them known" in continued.stderr
     assert continued.stdout.splitlines()[-1] == found.stdout.splitlines()[-1]
     other = chaos(*wanted[:-4], "--seeds", "9", "--workers", "3", "--results", str(results), code=2)
-    assert "is of other options" in other.stderr
+    assert "was written with other options" in other.stderr
+
+
+def test_orders_are_explored_and_the_one_that_fails_repeats(chaos, tmp_path):
+    told = tmp_path / "told.json"
+    found = chaos("applications:hand_over", "--exhaustive", "--json", str(told), code=1)
+    assert found.stdout.splitlines()[0] == "2 orders explored, the last of them fails"
+    assert "1 deviation from first in, first out -> 1 deviation, in " in found.stdout
+    (failure,) = json.loads(told.read_text())
+    assert failure["repeats"]
+
+    schedule = tmp_path / "schedule.txt"
+    schedule.write_text("\n".join(failure["schedule"]))
+    again = chaos("applications:hand_over", "--schedule", str(schedule), code=1)
+    assert f"trace {failure['digest'][:16]}" in again.stdout
 
 
 def test_wrong_usage_is_one_line(chaos):

@@ -15,8 +15,8 @@ CRASH = """
 SMALLEST = {
     "background_tasks": CRASH,
     "cache_across_rebalance": """
-        seed=7 workers=2 duration_ms=12000
-        3000 crash worker-2 for=8000
+        seed=6 workers=2 duration_ms=12000
+        0 freeze worker-1 for=11300
     """,
     "commit_before_work": CRASH,
     "copy_without_transactions": CRASH,

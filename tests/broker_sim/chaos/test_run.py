@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from broker_sim.chaos import InvariantError, Schedule, run_chaos
+from broker_sim.chaos import InvariantError, Outcome, Schedule, run_chaos
 from broker_sim.chaos.shrink import shrink
 from broker_sim.chaos.timeline import Moment, timeline_text
 
@@ -30,9 +30,9 @@ def test_commit_before_the_work_loses_an_order_when_a_worker_crashes():
 
 @pytest.mark.parametrize("order", ["fifo", "seeded"])
 def test_a_run_repeats_and_observing_it_changes_nothing(order):
-    schedule = replace(CRASH, latency_ms=5)
-    once = run_chaos(commit_first, schedule, order=order)
-    observed = run_chaos(commit_first, schedule, order=order, observe=True)
+    schedule = replace(CRASH, latency_ms=5, order=order)
+    once = run_chaos(commit_first, schedule)
+    observed = run_chaos(commit_first, schedule, observe=True)
     assert (once.digest, once.invariant) == (observed.digest, observed.invariant)
     assert whats(observed, "FAULT") == whats(once, "FAULT")
     shown = whats(observed, "worker-1")
@@ -119,6 +119,28 @@ def test_error_that_a_task_of_a_worker_has_left_is_judged_as_its_own():
     assert with_left(ValueError()) == "ValueError"
 
 
+def test_error_in_the_last_step_is_the_outcome():
+    async def test(chaos):
+        chaos.note("test", "ends")
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": "lost", "exception": ValueError("a bug")}
+        )
+
+    outcome = run_chaos(test, CALM)
+    assert (outcome.invariant, str(outcome.error)) == ("ValueError", "a bug")
+
+
+def test_claim_that_the_last_step_breaks_does_not_hold():
+    balance = [100]
+
+    async def test(chaos):
+        chaos.check(lambda: balance[0] >= 0, "the balance is never negative")
+        await asyncio.sleep(1)
+        balance[0] -= 130
+
+    assert run_chaos(test, CALM).invariant == "the balance is never negative"
+
+
 @pytest.mark.parametrize(
     ("error", "invariant"), [(OSError("cut off"), None), (ValueError("a bug"), "ValueError")]
 )
@@ -187,6 +209,10 @@ def test_error_before_the_test_began_is_no_outcome():
     assert gc.get_freeze_count() == frozen, "the run was not closed"
 
 
+def ended(schedule, invariant, deviations=()):
+    return Outcome(schedule, "", 0, (), invariant, deviations=deviations)
+
+
 def test_schedule_is_shrunk_to_what_the_failure_needs():
     schedule = Schedule.parse(
         "seed=1 latency_ms=20 duration_ms=20000\n"
@@ -200,9 +226,9 @@ def test_schedule_is_shrunk_to_what_the_failure_needs():
     def run(candidate):
         runs.append(candidate)
         kinds = {action.kind for action in candidate.actions}
-        return "lost" if {"crash", "cut"} <= kinds else "other" if kinds else None
+        return ended(candidate, "lost" if {"crash", "cut"} <= kinds else "other" if kinds else None)
 
-    shrunk = shrink(schedule, "lost", run)
+    shrunk = shrink(ended(schedule, "lost"), run)
     assert str(shrunk.schedule) == (
         "seed=1 brokers=3 workers=2 latency_ms=0 duration_ms=8000\n"
         "4000 crash worker-1 for=100\n"
@@ -215,7 +241,8 @@ def test_shrinking_ends_at_its_limit():
     schedule = Schedule.parse(
         "seed=1\n" + "\n".join(f"{at} crash worker-1 for=3000" for at in range(0, 9000, 100))
     )
-    assert shrink(schedule, "lost", lambda _: "lost", max_tries=3).tries == 3
+    first = ended(schedule, "lost")
+    assert shrink(first, lambda each: ended(each, "lost"), max_tries=3).tries == 3
 
 
 def test_time_line_begins_before_the_first_fault_folds_and_leaves_the_middle_out():

@@ -1,9 +1,12 @@
 """Schedules as data and as text."""
 
+from dataclasses import replace
+
 import pytest
 
 from broker_sim.chaos import Action, Schedule, ScheduleError, draw_schedule
 from broker_sim.chaos.kinds import KINDS, weights_of
+from broker_sim.runtime.virtual.task_order import Deviation
 
 TEXT = """
     # of a report
@@ -12,6 +15,8 @@ TEXT = """
 
     3200 crash worker-1 for=3000   # the one that matters
     9000 cut worker-2 broker-1 for=100 value=to
+    4100.05   order 3 1
+    12 order 0 2 5
 """
 
 
@@ -24,14 +29,24 @@ def test_text_is_read():
             Action(8100, "error", ("broker-2",), 1000, "Produce/NOT_LEADER_OR_FOLLOWER"),
             Action(9000, "cut", ("worker-2", "broker-1"), 100, "to"),
         ),
+        deviations=(Deviation(12_000_000, 0, 2, 5), Deviation(4_100_050_000, 3, 1)),
     )
+    assert Schedule.parse("seed=1 order=seeded").order == "seeded"
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_drawn_schedules_are_text_and_back(seed):
-    schedule = draw_schedule(seed)
+    schedule = draw_schedule(seed, order=("fifo", "seeded")[seed % 2])
     assert Schedule.parse(str(schedule)) == schedule
     assert schedule.actions
+    deviations = tuple(Deviation(10**each + 1, seed, 1 + each, 1 + each % 3) for each in range(15))
+    with_order = replace(schedule, deviations=deviations)
+    assert Schedule.parse(str(with_order)) == with_order
+
+
+def test_latency_is_drawn_unless_it_is_given():
+    assert {draw_schedule(seed).latency_ms for seed in range(20)} == {0, 5, 20}
+    assert draw_schedule(3, latency_ms=7) == replace(draw_schedule(3), latency_ms=7)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +60,9 @@ def test_drawn_schedules_are_text_and_back(seed):
         ("seed=1\n100", "write an action as"),
         ("seed=1\n100 crash worker-1 for=long", "write an action as"),
         ("seed=1\n100 crash worker-1 until=3", "no 'until'"),
+        ("seed=1 order=any", "order is one of fifo, seeded"),
+        ("seed=1\n4100.1234567 order 3 1", "write a deviation as"),
+        ("seed=1\n4100 order 3", "write a deviation as"),
     ],
 )
 def test_bad_text_is_refused_in_one_line(text, message):

@@ -298,7 +298,7 @@ def test_host_of_another_machine_is_one_line(broker_sim, host):
     assert "the host has to be an address of this machine" in stderr
 
 
-def test_control_port_with_a_token_answers_only_who_has_it(running, broker_sim, monkeypatch):
+def test_control_port_with_a_token_refuses_requests_without_it(running, broker_sim, monkeypatch):
     _, ready = running("--brokers", "1", "--control-token", "secret")
     monkeypatch.delenv("BROKER_SIM_CONTROL_TOKEN", raising=False)
     status = ("ctl", "--control", ready["control"], "status")
@@ -312,7 +312,10 @@ def test_control_port_with_a_token_answers_only_who_has_it(running, broker_sim, 
 
 def test_token_is_read_from_a_file_and_told_nowhere(running, broker_sim, tmp_path):
     file = tmp_path / "token"
-    for content, reason in (("", "there is no token in it"), (None, "No such file or directory")):
+    for content, reason in (
+        ("", "the file is empty; write the token into it"),
+        (None, "No such file or directory"),
+    ):
         if content is not None:
             file.write_text(content)
         code, _, stderr = broker_sim("run", "--control-token-file", str(file))

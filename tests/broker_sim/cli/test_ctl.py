@@ -44,6 +44,17 @@ def test_several_brokers_change_their_state_at_once(ctl, cluster):
     assert ctl("start", "1") == (0, "start broker 1: running\n", "")
 
 
+def test_password_may_come_from_the_environment_and_is_in_no_answer(ctl, monkeypatch):
+    monkeypatch.setenv("BROKER_SIM_PASSWORD", "pa55word")
+    refused = (1, "", "broker-sim: there is no user 'billing'\n")
+    assert ctl("set-password", "billing") == refused
+    assert ctl("set-password", "billing", "pa55word") == refused
+    monkeypatch.setenv("BROKER_SIM_PASSWORD", "")
+    code, printed, error = ctl("set-password", "billing")
+    assert (code, printed) == (2, "")
+    assert "Missing argument 'PASSWORD'" in error
+
+
 def test_refusal_of_the_cluster_is_one_line(ctl):
     assert ctl("resume", "1") == (1, "", "broker-sim: broker 1 is running, not paused\n")
     assert ctl("pause", "9") == (1, "", "broker-sim: there is no broker 9; there are 1, 2, 3\n")
@@ -217,7 +228,9 @@ def test_every_verb_is_a_subcommand_with_help(ctl):
         assert "Usage:" in text
 
 
-def test_help_needs_no_cluster_and_its_lack_is_told(ctl, monkeypatch, capsys):
+def test_help_needs_no_cluster_and_other_commands_name_the_missing_address(
+    ctl, monkeypatch, capsys
+):
     def without_cluster(*arguments):
         monkeypatch.delenv("BROKER_SIM_CONTROL", raising=False)
         monkeypatch.setattr(sys, "argv", ["broker-sim", *arguments])

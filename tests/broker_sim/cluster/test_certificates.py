@@ -8,7 +8,7 @@ import pytest
 
 from broker_sim import VirtualCluster
 from broker_sim.cluster.simulated_cluster import SimulatedCluster
-from broker_sim.errors import WrongStateError
+from broker_sim.errors import ConfigError, WrongStateError
 from broker_sim.protocol import messages
 from broker_sim.protocol.headers import RequestHeader, encode_request
 from broker_sim.runtime.virtual import VirtualEventLoop
@@ -69,6 +69,58 @@ def test_new_connections_see_the_new_certificate_and_open_ones_stay(play, option
             assert await ask(after) > 0
 
     play(test)
+
+
+def test_handshake_hangs_while_clients_are_cut_off(play):
+    async def test(cluster):
+        async with connected(cluster) as before:
+            cluster.disconnect_clients(1)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(30), connected(cluster):
+                    pass
+            later = asyncio.create_task(one_answer(cluster))
+            asked = asyncio.create_task(ask(before))
+            await asyncio.sleep(30)
+            assert not later.done()
+            assert not asked.done()
+            cluster.reconnect_clients(1)
+            assert await later > 0
+            assert await asked > 0
+            assert await one_answer(cluster) > 0
+
+    play(test)
+
+
+async def one_answer(cluster):
+    async with connected(cluster) as streams:
+        return await ask(streams)
+
+
+def test_clients_of_one_listener_can_be_cut_off():
+    listeners = "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0"
+    with VirtualCluster(1, listeners=listeners) as cluster:
+        cluster.disconnect_clients(1, listener="outside")
+        assert cluster.status().brokers[0].clients_cut_off
+        inside, outside = (
+            cluster.inside.listeners.addresses_of(name)[1] for name in ("INSIDE", "OUTSIDE")
+        )
+        waiting = cluster.loop.create_task(versions(outside))
+        assert cluster.wait_for(versions(inside)) > 0
+        cluster.advance(10_000)
+        assert not waiting.done()
+        cluster.reconnect_clients(1, listener="OUTSIDE")
+        assert not cluster.status().brokers[0].clients_cut_off
+        cluster.run_until(waiting.done)
+        assert waiting.result() > 0
+        with pytest.raises(ConfigError, match="no listener 'other', but INSIDE, OUTSIDE"):
+            cluster.disconnect_clients(1, listener="other")
+
+
+async def versions(address):
+    reader, writer = await asyncio.open_connection(*address)
+    answered = await ask((reader, writer))
+    writer.close()
+    return answered
 
 
 def test_without_tls_there_is_nothing_to_renew():

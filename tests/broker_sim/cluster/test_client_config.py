@@ -57,9 +57,9 @@ def test_without_a_login_the_addresses_are_enough(client):
     assert list(client_config(client, SERVERS, "PLAINTEXT", None).values()) == [SERVERS]
 
 
-def choose(users, user=None, mechanism=None, mechanisms=("SCRAM-SHA-256", "PLAIN"), own=None):
-    listener = SaslListener(mechanisms, PlainUsers(own or {}), UnsecuredTokens(), {}, 1, 1)
-    return choose_login(listener, users, user, mechanism)
+def choose(users, user=None, mechanism=None, mechanisms=("SCRAM-SHA-256", "PLAIN")):
+    listener = SaslListener(mechanisms, PlainUsers(users), UnsecuredTokens(), {}, 1, 1)
+    return choose_login(listener, user, mechanism)
 
 
 def test_a_signed_token_is_given_to_those_who_can_take_it():
@@ -80,14 +80,13 @@ def test_nobody_has_a_token_that_others_sign():
     signed = SignedTokens(JsonWebKeys([]))
     listener = SaslListener(("OAUTHBEARER",), PlainUsers({}), signed, {}, 1, 1)
     with pytest.raises(ConfigError, match="who sign the tokens"):
-        choose_login(listener, None, "billing", None)
+        choose_login(listener, "billing", None)
 
 
 def test_the_only_user_and_plain_need_not_be_named():
     assert choose({"billing": "secret"}) == ("PLAIN", "billing", "secret")
     assert choose({"a": "b"}, mechanisms=("SCRAM-SHA-512", "SCRAM-SHA-256"))[0] == "SCRAM-SHA-256"
     assert choose(TWO, "audit", "SCRAM-SHA-256") == ("SCRAM-SHA-256", "audit", "other")
-    assert choose(None, own={"jaas": "line"}) == ("PLAIN", "jaas", "line")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """Logins at the brokers of a cluster, in virtual time."""
 
+import base64
+import hmac
+
 import pytest
 
 from broker_sim import AsyncCluster, VirtualCluster
@@ -132,6 +135,59 @@ def test_stored_credentials_count_for_the_next_login(cluster, mechanism):
     )
     cluster.advance(10)
     assert bytes(challenge(b"later")).endswith(b",s=c2FsdA==,i=5000")
+
+
+def scram_proof(cluster, password, mechanism=SCRAM_MECHANISMS[1]):
+    """Log in by SCRAM; return the error code of the last answer."""
+    client = cluster.client()
+    first = bytes(log_in(cluster, client, SCRAM_FIRST % b"billing", mechanism.name).auth_bytes)
+    nonce, salt, _ = first.split(b",")
+    final = b"c=biws," + nonce
+    told = b"n=billing,r=abc," + first + b"," + final
+    salted = mechanism.salted_password(password, base64.b64decode(salt[2:]), 4096)
+    key = hmac.digest(salted, b"Client Key", mechanism.digest)
+    signature = mechanism.signature(mechanism.stored_key(key), told)
+    proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True)))
+    request = messages.SaslAuthenticateRequest(auth_bytes=final + b",p=" + proof)
+    return ask(cluster, client, request, 2).error_code
+
+
+def test_another_password_counts_for_logins_from_now_on():
+    wrong, none = ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.NONE
+    with VirtualCluster(2, security="sasl_plaintext", users=USERS) as cluster:
+        client = cluster.client()
+        assert scram_proof(cluster, "secret") == none
+        log_in(cluster, client, PLAIN)
+        cluster.set_password("billing", "new")
+        assert metadata(cluster, client) is not None  # it has logged in
+        assert log_in(cluster, cluster.client(), PLAIN).error_code == wrong
+        assert scram_proof(cluster, "secret") == wrong
+        assert log_in(cluster, cluster.client(), b"\0billing\0new").error_code == none
+        assert [scram_proof(cluster, "new", each) for each in SCRAM_MECHANISMS.values()] == [0, 0]
+        assert cluster.inside.client_config("confluent")["sasl.password"] == "new"
+        cluster.reset()
+        assert log_in(cluster, cluster.client(), PLAIN).error_code == none
+        assert scram_proof(cluster, "secret") == none
+
+
+def test_user_who_logs_in_by_scram_only_gets_another_password_too(cluster):
+    code = SCRAM_MECHANISMS[1].code
+    salted = SCRAM_MECHANISMS[1].salted_password("x", b"salt", 5000)
+    upsertion = ScramUpsertion("later", code, 5000, b"salt", salted)
+    cluster.nodes.controller.alter_user_scram_credentials([], [upsertion])
+    before = cluster.nodes.controller.image.scram["later"]
+    cluster.set_password("later", "y")
+    after = cluster.nodes.controller.image.scram["later"]
+    assert list(after) == [code]
+    assert after[code].stored_key != before[code].stored_key
+    assert log_in(cluster, cluster.client(), b"\0later\0y").error_code
+
+
+def test_password_of_nobody_or_none_at_all_is_refused(cluster):
+    with pytest.raises(LookupError, match="there is no user 'nobody'"):
+        cluster.set_password("nobody", "new")
+    with pytest.raises(ConfigError, match="password of 'billing' must be a text"):
+        cluster.set_password("billing", "")
 
 
 def test_connections_live_on_without_their_credential_until_they_are_ended():

@@ -402,3 +402,13 @@ def test_shutdown_kills_all_brokers_and_the_controller(cluster, nodes):
     before = nodes.controller.image
     cluster.advance(60_000)
     assert nodes.controller.image is before
+
+
+def test_halted_nodes_begin_nothing_more(cluster, nodes):
+    version = nodes.controller.image.version
+    nodes.controller.delete_topics(["topic"])
+    nodes.halt()
+    cluster.advance(FENCED_WITHIN_MS)
+    assert all(broker.image.version == version for broker in nodes.brokers.values())
+    nodes.shutdown()
+    assert not nodes.brokers

@@ -12,7 +12,7 @@ from broker_sim.log import LogManager
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.transaction.metadata import TxnTransitMetadata
-from broker_sim.transaction.records import encode_record, record_of, tombstone_of
+from broker_sim.transaction.records import record_of, serde, tombstone_of
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 from purgatory import VirtualClock
 
@@ -59,7 +59,9 @@ def test_highest_id_of_all_logs_counts(logs):
 @pytest.mark.parametrize(("values", "highest"), [((9,), 9), ((9, 2_000), 2_000)])
 def test_ids_of_transactions_count_before_they_have_written(logs, values, highest):
     records = [record_of("id", transaction(*values), TransactionVersion.TV_2), tombstone_of("id")]
-    append(logs, "__transaction_state", build_batch([encode_record(each, 0) for each in records]))
+    append(
+        logs, "__transaction_state", build_batch([serde.encode_record(each, 0) for each in records])
+    )
     assert highest_producer_id(logs) == highest
 
 

@@ -2,6 +2,8 @@
 
 import base64
 
+import pytest
+
 from broker_sim import VirtualCluster
 from broker_sim.protocol import messages
 
@@ -9,6 +11,7 @@ PASSWORD = "pa55word-of-billing"
 KEY = "key-of-all-tokens"
 SALTED = "sa1ted-password-of-32-bytes....."
 WRONG = "wr0ng-password"
+LATER = "later-pa55word"
 JAAS_PASSWORD = "pa55word-in-jaas"
 CLAIMS = '{"sub":"billing","exp":4000000000,"jti":"t0ken"}'
 TOKEN = base64.urlsafe_b64encode(CLAIMS.encode()).decode().rstrip("=")
@@ -79,11 +82,18 @@ def test_no_secret_is_in_anything_that_a_cluster_says(tmp_path, caplog, capfd):
             client = cluster.client()
             say(cluster, client, messages.SaslHandshakeRequest(mechanism), 1)
             say(cluster, client, messages.SaslAuthenticateRequest(token.encode()), 2)
+        cluster.set_password("billing", LATER)
+        cluster.set_password(user="billing", password=LATER)
+        with pytest.raises(LookupError) as unknown:
+            cluster.set_password("nobody", LATER)
+        cluster.set_password("billing", PASSWORD)
         said, told = everything_said(cluster)
+        said |= {"unknown": unknown.value, "events": cluster.trace.recent}
     said |= {"trace": trace.read_text("utf-8"), "logs": caplog.text, "output": capfd.readouterr()}
     assert "failed authentication" in said["logs"]
-    secrets = [PASSWORD, WRONG, JAAS_PASSWORD, TOKEN, SALTED, KEY, told]
+    secrets = [PASSWORD, WRONG, LATER, JAAS_PASSWORD, TOKEN, SALTED, KEY, told]
     found = [(where, s) for where, what in said.items() for s in secrets if s in f"{what!r} {what}"]
     assert not found
+    assert any("set_password billing <hidden>" in event for event in said["events"])
     asked = {request.api for request in said["requests"]}
     assert {"SaslAuthenticate", "AlterUserScramCredentials", "RenewDelegationToken"} <= asked

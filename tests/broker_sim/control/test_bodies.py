@@ -24,3 +24,8 @@ def test_numbers_of_64_bits_are_taken(number):
 def test_other_numbers_are_refused(number):
     with pytest.raises(BadRequestError, match="numbers have at most 64 bits"):
         parse_body(b'{"a": %s}' % number)
+
+
+def test_secret_of_the_wrong_type_is_not_in_the_error():
+    with pytest.raises(BadRequestError, match="'password' must be str, not <hidden>"):
+        parse_body(b'{"password": 1234}').take("password", str)

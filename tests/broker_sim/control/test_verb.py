@@ -61,7 +61,7 @@ def test_waiting_verb_is_a_coroutine_on_an_async_face():
         rolling.send(None)
 
 
-def test_all_verbs_are_listed_in_order_and_nothing_else():
+def test_exactly_all_verbs_are_listed_in_order():
     assert list(verbs_of(OnLoop)) == ["pause", "roll_all", "status"]
     assert [item.waits for item in verbs_of(OnLoop).values()] == [False, True, False]
 

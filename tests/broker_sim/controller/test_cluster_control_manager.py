@@ -106,9 +106,7 @@ class TestSession:
         assert alive == [2, 1, 0, 0]
         assert cluster.clock.now_ms() == 10_125 + 30 + 1_125
 
-    def test_process_that_was_held_up_fences_nobody_whose_heartbeat_is_still_to_be_read(
-        self, cluster
-    ):
+    def test_process_that_was_held_up_fences_no_broker_with_an_unread_heartbeat(self, cluster):
         cluster.clock.advance_to(1_125 + 9_001)
         cluster.controller.tick()
         assert len(cluster.image.alive_brokers()) == 3
@@ -133,7 +131,7 @@ class TestSession:
         cluster.kill(1)
         assert not cluster.heartbeat(1).is_fenced
 
-    def test_end_of_the_session_of_an_old_incarnation_fences_nobody(self, cluster):
+    def test_end_of_the_session_of_an_old_incarnation_fences_no_broker(self, cluster):
         cluster.clock.advance(9_001)
         cluster.register(1)
         cluster.heartbeat(1)

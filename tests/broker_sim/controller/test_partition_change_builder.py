@@ -126,7 +126,7 @@ class TestEligibleLeaderReplicas:
         state = builder(small, min_isr=2, target_isr=(1,), unclean_shutdown_replica=2).build()
         assert (state.isr, state.elr, state.leader_epoch) == ((1,), (3,), 5)
 
-    def test_last_known_leader_is_elected_when_nobody_is_eligible(self):
+    def test_last_known_leader_is_elected_when_no_replica_is_eligible(self):
         lost = PartitionState(
             (1, 2), (), NO_LEADER, leader_epoch=5, partition_epoch=6, last_known_elr=(1,)
         )

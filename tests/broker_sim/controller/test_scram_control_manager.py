@@ -29,7 +29,7 @@ def xor(left, right):
     return bytes(a ^ b for a, b in zip(left, right, strict=True))
 
 
-def test_client_of_the_rfc_logs_in_with_what_is_kept(cluster):
+def test_client_of_the_rfc_logs_in_with_the_stored_credential(cluster):
     cluster.controller.alter_user_scram_credentials([], [upsertion()])
     kept = cluster.image.scram["user"][SHA_256]
     client_signature = hmac.digest(kept.stored_key, AUTH_MESSAGE.encode(), "sha256")

@@ -11,7 +11,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.group.consumer.settings import GROUP_RESOURCE
 from broker_sim.group.environment import GroupEnvironment
 from broker_sim.group.group_client import GroupClient
-from broker_sim.group.records import decode_batch
+from broker_sim.group.records import serde
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata import (
     MetadataDelta,
@@ -58,12 +58,12 @@ class Log:
         self.fails_with = None
         self._waiting = []
 
-    def append(self, partition, batch, timeout_ms, on_appended, on_done, verification_guard=None):
+    def append(self, partition, batch, timeout_ms, on_appended, on_done, **checks):
         if self.fails_with is not None:
             on_done(self.fails_with)
             return
         self.batches.append(rebase(memoryview(batch), len(self.records), 0))
-        self.records += [record for _, record in decode_batch(batch)]
+        self.records += [record for _, record in serde.decode_batch(batch)]
         on_appended(len(self.records) - 1)
         self._uncommitted += self.is_held
         self._wait(on_done)
@@ -301,7 +301,7 @@ class Bench:
             call_later=self._call_later,
             image=lambda: self.image,
             storage=self.log,
-            verify_transaction=None,
+            verify_transaction=lambda *question: question[-1](ErrorCode.NONE, None),
             rebalance=self.rebalance,
             heartbeat=self.heartbeat,
         )
@@ -314,9 +314,9 @@ class Bench:
 
     def _lead(self, epoch):
         """Let the partition be led in that epoch, and load it."""
-        self.service.runtime.partitions.elected(0, epoch)
+        self.service.runtime.elected(0, epoch)
         self.run_later()
-        self.context = self.service.runtime.partitions.get(0)
+        self.context = self.service.runtime.get(0)
         self.shard = self.context.shard
 
     def fail_over(self):
@@ -327,7 +327,7 @@ class Bench:
 
     def resign(self):
         """Let another broker lead the partition."""
-        self.service.runtime.partitions.resigned(0)
+        self.service.runtime.resigned(0)
 
     def write(self, records):
         """Write records that no operation asks for."""

@@ -102,12 +102,12 @@ def test_partition_that_is_being_loaded_is_not_ready(user):
     user.commit("g", {0: 5})
     groups = coordinator(user, user.leader("g"))
     partition = user.partition("g")
-    groups.runtime.partitions.resigned(partition)
-    groups.runtime.partitions.elected(partition, 7)
+    groups.runtime.resigned(partition)
+    groups.runtime.elected(partition, 7)
     with pytest.raises(ApiError) as refused:
         groups.shard("g")
     assert refused.value.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    assert groups.runtime.partitions.is_loading
+    assert groups.runtime.is_loading
     user.cluster.advance(1)
     assert list(groups.shard("g").groups) == ["g"]
     assert groups.runtime.find("g").leader_epoch == 7
@@ -116,9 +116,9 @@ def test_partition_that_is_being_loaded_is_not_ready(user):
 def test_partition_that_is_lost_while_it_is_loaded_is_not_served(user):
     groups = coordinator(user, user.leader("g"))
     partition = user.partition("g")
-    groups.runtime.partitions.resigned(partition)
-    groups.runtime.partitions.elected(partition, 7)
-    groups.runtime.partitions.resigned(partition)
+    groups.runtime.resigned(partition)
+    groups.runtime.elected(partition, 7)
+    groups.runtime.resigned(partition)
     user.cluster.advance(1)
     with pytest.raises(ApiError) as refused:
         groups.shard("g")
@@ -130,8 +130,8 @@ def test_leader_that_stays_keeps_its_groups_in_a_new_epoch(user):
     groups = coordinator(user, user.leader("g"))
     context = groups.runtime.find("g")
     epoch = context.leader_epoch
-    groups.runtime.partitions.elected(user.partition("g"), epoch + 1)
-    groups.runtime.partitions.elected(user.partition("g"), epoch)
+    groups.runtime.elected(user.partition("g"), epoch + 1)
+    groups.runtime.elected(user.partition("g"), epoch)
     assert groups.runtime.find("g") is context
     assert context.leader_epoch == epoch + 1
 

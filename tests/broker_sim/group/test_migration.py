@@ -5,7 +5,7 @@ import pytest
 from broker_sim.errors import ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.consumer_protocol import encode_assignment, read_assignment
-from broker_sim.group.records import encode_key
+from broker_sim.group.records import serde
 
 NOT_FOUND = ErrorCode.GROUP_ID_NOT_FOUND
 REBALANCE = ErrorCode.REBALANCE_IN_PROGRESS
@@ -453,7 +453,7 @@ def test_records_of_the_last_static_member_leave_nothing_of_the_group(bench):
     static_pair(bench)
     back(bench, "i1")
     back(bench, "i2")
-    newest = {encode_key(record.key): record for record in bench.log.records}
+    newest = {serde.encode_key(record.key): record for record in bench.log.records}
     live = [record for record in newest.values() if record.value is not None]
     assert names_of(live) == [("GroupMetadata", True)]
     bench.fail_over()

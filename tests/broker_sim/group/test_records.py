@@ -11,14 +11,7 @@ import pytest
 
 from broker_sim.coordinator.records import UnknownRecordError
 from broker_sim.group import record_messages
-from broker_sim.group.records import (
-    GroupRecord,
-    decode_batch,
-    decode_record,
-    encode_key,
-    encode_value,
-    serde,
-)
+from broker_sim.group.records import GroupRecord, serde
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.record_batch import parse_header
@@ -40,10 +33,10 @@ def bytes_of(line):
 @pytest.mark.parametrize("line", KAFKA_RECORDS, ids=lambda line: line["type"])
 def test_records_are_those_of_kafka_byte_for_byte(line):
     key, value = bytes_of(line)
-    record = decode_record(key, value)
+    record = serde.decode_record(key, value)
     assert type(record.key).__name__ == line["type"]
-    assert encode_key(record.key) == key
-    assert encode_value(record.value) == value
+    assert serde.encode_key(record.key) == key
+    assert serde.encode_value(record.value) == value
 
 
 def test_kafka_wrote_each_kind_of_value_that_is_compared():
@@ -60,9 +53,9 @@ def test_kafka_wrote_each_kind_of_value_that_is_compared():
 
 def test_commit_with_its_own_retention_is_written_in_version_1():
     value = OffsetCommitValue(5, 3, "m", 100, 200, b"t" * 16)
-    encoded = encode_value(value)
+    encoded = serde.encode_value(value)
     assert encoded[:2] == b"\0\1"
-    decoded = decode_record(encode_key(OffsetCommitKey("g", "t", 0)), encoded).value
+    decoded = serde.decode_record(serde.encode_key(OffsetCommitKey("g", "t", 0)), encoded).value
     assert (decoded.offset, decoded.expire_timestamp) == (5, 200)
     assert decoded.leader_epoch == -1  # version 1 does not carry it
 
@@ -70,7 +63,9 @@ def test_commit_with_its_own_retention_is_written_in_version_1():
 @pytest.mark.parametrize("version", range(5))
 def test_values_of_older_releases_are_read(version):
     value = OffsetCommitValue(5, metadata="m", commit_timestamp=100)
-    read = decode_record(encode_key(OffsetCommitKey("g", "t", 0)), encode_value(value, version))
+    read = serde.decode_record(
+        serde.encode_key(OffsetCommitKey("g", "t", 0)), serde.encode_value(value, version)
+    )
     assert (read.value, read.value_version) == (value, version)
 
 
@@ -81,22 +76,22 @@ def test_batch_gives_back_records_with_offsets(codec):
     batch = build_batch(
         [serde.encode_record(each, 77) for each in (commit, tombstone)], codec=codec
     )
-    assert list(decode_batch(batch)) == [(0, commit), (1, tombstone)]
+    assert list(serde.decode_batch(batch)) == [(0, commit), (1, tombstone)]
     header = parse_header(batch)
     assert (header.codec, header.base_timestamp, header.records_count) == (codec, 77, 2)
 
 
 def test_records_of_groups_that_are_not_served_are_skipped():
     with pytest.raises(UnknownRecordError):
-        decode_record(SHARE_GROUP_KEY, b"\0\0")
-    key = encode_key(OffsetCommitKey("g", "t", 0))
+        serde.decode_record(SHARE_GROUP_KEY, b"\0\0")
+    key = serde.encode_key(OffsetCommitKey("g", "t", 0))
     batch = build_batch([Record(b"\0\0", SHARE_GROUP_KEY), Record(None, key), Record(b"no key")])
-    assert [offset for offset, _ in decode_batch(batch)] == [1]
+    assert [offset for offset, _ in serde.decode_batch(batch)] == [1]
 
 
 def test_record_that_ends_too_early_is_an_error():
     with pytest.raises(ProtocolError):
-        decode_record(encode_key(OffsetCommitKey("g", "t", 0))[:-1], None)
+        serde.decode_record(serde.encode_key(OffsetCommitKey("g", "t", 0))[:-1], None)
 
 
 def test_message_that_kafka_does_not_have_is_no_attribute():

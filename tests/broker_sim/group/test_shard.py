@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from broker_sim.coordinator.context import CoordinatorState
 from broker_sim.coordinator.errors import coordinator_error
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ErrorCode
@@ -83,7 +84,7 @@ def test_shard_knows_whether_all_is_committed(user):
     assert not context.is_committed
     user.cluster.advance(600)
     assert context.is_committed
-    context.is_active = False
+    context.state = CoordinatorState.CLOSED
     assert not context.is_committed
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.result import Result
-from broker_sim.coordinator.write_buffer import (
+from broker_sim.coordinator.transactions import (
     NO_TRANSACTION,
     TransactionMarker,
     VerifiedTransaction,
@@ -40,16 +40,21 @@ class Log:
         self._end_offset = 0
         self._waiting = []
 
-    def append(self, partition, batch, timeout_ms, on_appended, on_done, verification_guard=None):
-        self.guards.append(verification_guard)
-        self._append(batch, on_appended, on_done)
-
-    def append_marker(self, partition, batch, version, timeout_ms, on_appended, on_done):
+    def append(
+        self,
+        partition,
+        batch,
+        timeout_ms,
+        on_appended,
+        on_done,
+        verification_guard=None,
+        transaction_version=None,
+    ):
         assert timeout_ms == TIMEOUT_MS
-        self.versions.append(version)
-        self._append(batch, on_appended, on_done)
-
-    def _append(self, batch, on_appended, on_done):
+        if transaction_version is None:
+            self.guards.append(verification_guard)
+        else:
+            self.versions.append(transaction_version)
         if self.fails_with:
             on_done(self.fails_with)
             return
@@ -106,14 +111,16 @@ def make_context(log, clock, make_purgatory):
             config=BrokerConfig(offsets_retention_minutes=1),
             clock=clock,
             random=random.Random(1),
-            call_later=lambda delay_ms, callback, *args: None,
+            call_later=lambda delay_ms, callback, *args: delay_ms or callback(*args),
             image=lambda: image,
             storage=log,
             verify_transaction=None,
             rebalance=make_purgatory("Rebalance", clock),
             heartbeat=make_purgatory("Heartbeat", clock),
         )
-        return GroupCoordinatorService(environment).runtime.load(0, leader_epoch=0)
+        runtime = GroupCoordinatorService(environment).runtime
+        runtime.elected(0, 0)
+        return runtime.get(0)
 
     return make
 

@@ -134,7 +134,7 @@ def test_clear_forgets_everything():
     assert (cache.earliest_entry, cache.latest_epoch) == ((1, 1), 1)
 
 
-def test_what_has_no_records_is_kept_with_the_first_one():
+def test_epoch_without_records_is_written_with_its_first_record():
     kept = []
     cache = LeaderEpochCache([EpochEntry(2, 6), EpochEntry(4, 11)], kept.append)
     cache.truncate_from_end(11)

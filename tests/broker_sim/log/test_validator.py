@@ -116,13 +116,13 @@ class TestTakesLong:
             ({"message_timestamp_before_max_ms": 5}, ["MANY", "PACKED", "UNPACKED"]),
         ],
     )
-    def test_what_is_large_does_where_it_is_looked_into(self, config, long):
+    def test_large_batch_takes_long_if_its_records_are_checked(self, config, long):
         validator = LogValidator(TopicPartition("t", 0), TopicConfig(**config))
         names = ("SMALL", "MANY", "PACKED", "UNPACKED")
         assert [
             name for name in names if validator.takes_long(memoryview(getattr(self, name)))
         ] == long
 
-    def test_what_is_no_batch_does_not(self):
+    def test_incomplete_batch_is_checked_at_once(self):
         validator = LogValidator(TopicPartition("t", 0), TopicConfig(cleanup_policy="compact"))
         assert not validator.takes_long(memoryview(self.MANY)[:60])

@@ -1,6 +1,7 @@
 """The way between client and broker, on a transport that only remembers."""
 
 import os
+import weakref
 
 import pytest
 
@@ -95,6 +96,18 @@ class Files:
     def send(self, chunks):
         self.is_busy = True
         self.sent += chunks
+
+    def abort(self):
+        self.is_busy = False
+
+
+def test_link_leaves_no_work_to_the_garbage_collector(link, transport):
+    files = Files()
+    link.attach(transport, files)
+    ended = weakref.ref(files)
+    del files
+    link.detach()
+    assert ended() is None
 
 
 def test_everything_behind_a_file_goes_its_way_until_it_is_sent(transport, tmp_path):

@@ -67,10 +67,10 @@ def test_abort_breaks_all_connections_off_and_leaves_no_sweep_behind(connect):
 def test_connection_made_while_the_network_is_cut_is_held_too(connect):
     wire = connect()
     connections = OpenConnections(wire.process, -1)
-    connections.hold()
+    connections.hold(wire.connection.listener)
     connections.add(wire.connection)
     assert not wire.transport.reading
-    connections.release()
+    connections.release(wire.connection.listener)
     assert wire.transport.reading
 
 

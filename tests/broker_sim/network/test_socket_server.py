@@ -77,7 +77,7 @@ async def serving(*, broker=None, port=0, is_held=False, listeners=("PLAINTEXT",
     server = SocketServer([Endpoint(name, HOST, port) for name in listeners])
     try:
         if is_held:
-            server.hold_clients()
+            server.hold_clients("PLAINTEXT")
         process = Process("broker-1", LoopScheduler(asyncio.get_running_loop()))
         await server.start(process, broker or EchoBroker(), BrokerConfig(**configs))
         yield server
@@ -204,14 +204,14 @@ def test_held_clients_are_answered_when_they_are_released(run, before_start):
     async def main():
         broker = EchoBroker()
         async with serving(broker=broker, is_held=before_start) as server, serving() as neighbour:
-            server.hold_clients()
+            server.hold_clients("PLAINTEXT")
             client, other = await Client.connect(server), await Client.connect(neighbour)
             client.send(b"held")
             for _ in range(10):
                 # One loop serves both, and it had the held client's request before these.
                 await other.request(b"other")
             assert broker.requests == []
-            server.release_clients()
+            server.release_clients("PLAINTEXT")
             assert await client.answer() == b"held"
             await client.close()
             await other.close()

@@ -64,6 +64,56 @@ def test_failure_is_shrunk_and_told_once_with_the_marker_that_repeats_it(run_tes
     assert next(line for line in lines if "trace" in line) in again.stdout.str()
 
 
+def test_orders_are_explored_counted_and_told(run_tests):
+    result = run_tests(
+        """
+        import asyncio
+        import pytest
+
+        @pytest.mark.parametrize("trusts", [True, False])
+        @pytest.mark.chaos(exhaustive=True, max_runs=50)
+        async def test_hand_over(chaos, trusts):
+            left = []
+
+            async def put():
+                left.append(1)
+
+            async def take():
+                if left or trusts:
+                    left.pop()
+
+            chaos.start(put)
+            chaos.start(take)
+            await asyncio.sleep(1)
+
+        @pytest.mark.chaos(exhaustive=True, max_runs=2)
+        async def test_bound(chaos):
+            async def work():
+                await asyncio.sleep(0)
+
+            chaos.start(work, count=3)
+            await asyncio.sleep(1)
+        """
+    )
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "seed 0: IndexError",
+            "1 deviation from first in, first out -> 1 deviation; 2 orders explored, the last of them fails, * runs *",
+            "* s of virtual time, trace *, repeats",
+            "*ORDER*worker-2 runs before worker-1",
+            '@pytest.mark.chaos(schedule="""',
+            "    0 order * 1",
+        ]
+    )
+    result.stdout.fnmatch_lines_random(
+        [
+            "*::test_hand_over?False?: 2 orders explored, all",
+            "*::test_bound: stopped after 2 orders: there are more; all with at most 0 changes *",
+        ]
+    )
+
+
 def test_each_seed_has_fixtures_of_its_own_on_its_loop(run_tests):
     result = run_tests(
         """
@@ -152,6 +202,15 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
         @pytest.mark.chaos(faults={"explode"})
         async def test_b(chaos): ...
 
+        @pytest.mark.chaos(latency_ms=(0, 5))
+        async def test_i(chaos): ...
+
+        @pytest.mark.chaos(exhaustive=True, faults={"crash"})
+        async def test_j(chaos): ...
+
+        @pytest.mark.chaos(exhaustive=True, max_runs=0)
+        async def test_k(chaos): ...
+
         @pytest.mark.chaos(length=3)
         async def test_d(chaos): ...
 
@@ -167,14 +226,17 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
         async def test_h(chaos): ...
 
         @pytest.mark.chaos(topics=["orders:1:9"])
-        async def test_i(chaos): ...
+        async def test_l(chaos): ...
         """
     )
-    result.assert_outcomes(errors=8)
+    result.assert_outcomes(errors=11)
     result.stdout.fnmatch_lines(
         [
             "*seeds=0: give a whole number of at least 1",
             "*there is no fault 'explode'*",
+            "*latency_ms=(0, 5): give whole milliseconds, the most",
+            "*exhaustive=True: it has neither faults nor order; give a schedule",
+            "*max_runs=0: give a whole number of at least 1",
             "*there is no argument 'length', only *",
             "*is for tests written with async def",
             "*let it take the argument chaos, which starts its workers",

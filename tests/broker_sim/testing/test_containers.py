@@ -114,7 +114,7 @@ def test_what_starts_containers_may_not_be_installed(run_here, monkeypatch):
     result = run_here("def test_it(kafka): pass", OPTION)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["--kafka-containers: what starts * not installed: pip install 'broker-sim?compare?'"]
+        ["--kafka-containers: what starts * not installed: pip install broker-sim-compare"]
     )
 
 

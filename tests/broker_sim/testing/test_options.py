@@ -24,6 +24,7 @@ def test_latency_is_a_number_or_a_range(given, ranged):
         {"configs": {"replica.lag.time.max.ms": 20_000}},
         {"broker_configs": {3: {"replica.lag.time.max.ms": "20000"}}},
         {"as_version": "3.7"},
+        {"deviations": "2000 order 2 1\n  2000.5 order 3 1 2\n"},
     ],
 )
 def test_good_arguments_are_taken(kwargs):
@@ -41,6 +42,8 @@ def test_good_arguments_are_taken(kwargs):
         ({"brokers": 1.5}, "brokers=1.5: give a whole number"),
         ({"order": "random"}, "order='random': choose 'fifo' or 'seeded'"),
         ({"order": []}, "choose 'fifo' or 'seeded'"),
+        ({"deviations": "2000 order 2"}, "deviations: '2000 order 2': write a deviation as"),
+        ({"deviations": 5}, "deviations: "),
         ({"latency_ms": -1}, "latency_ms=-1: give milliseconds or"),
         ({"latency_ms": (5, 1)}, "give milliseconds or"),
         ({"latency_ms": (1, 2, 3)}, "give milliseconds or"),

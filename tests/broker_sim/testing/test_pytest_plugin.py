@@ -86,6 +86,47 @@ def test_failure_names_seed_time_trace_and_command_that_repeats_it(run_suite, py
     assert "--virtual-seed=2" in again.stdout
 
 
+HAND_OVER = """
+import asyncio
+
+@pytest.mark.virtual_time({})
+async def test_hand_over():
+    left = []
+
+    async def put():
+        for number in range(4):
+            await asyncio.sleep(1)
+            left.append(number)
+
+    async def take():
+        for _ in range(4):
+            await asyncio.sleep(1)
+            left.pop()
+
+    await asyncio.gather(put(), take(), *[asyncio.sleep(1) for _ in range(9)])
+"""
+
+
+def test_order_that_a_failure_needs_is_found_and_repeats(run_suite):
+    result = run_suite(HAND_OVER.format('seeds=30, order="seeded"'), "--virtual-shrink")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "* deviations from first in, first out -> 1 deviation, in * runs",
+            "*.000  test_hand_over.<locals>.take-2 runs before *test_hand_over.<locals>.put-1*",
+            "to run this alone, add this to the marker, and --virtual-seed=* to the command",
+            'deviations="""',
+        ]
+    )
+    text = result.stdout.str()
+    assert "--virtual-shrink finds" not in text
+    given = re.search(r"[0-9]+ order [0-9]+ [0-9]+", text)[0]
+    seed = re.search(r"--virtual-seed=(\d+)", text)[1]
+    again = run_suite(HAND_OVER.format(f"deviations={given!r}"), f"--virtual-seed={seed}")
+    again.assert_outcomes(failed=1)
+    again.stdout.fnmatch_lines("*IndexError: pop from empty list")
+
+
 def test_hash_seed_that_is_not_pinned_is_told_and_the_plugin_named(run_suite):
     source = """
     @pytest.mark.virtual_time

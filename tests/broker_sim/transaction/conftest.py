@@ -12,14 +12,17 @@ from broker_sim.metadata.image import BrokerState, PartitionState, TopicState
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from broker_sim.runtime.action_queue import ActionQueue
+from broker_sim.runtime.inter_broker_sender import InterBrokerSender
 from broker_sim.transaction.coordinator import ProducerIdAndEpoch, TransactionCoordinator
 from broker_sim.transaction.end_transaction import EndOfTransaction
 from broker_sim.transaction.environment import TransactionEnvironment
-from broker_sim.transaction.records import decode_batch
+from broker_sim.transaction.records import serde
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 from purgatory import VirtualClock
 
 ME = 1
+NOBODY = 0  # so that no marker goes to the sender itself
 TXN = "txn"
 TIMEOUT_MS = 60_000
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -37,7 +40,7 @@ class Log:
         self.timeouts_ms = []
         self._waiting = []
 
-    def append(self, partition, batch, timeout_ms, on_appended, on_done, verification_guard=None):
+    def append(self, partition, batch, timeout_ms, on_appended, on_done, **checks):
         if self.fails_with is not None:
             self.refused += 1
             on_done(self.fails_with)
@@ -68,7 +71,7 @@ class Log:
             record
             for partition in sorted(self.batches)
             for batch in self.batches[partition]
-            for _, record in decode_batch(batch)
+            for _, record in serde.decode_batch(batch)
         ]
 
     def states(self):
@@ -111,11 +114,10 @@ class Timers:
 class Call:
     """A WriteTxnMarkers request that a leader has not answered."""
 
-    def __init__(self, broker_id, request, on_response, on_failure):
+    def __init__(self, broker_id, request, on_response):
         self.broker_id = broker_id
         self.request = request
         self.on_response = on_response
-        self.lose = on_failure
 
     @property
     def markers(self):
@@ -185,17 +187,29 @@ class Bench:
                 clock=self.timers.clock,
                 call_later=self.timers.call_later,
                 after_handler=lambda action: self.timers.call_later(0, action),
+                serve=ActionQueue().serve,
                 image=lambda: self.image,
                 storage=self.log,
                 next_producer_id=lambda: next(self.next_ids, None),
-                markers=self,
+                markers=InterBrokerSender(
+                    NOBODY,
+                    self.timers.call_later,
+                    self.timers.clock,
+                    self,
+                    self.config.request_timeout_ms,
+                    self.serve_markers,
+                ),
             )
         )
 
     # -- what the coordinator uses ----------------------------------------------------------------
 
-    def write_txn_markers(self, broker_id, request, on_response, on_failure):
-        self.calls.append(Call(broker_id, request, on_response, on_failure))
+    def call(self, source, target, procedure, on_result, on_failure):
+        procedure(on_result)
+        self.calls[-1].lose = on_failure
+
+    def serve_markers(self, broker_id, request, respond):
+        self.calls.append(Call(broker_id, request, respond))
 
     # -- what the test does -----------------------------------------------------------------------
 

@@ -282,7 +282,7 @@ def test_late_answer_to_an_old_coordinator_completes_nothing(bench):
 def test_deleted_state_topic_ends_the_markers(bench):
     committing(bench, T0)
     state = bench.image.topics[TRANSACTION_STATE_TOPIC]
-    bench.coordinator.states.runtime.partitions.resigned(0)
+    bench.coordinator.states.runtime.resigned(0)
     sent(bench)[1].answer()
     bench.advance()
     assert bench.calls == []

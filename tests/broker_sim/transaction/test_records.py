@@ -13,13 +13,7 @@ from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import Record, build_batch, iter_records
 from broker_sim.transaction.metadata import TxnTransitMetadata
-from broker_sim.transaction.records import (
-    decode_batch,
-    encode_record,
-    metadata_of,
-    record_of,
-    tombstone_of,
-)
+from broker_sim.transaction.records import metadata_of, record_of, serde, tombstone_of
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 
 LINES = Path(__file__).with_name("kafka_records.jsonl").read_text().splitlines()
@@ -29,7 +23,7 @@ S = TransactionState
 
 def decoded(line):
     record = Record(bytes.fromhex(line["value"]), bytes.fromhex(line["key"]))
-    ((_, found),) = decode_batch(build_batch([record]))
+    ((_, found),) = serde.decode_batch(build_batch([record]))
     return found
 
 
@@ -38,7 +32,7 @@ def test_records_are_those_of_kafka_byte_for_byte(line):
     record = decoded(line)
     level = TransactionVersion.TV_2 if record.value_version else TransactionVersion.TV_0
     again = record_of(record.key.transactional_id, metadata_of(record.value), level)
-    encoded = encode_record(again, 0)
+    encoded = serde.encode_record(again, 0)
     assert encoded.key.hex() == line["key"]
     assert encoded.value.hex() == line["value"]
 
@@ -73,8 +67,8 @@ def test_values_come_back_apart_from_the_epoch_before():
         start_ms=8,
         client_version=TransactionVersion.TV_2,
     )
-    batch = build_batch([encode_record(record_of("tx", written, TransactionVersion.TV_2), 9)])
-    ((_, record),) = decode_batch(batch)
+    batch = build_batch([serde.encode_record(record_of("tx", written, TransactionVersion.TV_2), 9)])
+    ((_, record),) = serde.decode_batch(batch)
     found = metadata_of(record.value)
     assert found.last_producer_epoch == -1
     assert list(found.partitions) == list(partitions)
@@ -92,7 +86,7 @@ def test_values_come_back_apart_from_the_epoch_before():
 def test_old_values_have_no_tagged_fields():
     written = values(previous_producer_id=5, next_producer_id=6)
     record = record_of("tx", written, TransactionVersion.TV_0)
-    ((_, found),) = decode_batch(build_batch([encode_record(record, 0)]))
+    ((_, found),) = serde.decode_batch(build_batch([serde.encode_record(record, 0)]))
     assert found.value_version == 0
     assert metadata_of(found.value).previous_producer_id == -1
 
@@ -104,6 +98,6 @@ def test_empty_transaction_has_no_partitions():
 
 
 def test_tombstone_has_the_key_only():
-    (record,) = iter_records(build_batch([encode_record(tombstone_of("tx"), 0)]))
+    (record,) = iter_records(build_batch([serde.encode_record(tombstone_of("tx"), 0)]))
     assert record.key == b"\0\0\0\2tx"
     assert record.value is None

@@ -52,7 +52,6 @@ PATIENCE_S = 120
 BUILD_TIMEOUT_S = 600
 TOOL_TIMEOUT_S = 180
 QUICK_JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-JDK_MISSING = "a JDK is missing: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
 KCAT_CHANGE = re.compile(r"^% Group \S+ rebalanced.*\b(assign|revoke).*?: ?([^:]*)$")
 """`assigned: topic [0]`, `revoked: ...`, or `incremental assignment of 1 partition(s) (...): topic [0]`."""
 
@@ -251,8 +250,9 @@ def side(request, run_simulator, require_or_skip):
 class Programs:
     """The commands of the members, made when they are first asked for, by any thread."""
 
-    def __init__(self, require_or_skip, directory):
+    def __init__(self, require_or_skip, kafka_class_path, directory):
         self._require_or_skip = require_or_skip
+        self._kafka_class_path = kafka_class_path
         self._directory = directory
         self._lock = threading.Lock()
         self._made = {}
@@ -268,15 +268,7 @@ class Programs:
         return [word.format(role=role, Role=role.capitalize()) for word in self._made[kind]]
 
     def _java(self):
-        from integration.reference.errors import ReferenceUnavailableError
-        from integration.reference.jars import kafka_jars
-
-        if shutil.which("javac") is None:
-            self._require_or_skip(JDK_MISSING)
-        try:
-            jars = f"{kafka_jars()}/*"
-        except ReferenceUnavailableError as unavailable:
-            self._require_or_skip(str(unavailable))
+        jars = self._kafka_class_path()
         sources = [str(source) for source in (MEMBERS / "java").glob("*.java")]
         subprocess.run(
             ["javac", "-cp", jars, "-d", str(self._directory), *sources],
@@ -335,9 +327,10 @@ class Processes:
 
 
 @pytest.fixture(scope="session")
-def open_processes(require_or_skip, tmp_path_factory):
+def open_processes(require_or_skip, kafka_class_path, tmp_path_factory):
     """Return a function that returns `Processes`, to be closed."""
-    programs = Programs(require_or_skip, tmp_path_factory.mktemp("programs"))
+    directory = tmp_path_factory.mktemp("programs")
+    programs = Programs(require_or_skip, kafka_class_path, directory)
     return lambda: Processes(programs, tmp_path_factory.mktemp("members"))
 
 
@@ -373,17 +366,9 @@ class ToolRunner:
 
 
 @pytest.fixture(scope="session")
-def tools_java(require_or_skip):
+def tools_java(kafka_class_path):
     """The first words of a command that runs a class of Kafka's tools."""
-    from integration.reference.errors import ReferenceUnavailableError
-    from integration.reference.jars import kafka_tools_jars
-
-    if shutil.which("javac") is None:
-        require_or_skip(JDK_MISSING)
-    try:
-        return ["java", *QUICK_JVM, "-cp", f"{kafka_tools_jars()}/*"]
-    except ReferenceUnavailableError as unavailable:
-        require_or_skip(str(unavailable))
+    return ["java", *QUICK_JVM, "-cp", kafka_class_path(tools=True)]
 
 
 @pytest.fixture(scope="session")

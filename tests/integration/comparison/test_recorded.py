@@ -150,7 +150,7 @@ def test_gzipped_observations_are_read(side, see):
 
 
 @pytest.mark.usefixtures("gzipped")
-def test_what_is_recorded_takes_the_place_of_gzipped_observations(record, side, three, tmp_path):
+def test_new_recording_replaces_gzipped_observations(record, side, three, tmp_path):
     first, *_ = three(7)
     record(first)
     assert sorted(path.name for path in tmp_path.iterdir()) == [

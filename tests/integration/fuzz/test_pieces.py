@@ -15,7 +15,6 @@ from integration.fuzz.difference import Difference, KnownFuzzDifference, differe
 from integration.fuzz.gate import Gate
 from integration.fuzz.references import References
 from integration.fuzz.sequence import Fault, Request, Sequence
-from integration.fuzz.shrink import shrink
 
 
 @pytest.mark.parametrize("name", AREAS)
@@ -44,24 +43,6 @@ def test_sequences_of_a_wave_have_the_same_faults_each_of_which_ends():
             back.broker,
             {"pause": "resume"}.get(down.verb, "start"),
         )
-
-
-def test_shrink_keeps_what_is_needed_together_only():
-    tried = []
-
-    async def fails(items):
-        tried.append(items)
-        return {3, 11}.issubset(items)
-
-    assert asyncio.run(shrink(range(16), fails)) == [3, 11]
-    assert len(tried) < 40
-
-
-def test_shrink_stops_after_so_many_tries():
-    async def fails(items):
-        return {3, 11}.issubset(items)
-
-    assert {3, 11} < set(asyncio.run(shrink(range(16), fails, tries=2)))
 
 
 ASK = Request("a", "first", "Metadata", 12, {})

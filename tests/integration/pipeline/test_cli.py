@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from broker_sim.cluster.cluster import Cluster
 from integration.pipeline.cli import main
 
+SPARK = "'broker-sim-compare[spark]'"
 SPECIFICATION = {
     "request_timeout_ms": [500, 30_000],
     "failures_per_minute": [6.0],
@@ -50,23 +51,21 @@ def pipeline():
 
 
 @pytest.mark.parametrize(
-    ("module", "package", "extra", "arguments"),
+    ("module", "package", "remedy", "arguments"),
     [
-        ("cli", "pyspark", "spark", ["ingest", "--input", "x", "--output", "y"]),
-        ("demo", "confluent_kafka", "compare", []),
-        ("demo", "pyspark", "spark", []),
+        ("cli", "pyspark", SPARK, ["ingest", "--input", "x", "--output", "y"]),
+        ("demo", "confluent_kafka", "broker-sim-compare", []),
+        ("demo", "pyspark", SPARK, []),
     ],
 )
-def test_without_a_package_there_is_one_line(pipeline, tmp_path, module, package, extra, arguments):
+def test_without_a_package_there_is_one_line(pipeline, module, package, remedy, arguments):
     program = (
         f"import sys; sys.modules[{package!r}] = None;"
         f"from integration.pipeline.{module} import main; main()"
     )
     result = pipeline(*arguments, program=("-c", program))
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == (
-        f"Error: {package} is not installed: pip install 'broker-sim[{extra}]'\n"
-    )
+    assert result.stderr == f"Error: {package} is not installed: pip install {remedy}\n"
 
 
 @pytest.mark.spark

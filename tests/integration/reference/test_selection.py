@@ -71,12 +71,12 @@ def test_an_old_java_is_refused_with_the_remedy(bare_machine, version):
         find_java()
 
 
-def test_an_address_of_somebody_else_takes_no_broker_configuration():
+def test_cluster_at_an_address_takes_no_broker_configuration():
     with pytest.raises(ReferenceUnavailableError, match=r"unclean cannot be set on kafka:9092"):
         select_reference("bootstrap=kafka:9092").cluster(node_configs={1: {"unclean": "true"}})
 
 
-def test_a_cluster_of_somebody_else_gets_no_faults():
+def test_cluster_that_was_already_running_gets_no_faults():
     cluster = BootstrapCluster("kafka:9092")
     assert cluster.faults == frozenset()
     for verb in (cluster.pause, cluster.resume, cluster.stop, cluster.kill, cluster.start):

@@ -82,9 +82,25 @@ class Listener:
         self.context = context
         """The context of whoever started the server; accepted connections run in copies of it."""
         self.tls = tls
+        self._held: list[MemoryTransport] | None = None
+        """Connections that nobody answers; None while all are accepted."""
+
+    def hold(self) -> None:
+        """Let connections that are made from now on wait, unanswered, for `release`."""
+        if self._held is None:
+            self._held = []
+
+    def release(self) -> None:
+        """Accept those that have waited, and all others."""
+        held, self._held = self._held, None
+        for transport in held or ():
+            self.context.copy().run(self.accept, transport)
 
     def accept(self, transport: MemoryTransport) -> None:
         """Give the accepted connection its protocol; called in a copy of `context`."""
+        if self._held is not None:
+            self._held.append(transport)
+            return
         transport.attach(self.server)
         transport.start(self.make_protocol(), tls=self.tls)
 
@@ -99,6 +115,16 @@ class BoundPort(VirtualSocket):
 
     def listen(self, backlog: int = 0) -> None:
         """Do nothing: the loop sets `listener`."""
+
+    def hold(self) -> None:
+        """Let connections that are made from now on wait, unanswered, for `release`."""
+        if self.listener is not None:
+            self.listener.hold()
+
+    def release(self) -> None:
+        """Accept those that have waited, and all others."""
+        if self.listener is not None:
+            self.listener.release()
 
     def close(self) -> None:
         """Give the port back. Idempotent."""

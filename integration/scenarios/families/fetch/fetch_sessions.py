@@ -236,7 +236,7 @@ def a_session_has_names_or_ids(cluster: ClusterUnderTest) -> Iterator[Observatio
 
 @scenario(topology="2 topics of 1 partition x 1 replica")
 def ids_in_a_session_may_be_unknown_or_old(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_TOPIC_ID first, UNKNOWN_TOPIC_OR_PARTITION for a topic that was deleted meanwhile."""
+    """UNKNOWN_TOPIC_ID first, UNKNOWN_TOPIC_OR_PARTITION for a topic that was deleted since."""
     kept, doomed = cluster.topics.create([cluster.first]), cluster.topics.create([cluster.first])
     session = Session(cluster, cluster.connect(cluster.first))
     yield session.fetch("new", *map(Position, (doomed, UNKNOWN_TOPIC, kept)))

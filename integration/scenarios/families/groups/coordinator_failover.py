@@ -85,7 +85,7 @@ def a_killed_coordinator_loses_neither_members_nor_offsets(
 
 @scenario(topology="a group", configs=GROUP_FAILOVER, needs={Fault.PAUSE})
 def a_coordinator_that_was_replaced_says_so(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NOT_COORDINATOR after it went on, also for what was parked or sent meanwhile."""
+    """NOT_COORDINATOR after it went on, also for requests that were parked or sent during the pause."""
     group = ready_group(cluster, cluster.second)
     (members,) = form([group], 2, session_timeout_ms=LONG_SESSION_MS)
     leader, other = members
@@ -130,7 +130,7 @@ def a_coordinator_that_stops_hands_its_groups_over(
 def sessions_begin_anew_at_the_next_coordinator(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Who is silent longer than its session during the failover is still a member after it."""
+    """A member that is silent longer than its session during the failover is still a member after it."""
     group = ready_group(cluster, cluster.second)
     (members,) = form([group], 2, session_timeout_ms=SESSION_MS)
     leader, silent = members

@@ -1,4 +1,4 @@
-"""Who is a member of a group, and what others are told. Kafka: GroupMetadataManager, ClassicGroup."""
+"""Members of a group, and what each is told of the others. Kafka: GroupMetadataManager, ClassicGroup."""
 
 from __future__ import annotations
 

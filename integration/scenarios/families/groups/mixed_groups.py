@@ -84,7 +84,7 @@ def a_classic_member_is_checked_as_in_a_classic_group(
 def a_static_classic_member_is_fenced_by_its_successor(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """FENCED_INSTANCE_ID for the old id; who never was there is UNKNOWN_MEMBER_ID."""
+    """FENCED_INSTANCE_ID for the old id, UNKNOWN_MEMBER_ID for one that was never there."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic, static=True)
     new = group.consumer("new", topics=[topic.name])

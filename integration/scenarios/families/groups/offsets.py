@@ -1,4 +1,4 @@
-"""Committed offsets: who may commit, what is kept and for how long. Kafka: OffsetMetadataManager."""
+"""Committed offsets: which commits are accepted, what is kept and for how long. Kafka: OffsetMetadataManager."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def the_first_member_waits_three_seconds_for_others(
 def a_member_that_arrives_extends_the_initial_delay(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Thirty groups: each wait of 3 s in which somebody came is followed by one more.
+    """Thirty groups: each wait of 3 s in which a member joined is followed by one more.
 
     The second comes after a second, so that both are answered after six seconds.
     """
@@ -279,7 +279,7 @@ def the_only_member_falls_silent(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="two groups of two", configs=QUICK_GROUPS)
 def leaving_ends_a_rebalance_or_begins_one(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A parked join is answered when the last who is missing leaves; a stable group rebalances."""
+    """A parked join is answered when the last missing member leaves; a stable group rebalances."""
     waiting, stable = groups_on(cluster, cluster.first, 2)
     (leader, other), (left, stays) = form([waiting, stable], 2)
     parked = waiting.parked_join(leader)

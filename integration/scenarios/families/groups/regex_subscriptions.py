@@ -31,7 +31,7 @@ TARGET_INTERVAL_MS: Final = 1100
 """Targets are computed a second apart at least (`group.consumer.assignment.interval.ms`)."""
 LONG_SESSIONS: Final = QUICK_GROUPS | {"group.consumer.session.timeout.ms": "45000"}
 REFRESH_MS: Final = 10_000
-"""Expressions are resolved again so long after the last time at the earliest."""
+"""The shortest time between two resolutions of expressions."""
 INVALID: Final = ("[", "(", ")", "*", "a**", "[z-a]", "a{2,1}", "\\", "(?<n", "(?z)")
 RESOLVED: Final = untimed("when the expression was resolved")
 

@@ -207,7 +207,7 @@ def a_leader_cut_off_from_the_others_acknowledges_nothing_to_acks_all(
 def a_follower_that_no_client_reaches_goes_on_replicating(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The leader does not notice; requests sent to it meanwhile are answered afterwards."""
+    """The leader does not notice; requests sent to it in that time are answered afterwards."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.third)
     cluster.faults.disconnect_clients(cluster.third)

@@ -225,7 +225,7 @@ def a_transaction_that_nobody_has_begun_is_refused(
 
 @scenario()
 def what_a_request_has_too_much_is_ignored(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Bytes behind a request, tagged fields that nobody knows, negative lengths where null may be."""
+    """Bytes behind a request, unknown tagged fields, negative lengths where null may be."""
     nothing = b"\0\0\0\0"
     cases = {
         "bytes behind": (0, frame(ApiKey.METADATA, 0, nothing + b"abc")),

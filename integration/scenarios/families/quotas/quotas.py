@@ -120,7 +120,7 @@ def a_produce_above_its_quota_is_answered_at_once(
 def a_produce_without_an_answer_holds_its_connection_up(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """acks=0 above the quota: the next request waits, although nobody was told."""
+    """acks=0 above the quota: the next request waits, although no client was told."""
     clients = Clients(cluster)
     clients.limit(producer_byte_rate=RATE)
     clients.limit({"client-id": clients.client_id("answered")}, producer_byte_rate=RATE)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 METADATA_VERSION = 12
 FIRST_ANSWER_MS = 50
-"""A stopping broker asks the controller a second time after so long."""
+"""The time after which a stopping broker asks the controller a second time."""
 DEFAULT_HEARTBEAT_INTERVAL_MS = 2000
 DEFAULT_SESSION_TIMEOUT_MS = 9000
 LONG_MS = 30_000

@@ -207,7 +207,7 @@ def the_directory_of_another_broker_is_refused(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology=ALONE, configs=DELETES_SOON, needs={Fault.STOP})
 def what_else_is_in_the_log_directory(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A deleted log goes; an empty directory of a partition, and files of no segment, harm nobody."""
+    """A deleted log goes; an empty directory of a partition, and files of no segment, do no harm."""
     node = BrokerOnDisk(cluster)
     topic = node.topic(b"0")
     left = f"gone-0.{'0' * 32}-delete"

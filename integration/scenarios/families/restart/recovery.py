@@ -69,7 +69,7 @@ SOUND_TAILS: Final = (
     "a bit of its last batch",
     "a bit of its second batch",
 )
-"""What nobody looks for after a shutdown: all sizes fit."""
+"""Damage that is not looked for after a shutdown: all sizes fit."""
 
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP})
@@ -88,7 +88,7 @@ def a_damaged_log_is_believed_after_a_shutdown(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
 def damage_in_an_old_segment(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Below the recovery point nobody looks; above it the log is cut, and later segments are deleted."""
+    """Below the recovery point nothing is checked; above it the log is cut, and later segments are deleted."""
     node = BrokerOnDisk(cluster)
     believed = node.segmented_topic(*VALUES)
     node.stop()

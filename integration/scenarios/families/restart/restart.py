@@ -59,7 +59,7 @@ def a_restarted_broker_has_its_log(cluster: ClusterUnderTest) -> Iterator[Observ
 def a_restarted_replica_follows_and_has_all_records(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The leader that was stopped or killed comes back as a follower; what was appended meanwhile it fetches."""
+    """The leader that was stopped or killed comes back as a follower and fetches what was appended in that time."""
     node = BrokerOnDisk(cluster)
     topic = cluster.topics.create([cluster.third, cluster.second, cluster.first])
     node.append(topic, b"before")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PARKED_AFTER_MS: Final = 10
 LONG_MS: Final = 20_000
 AFTER_CHECK_MS: Final = LAG_TIME_MS / 6
-"""The followers are caught up so long after a check of the ISRs, that is, not near one."""
+"""The time from a check of the ISRs until the followers are caught up, so that it is not near a check."""
 EVENTS: Final = 10
 """So often something happens that wakes `SAMPLES // EVENTS` requests each time."""
 

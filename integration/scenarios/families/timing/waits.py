@@ -75,7 +75,7 @@ def acks_all_and_deletions_wait_for_a_frozen_follower_until_their_timeout(
 def acks_all_and_deletions_wait_nine_seconds_for_a_frozen_follower(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Thirty of each; the follower is not fenced meanwhile."""
+    """Thirty of each; the follower is not fenced in that time."""
     yield from _wait_for_a_frozen_follower(cluster, turns_of([LONGEST_MS], LONGEST_WITHIN_MS))
 
 

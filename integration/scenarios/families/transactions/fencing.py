@@ -1,4 +1,4 @@
-"""Who may go on with a transactional id, and who is a zombie. Kafka: TransactionCoordinator."""
+"""Which producers may go on with a transactional id, and which are zombies. Kafka: TransactionCoordinator."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def a_new_producer_aborts_what_its_predecessor_left_open(
 
 @scenario(topology="no topic", configs=QUICK_TRANSACTIONS)
 def a_producer_bumps_its_own_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """KIP-360: who names its id and epoch gets the next one, also once more; older ones are fenced."""
+    """KIP-360: a producer that names its id and epoch gets the next one, also once more; older ones are fenced."""
     transactions = TransactionsUnderTest(cluster)
     producer = transactions.producer()
     known, epoch = producer.producer_id, producer.epoch

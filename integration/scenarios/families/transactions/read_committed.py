@@ -41,7 +41,7 @@ def _both_views(
 def an_open_transaction_hides_what_comes_after_it(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Who reads committed records stops at the last stable offset; the commit lets it go on."""
+    """A read_committed reader stops at the last stable offset; the commit lets it go on."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -228,7 +228,7 @@ def deleted_records_end_where_a_transaction_is_open(
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def a_follower_shows_the_same_transactions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Who reads from a follower gets its last stable offset and its list of aborted transactions."""
+    """A reader of a follower gets its last stable offset and its list of aborted transactions."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)

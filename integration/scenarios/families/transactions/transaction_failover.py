@@ -143,7 +143,7 @@ def _state(transactions: TransactionsUnderTest, producer: TransactionalProducer)
 def a_transaction_times_out_at_the_next_coordinator(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Its time runs from when it began, whoever coordinates it then."""
+    """Its time runs from when it began, on whichever coordinator."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first, cluster.third])
     leader = cluster.connect(cluster.first)

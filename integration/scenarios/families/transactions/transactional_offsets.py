@@ -81,7 +81,7 @@ def _begun(
 def offsets_of_a_transaction_count_once_it_is_committed(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Until then the older ones are seen, and UNSTABLE_OFFSET_COMMIT by who asks for stable ones."""
+    """Until then readers see the older ones, and UNSTABLE_OFFSET_COMMIT if they ask for stable ones."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first], partitions=3)

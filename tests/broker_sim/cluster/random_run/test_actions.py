@@ -4,14 +4,14 @@ import pytest
 
 from broker_sim.cluster.invariants import InvariantViolationError, left_out, violated
 from broker_sim.cluster.random_run import FOLLOWER, GROUPS, LEADER, THIRD, Action
-from broker_sim.cluster.random_run.actions import Actions
+from broker_sim.cluster.random_run.faults.actions import Actions
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 
 
 def test_action_on_a_role_is_done_to_whoever_has_it_then():
     cluster = VirtualCluster(seed=3)
     cluster.create_topic("t", 1, 3)
-    actions = Actions(cluster, "t", lambda _: None)
+    actions = Actions(cluster, "t")
     leader = cluster.leader("t", 0)
     followers = [each for each in (1, 2, 3) if each != leader]
     actions.schedule(

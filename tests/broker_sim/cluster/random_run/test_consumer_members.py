@@ -6,54 +6,29 @@ import pytest
 
 import broker_sim
 from broker_sim.cluster.invariants import InvariantViolationError
-from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
-from broker_sim.cluster.random_run.consumer_history import ConsumerHistory
-from broker_sim.cluster.random_run.shrink import failed_invariant
-from broker_sim.coordinator.runtime import CoordinatorContext
-from broker_sim.errors import ErrorCode
+from broker_sim.cluster.random_run import draw_schedule, run_schedule
+from broker_sim.cluster.random_run.checks.consumer_history import ConsumerHistory
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.current_assignment import Reconciliation
 from broker_sim.group.consumer.settings import GroupSettings
 from broker_sim.group.service import GroupCoordinatorService
 
+from .groups_alone import (
+    GroupRuns,
+    first_failure,
+    writes_are_answered_before_the_replicas_have_them,
+)
 
-def group_of(members, *actions, duration_ms=6_000, seed=1):
-    """Return a run of a group alone."""
-    return Schedule(
-        seed,
-        partitions=3,
-        producers=(),
-        consumers=0,
-        consumer_members=members,
-        duration_ms=duration_ms,
-        actions=tuple(sorted(actions)),
-    )
-
-
-MOVES = [Action(1_000 + 700 * n, "move_group", (n % 3 + 1,)) for n in range(6)]
-KILLS = [Action(1_000 + 2_500 * n, "kill", (n + 1,), 1_500) for n in range(3)]
-CALM = [group_of(4, seed=seed) for seed in range(2)]
-MOVED = [group_of(4, *MOVES, seed=seed) for seed in range(4)]
-KILLED = [group_of(4, *KILLS, duration_ms=9_000, seed=seed) for seed in range(4)]
-CUT_OFF = [
-    group_of(
-        4,
-        Action(1_000, "move_group", (1,)),
-        *[Action(at, "isolate", (1,), 1_800) for at in (1_500, 4_500)],
-        seed=seed,
-        duration_ms=8_000,
-    )
-    for seed in range(4)
-]
+RUNS = GroupRuns("consumer_members")
 
 
 def test_group_goes_through_epochs_and_commits():
-    summary = run_schedule(CALM[0])
+    summary = run_schedule(RUNS.calm[0])
     assert summary.epochs > 5
     assert summary.commits > 20
 
 
-@pytest.mark.parametrize("schedule", [*MOVED[:2], *KILLED[:2], *CUT_OFF[:2]])
+@pytest.mark.parametrize("schedule", [*RUNS.moved[:2], *RUNS.killed[:2], *RUNS.cut_off[:2]])
 def test_group_survives_its_coordinators(schedule):
     summary = run_schedule(schedule)
     assert summary.actions > 0
@@ -61,7 +36,7 @@ def test_group_survives_its_coordinators(schedule):
 
 
 def test_same_seed_gives_the_same_trace_with_a_group():
-    first, second = (run_schedule(MOVED[0]) for _ in range(2))
+    first, second = (run_schedule(RUNS.moved[0]) for _ in range(2))
     assert first.digest == second.digest
 
 
@@ -134,25 +109,6 @@ def sessions_end_too_early(monkeypatch):
     )
 
 
-def heartbeats_are_answered_before_the_replicas_have_them(monkeypatch):
-    """Epochs and assignments count as soon as the leader has them."""
-    original = CoordinatorContext.carry_out
-
-    def carry_out(self, result, on_response, *arguments):
-        if result.shares_batch:
-            original(self, result, on_response, *arguments)
-            return
-        response, settled = result.response, result.on_settled
-        result.response = result.on_settled = None
-        original(self, result, on_response, *arguments)
-        if settled is not None:
-            settled(ErrorCode.NONE)
-        if response is not None:
-            on_response(response)
-
-    monkeypatch.setattr(CoordinatorContext, "carry_out", carry_out)
-
-
 def members_commit_in_any_epoch(monkeypatch):
     """Nobody asks who commits."""
     monkeypatch.setattr(ConsumerGroup, "validate_offset_commit", lambda *_: None)
@@ -187,24 +143,24 @@ def first_heartbeats_are_not_answered(monkeypatch):
 FOUND_BY = [
     (
         partitions_are_given_to_the_next_owner_at_once,
-        CALM,
+        RUNS.calm,
         {"partitions-are-given-up-first", "one-owner-per-epoch"},
     ),
     (
         revocations_are_not_waited_for,
-        CALM,
+        RUNS.calm,
         {"partitions-are-given-up-first", "one-owner-per-epoch"},
     ),
-    (member_epochs_are_forgotten_at_load, MOVED[2:], {"live-members-stay"}),
-    (sessions_end_too_early, CALM, {"live-members-stay", "partitions-are-given-up-first"}),
+    (member_epochs_are_forgotten_at_load, RUNS.moved[2:], {"live-members-stay"}),
+    (sessions_end_too_early, RUNS.calm, {"live-members-stay", "partitions-are-given-up-first"}),
     (
-        heartbeats_are_answered_before_the_replicas_have_them,
-        CUT_OFF,
+        writes_are_answered_before_the_replicas_have_them,
+        RUNS.cut_off,
         {"live-members-stay", "member-epochs-grow", "one-owner-per-epoch"},
     ),
-    (members_commit_in_any_epoch, KILLED[2:], {"committed-offsets-stay"}),
-    (heartbeats_are_answered_twice, CALM, {"AssertionError", "answered-once"}),
-    (first_heartbeats_are_not_answered, CALM, {"requests-are-answered"}),
+    (members_commit_in_any_epoch, RUNS.killed[2:], {"committed-offsets-stay"}),
+    (heartbeats_are_answered_twice, RUNS.calm, {"AssertionError", "answered-once"}),
+    (first_heartbeats_are_not_answered, RUNS.calm, {"requests-are-answered"}),
 ]
 
 
@@ -214,10 +170,9 @@ FOUND_BY = [
 )
 def test_defect_is_found_by_its_invariant(mutant, schedules, invariants, monkeypatch):
     mutant(monkeypatch)
-    found = next(filter(None, map(failed_invariant, schedules)), None)
-    assert found in invariants
+    assert first_failure(schedules) in invariants
 
 
 def test_sound_coordinator_passes_where_the_mutants_are_found():
-    for schedule in (*CALM, *MOVED[2:], *KILLED[2:], *CUT_OFF[2:]):
-        assert failed_invariant(schedule) is None
+    schedules = [*RUNS.calm[:2], *RUNS.moved[2:4], *RUNS.killed[2:], *RUNS.cut_off[2:4]]
+    assert first_failure(schedules) is None

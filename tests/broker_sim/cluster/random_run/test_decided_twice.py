@@ -3,11 +3,10 @@
 import pytest
 
 from broker_sim.cluster.invariants import InvariantViolationError
-from broker_sim.cluster.random_run.history import History
-from broker_sim.cluster.random_run.schedule import Schedule
-from broker_sim.cluster.random_run.surroundings import TOPIC
-from broker_sim.cluster.random_run.transaction_checks import check_transactions
-from broker_sim.cluster.random_run.transaction_history import Outcome, TransactionHistory
+from broker_sim.cluster.random_run.checks.history import History
+from broker_sim.cluster.random_run.checks.transaction_checks import check_transactions
+from broker_sim.cluster.random_run.checks.transaction_history import Outcome, TransactionHistory
+from broker_sim.cluster.random_run.schedule import TOPIC, Schedule
 from broker_sim.cluster.virtual_cluster import VirtualCluster
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch, build_end_txn_marker
@@ -68,4 +67,4 @@ def test_commit_of_a_resumed_coordinator_may_be_followed_by_an_abort():
 def test_anything_else_that_is_read_in_part_is_noticed(markers, resumed, outcome):
     with pytest.raises(InvariantViolationError) as caught:
         check(cluster_with(*markers), resumed, outcome)
-    assert caught.value.invariant == "transactions-are-read-whole-or-not-at-all"
+    assert caught.value.invariant == "committed-transactions-are-read"

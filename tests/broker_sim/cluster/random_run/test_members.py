@@ -4,50 +4,24 @@ import pytest
 
 import broker_sim
 from broker_sim.cluster.invariants import InvariantViolationError
-from broker_sim.cluster.random_run import Action, Schedule, draw_schedule, run_schedule
-from broker_sim.cluster.random_run.group_history import GroupHistory
-from broker_sim.cluster.random_run.shrink import failed_invariant
+from broker_sim.cluster.random_run import draw_schedule, run_schedule
+from broker_sim.cluster.random_run.checks.group_history import GroupHistory
 from broker_sim.coordinator.runtime import CoordinatorContext
-from broker_sim.errors import ErrorCode
 from broker_sim.group.classic.classic_group import ClassicGroup
 from broker_sim.group.classic.rebalance import Rebalance
 from broker_sim.group.offset_fetch import OffsetView
 from broker_sim.group.service import GroupCoordinatorService
 
+from .groups_alone import (
+    GroupRuns,
+    first_failure,
+    group_of,
+    writes_are_answered_before_the_replicas_have_them,
+)
 
-def group_of(members, *actions, duration_ms=6_000, partitions=3, seed=1):
-    """Return a run of a group alone."""
-    return Schedule(
-        seed,
-        partitions=partitions,
-        producers=(),
-        consumers=0,
-        group_members=members,
-        duration_ms=duration_ms,
-        actions=tuple(sorted(actions)),
-    )
-
-
-def moves(*brokers, every_ms=700):
-    """Return actions that give the group one coordinator after the other."""
-    return [
-        Action(1_000 + every_ms * index, "move_group", (broker,))
-        for index, broker in enumerate(brokers)
-    ]
-
-
-def kills(*brokers, every_ms=2_500):
-    """Return actions that kill one broker after the other."""
-    return [
-        Action(1_000 + every_ms * index, "kill", (broker,), 1_500)
-        for index, broker in enumerate(brokers)
-    ]
-
-
-CALM = group_of(4)
-MOVED = [group_of(4, *moves(1, 2, 3, 1, 2, 3), seed=seed) for seed in range(6)]
-STALLED = [group_of(4, duration_ms=9_000, seed=seed) for seed in range(12)]
-KILLED = [group_of(4, *kills(1, 2, 3), duration_ms=9_000, seed=seed) for seed in range(4)]
+RUNS = GroupRuns("group_members")
+CALM = group_of(group_members=4)
+STALLED = [group_of(duration_ms=9_000, seed=seed, group_members=4) for seed in range(12)]
 
 
 def test_group_goes_through_generations_and_commits():
@@ -56,7 +30,7 @@ def test_group_goes_through_generations_and_commits():
     assert summary.commits > 10
 
 
-@pytest.mark.parametrize("schedule", [*MOVED[:2], *KILLED[:2]])
+@pytest.mark.parametrize("schedule", [*RUNS.moved[:2], *RUNS.killed[:2]])
 def test_group_survives_its_coordinators(schedule):
     summary = run_schedule(schedule)
     assert summary.actions > 0
@@ -64,7 +38,7 @@ def test_group_survives_its_coordinators(schedule):
 
 
 def test_same_seed_gives_the_same_trace_with_a_group():
-    first, second = (run_schedule(MOVED[0]) for _ in range(2))
+    first, second = (run_schedule(RUNS.moved[0]) for _ in range(2))
     assert first.digest == second.digest
 
 
@@ -119,25 +93,6 @@ def generations_are_not_written(monkeypatch):
     monkeypatch.setattr(CoordinatorContext, "carry_out", carry_out)
 
 
-def writes_are_answered_before_the_replicas_have_them(monkeypatch):
-    """Commits and assignments count as soon as the leader has them."""
-    original = CoordinatorContext.carry_out
-
-    def carry_out(self, result, on_response, *arguments):
-        if result.shares_batch:
-            original(self, result, on_response, *arguments)
-            return
-        response, settled = result.response, result.on_settled
-        result.response = result.on_settled = None
-        original(self, result, on_response, *arguments)
-        if settled is not None:
-            settled(ErrorCode.NONE)
-        if response is not None:
-            on_response(response)
-
-    monkeypatch.setattr(CoordinatorContext, "carry_out", carry_out)
-
-
 def members_of_old_generations_may_commit(monkeypatch):
     """Nobody asks who commits."""
     monkeypatch.setattr(ClassicGroup, "validate_offset_commit", lambda *_: None)
@@ -185,29 +140,18 @@ def followers_are_not_told_of_a_generation(monkeypatch):
     monkeypatch.setattr(ClassicGroup, "answer_join", answer_join)
 
 
-CUT_OFF = [
-    group_of(
-        4,
-        *moves(1),
-        *[Action(at, "isolate", (1,), 1_800) for at in (1_500, 4_500)],
-        seed=seed,
-        duration_ms=8_000,
-    )
-    for seed in range(8)
-]
-
 FOUND_BY = [
-    (log_is_not_loaded, MOVED, {"one-owner-per-generation", "committed-offsets-stay"}),
-    (generations_are_not_written, MOVED, {"one-owner-per-generation"}),
+    (log_is_not_loaded, RUNS.moved, {"one-owner-per-generation", "committed-offsets-stay"}),
+    (generations_are_not_written, RUNS.moved, {"one-owner-per-generation"}),
     (
         writes_are_answered_before_the_replicas_have_them,
-        CUT_OFF,
+        RUNS.cut_off,
         {"one-owner-per-generation", "committed-offsets-stay"},
     ),
     (members_of_old_generations_may_commit, STALLED, {"committed-offsets-stay"}),
-    (assignments_are_swapped, MOVED, {"one-owner-per-generation"}),
+    (assignments_are_swapped, RUNS.moved, {"one-owner-per-generation"}),
     (followers_are_not_told_of_a_generation, [CALM], {"requests-are-answered"}),
-    (offsets_are_shown_as_of_the_load, MOVED, {"committed-offsets-stay"}),
+    (offsets_are_shown_as_of_the_load, RUNS.moved, {"committed-offsets-stay"}),
 ]
 
 
@@ -217,10 +161,8 @@ FOUND_BY = [
 )
 def test_defect_is_found_by_its_invariant(mutant, schedules, invariants, monkeypatch):
     mutant(monkeypatch)
-    found = next(filter(None, map(failed_invariant, schedules)), None)
-    assert found in invariants
+    assert first_failure(schedules) in invariants
 
 
 def test_sound_coordinator_passes_where_the_mutants_are_found():
-    for schedule in (CALM, MOVED[2], CUT_OFF[0], CUT_OFF[1]):
-        assert failed_invariant(schedule) is None
+    assert first_failure([CALM, RUNS.moved[2], *RUNS.cut_off[:2]]) is None

@@ -3,8 +3,8 @@
 import random
 
 from broker_sim.cluster.random_run import CONTROLLER, draw_schedule
-from broker_sim.cluster.random_run.action import GROUPS, NODE_NAMES, TRANSACTIONS
-from broker_sim.cluster.random_run.faults import Setting, draw_faults
+from broker_sim.cluster.random_run.faults.action import GROUPS, NODE_NAMES, TRANSACTIONS
+from broker_sim.cluster.random_run.faults.drawing import Setting, draw_faults
 
 MANY = [draw_schedule(seed) for seed in range(300)]
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ApiError, ErrorCode
 
 INITIAL_DELAY_MS = 3_000
 
@@ -356,5 +356,15 @@ class TestProtocolsNamedTwice:
         assert first.join().error is ErrorCode.UNKNOWN_SERVER_ERROR
         assert first.joined.member_id == ""
         assert second.joined is None
-        bench.leave((first.member_id, None))
+        with pytest.raises(ApiError, match="UNKNOWN_SERVER_ERROR"):
+            bench.leave((first.member_id, None))
         assert bench.state == "PreparingRebalance"
+
+    def test_leaving_that_ends_the_joining_is_told_an_error_and_the_member_is_gone(self, bench):
+        (first,) = bench.stable(protocols=(("range", b""), ("other", b"")))
+        bench.member(protocols=(("other", b""), ("other", b""))).join(version=3)
+        with pytest.raises(ApiError) as told:
+            first.leave()
+        assert told.value.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert bench.state == "PreparingRebalance"
+        assert first.leave() is ErrorCode.UNKNOWN_MEMBER_ID

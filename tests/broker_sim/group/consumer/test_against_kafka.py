@@ -15,7 +15,7 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.group_client import GroupClient
-from broker_sim.group.records import decode_record
+from broker_sim.group.records import serde
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import decode, encode
 from broker_sim.protocol.message import to_dict
@@ -49,7 +49,8 @@ class BothSides:
             if line.startswith("records"):
                 pairs = (pair.split(":") for pair in line.split()[1:])
                 written += [
-                    decode_record(bytes.fromhex(k), bytes.fromhex(v) or None) for k, v in pairs
+                    serde.decode_record(bytes.fromhex(k), bytes.fromhex(v) or None)
+                    for k, v in pairs
                 ]
         new, self._seen = self.bench.log.records[self._seen :], len(self.bench.log.records)
         for ours, theirs_ in zip(new, written, strict=False):

@@ -9,11 +9,10 @@ import uuid
 
 import pytest
 
-from broker_sim.coordinator.write_buffer import VerifiedTransaction
 from broker_sim.errors import ErrorCode
 from broker_sim.group.group_client import GroupClient
 from broker_sim.group.offset_metadata import OffsetCommit, OffsetToCommit
-from broker_sim.group.records import decode_record
+from broker_sim.group.records import serde
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import decode, encode
 
@@ -47,7 +46,8 @@ class KafkaSide:
             if kind == "records":
                 pairs = (pair.split(":") for pair in rest)
                 self.written += [
-                    decode_record(bytes.fromhex(key), bytes.fromhex(value)) for key, value in pairs
+                    serde.decode_record(bytes.fromhex(key), bytes.fromhex(value))
+                    for key, value in pairs
                 ]
             else:
                 self.answers[int(rest[0])] = bytes.fromhex(rest[1])
@@ -241,10 +241,14 @@ class CommittingSides(BothSides):
             VERSIONS[TXN_COMMIT],
             [offset],
         )
-        transaction = VerifiedTransaction(request.producer_id, request.producer_epoch, None)
         told = []
         self.bench.service.txn_offset_commit(
-            commit, transaction, told.extend, lambda error: told.append(error.error_code)
+            commit,
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            told.extend,
+            lambda error: told.append(error.error_code),
         )
         (error_code,) = told
         return error_code

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker_sim.coordinator.context import CoordinatorState
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.protocol import messages
@@ -133,7 +134,7 @@ def test_broker_that_loads_a_partition_lists_nothing(user):
     leader = user.leader("g")
     groups = user.cluster.nodes.brokers[leader].groups
     pending = user.send(messages.ListGroupsRequest(), 5, leader)
-    groups.runtime.partitions._loading[(user.partition("g") + 1) % 5] = 7
+    groups.runtime.loaded()[0].state = CoordinatorState.LOADING
     user.cluster.run_until(lambda: pending.done)
     assert pending.response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert pending.response.groups == []

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker_sim.coordinator.context import CoordinatorState
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol.messages import HeartbeatRequest
 
@@ -33,9 +34,7 @@ def test_loading_coordinator_answers_without_an_error(user):
     member_id = user.stable_member()
     leader = user.leader(GROUP)
     groups = user.cluster.nodes.brokers[leader].groups
-    partition = groups.partition_for(GROUP)
-    groups.runtime.partitions.resigned(partition)
-    groups.runtime.partitions._loading[partition] = 1_000  # an epoch that is never loaded
+    groups.runtime.find(GROUP).state = CoordinatorState.LOADING
     with pytest.raises(ApiError) as refused:
         groups.shard(GROUP)
     assert refused.value.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -179,8 +179,8 @@ def test_partition_that_is_being_loaded_is_told_by_version(user, producer, versi
     producer.commit({0: 1})
     broker = user.cluster.nodes.brokers[user.leader("g")]
     partition = user.partition("g")
-    broker.groups.runtime.partitions.resigned(partition)
-    broker.groups.runtime.partitions.elected(partition, 7)
+    broker.groups.runtime.resigned(partition)
+    broker.groups.runtime.elected(partition, 7)
     context = RequestContext(broker, None, ApiKey.TXN_OFFSET_COMMIT, version, "test")
     answers = []
     # The partition has offsets of the transaction already, so nobody has to be asked.

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker_sim.coordinator.context import CoordinatorState
 from broker_sim.errors import ErrorCode
 
 
@@ -67,7 +68,7 @@ def test_invalid_pattern_is_refused(ongoing, pattern):
 
 def test_coordinator_that_loads_lists_nothing(ongoing):
     states = ongoing.cluster.nodes.brokers[ongoing.coordinator].transactions.states
-    states.runtime.partitions._loading[99] = 7
+    states.runtime.loaded()[0].state = CoordinatorState.LOADING
     assert ongoing.list().error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 

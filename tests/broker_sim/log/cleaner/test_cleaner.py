@@ -286,7 +286,7 @@ def test_memory_and_size_are_those_of_what_stays(log):
     assert log.log.memory.used_bytes < before / 4
 
 
-def test_full_map_ends_the_cleaned_part_there(log):
+def test_full_offset_map_ends_the_cleaned_part(log):
     for key in (A, B, C):
         log.append((key, b"1"))
         log.append((key, b"2"))
@@ -302,7 +302,7 @@ def test_full_map_ends_the_cleaned_part_there(log):
     assert [offset for offset, _, _ in log.records] == [1, 3, 5]
 
 
-def test_segments_deleted_meanwhile_abort_the_cleaning(log):
+def test_deletion_of_segments_during_a_cleaning_aborts_it(log):
     log.append((A, b"1"))
     log.append((A, b"2"))
     log.roll()

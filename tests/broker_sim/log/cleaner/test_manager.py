@@ -115,7 +115,7 @@ def test_partition_that_failed_is_left_alone_until_it_is_deleted(log, manager):
     assert isinstance(manager.grab_filthiest_compacted_log([log.log]), LogToClean)
 
 
-def test_log_that_is_not_compacted_is_none_of_its_business(log, manager):
+def test_log_that_is_not_compacted_is_neither_cleaned_nor_deleted(log, manager):
     from dataclasses import replace
 
     append_segments(log, 2)

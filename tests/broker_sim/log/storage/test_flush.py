@@ -122,7 +122,7 @@ def test_segment_that_ends_where_it_did_before_a_truncation_is_synced_again(logs
     assert times.read_bytes() == (1_000_500).to_bytes(8) + (1).to_bytes(4)
 
 
-def test_truncation_of_what_no_checkpoint_has_writes_none(logs):
+def test_truncation_above_the_recovery_point_writes_no_checkpoint(logs):
     log = new_log(logs)
     log.append_as_leader(BATCH, 0)
     log.truncate_to(0)

@@ -237,7 +237,9 @@ def test_transactions_above_the_recovery_point_are_found(machine, looked_at):
     assert state_of(machine.log) == before
 
 
-def test_torn_end_is_cut_and_what_is_below_is_not_looked_at(machine, looked_at, caplog):
+def test_torn_end_is_cut_and_segments_below_the_recovery_point_are_not_read(
+    machine, looked_at, caplog
+):
     end_offset = machine.log.log_end_offset
     machine.log.append_as_leader(batch(5), 9)
     before = [segment.size_bytes for segment in machine.log.segments[:-1]]

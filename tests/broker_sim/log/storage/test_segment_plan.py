@@ -22,7 +22,7 @@ BASES = [0, 10, 20]
         (False, 99, True, [ENDS, ENDS, RECOVER]),
     ],
 )
-def test_what_may_be_torn_is_recovered_and_what_is_known_stays_unread(
+def test_segments_above_the_recovery_point_are_recovered_and_others_stay_unread(
     was_closed, recovery_point, needs_no_batches, expected
 ):
     plans = plan_segments(

@@ -238,7 +238,7 @@ def test_log_that_was_never_flushed_may_be_gone_and_is_never_damaged():
     assert found == {True, False}
 
 
-def test_only_what_is_created_is_there():
+def test_file_that_was_not_created_cannot_be_used():
     disk = SimulatedDisk("seed")
     path = disk.root / "b"
     for use in (
@@ -271,7 +271,7 @@ def test_bytes_are_kept_once_whether_flushed_or_not():
     assert flushed < 1.5 * 64 * 16_384
 
 
-def test_power_loss_leaves_nothing_that_was_never_there():
+def test_power_loss_leaves_only_bytes_that_were_written():
     for seed in SEEDS:
         rng = random.Random(seed)
         disk = SimulatedDisk(str(seed))

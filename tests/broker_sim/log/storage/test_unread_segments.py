@@ -61,7 +61,7 @@ def test_start_and_shutdown_look_at_no_batch(closed, looked_at):
     assert looked_at == []
 
 
-def test_first_read_looks_at_what_it_hands_out_and_at_nothing_else(tmp_path, read_bytes):
+def test_first_read_checks_only_the_batches_that_it_returns(tmp_path, read_bytes):
     machine = Machine(tmp_path / "broker-1")
     machine.log.update_config(TopicConfig(index_interval_bytes=400))
     fill(machine.log, random.Random(2), 2_000)
@@ -250,7 +250,7 @@ def test_lost_transaction_index_makes_the_log_look(closed):
 
 
 @pytest.mark.parametrize("as_view", [True, False])
-def test_damage_within_what_is_handed_out_is_never_served(tmp_path, caplog, as_view):
+def test_damaged_batch_is_never_served(tmp_path, caplog, as_view):
     machine = Machine(tmp_path / "broker-1")
     machine.log.update_config(TopicConfig())
     for number in range(400):

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from broker_sim.runtime.virtual import VirtualDeadlockError, VirtualEventLoop
+from broker_sim.runtime.virtual.task_order import Deviation, GivenOrder
 from purgatory import Clock
 
 # -- time ---------------------------------------------------------------------------------------
@@ -166,6 +167,57 @@ def test_seeded_order_keeps_the_order_of_callbacks():
         pass
     assert ran == sorted(tasks) == list(range(100))
     assert tasks != sorted(tasks)
+
+
+def ready_callbacks(loop):
+    """Make six callbacks ready, some of tasks, some of processes; return where they note that they ran."""
+    ran = []
+
+    async def turn(name):
+        ran.append(name)
+
+    one, other = loop.process("one"), loop.process("other")
+    one.call(loop.call_soon, ran.append, "one-1")
+    one.call(loop.call_soon, ran.append, "one-2")
+    other.call(loop.call_soon, ran.append, "other-1")
+    loop.call_soon(ran.append, "nobody's")
+    one.start(turn("one-task"))
+    return ran
+
+
+@pytest.mark.parametrize(
+    ("step", "place", "first"),
+    [
+        (0, 2, ["other-1", "one-1"]),  # of another process
+        (0, 4, ["one-task", "one-1"]),  # a task
+        (1, 3, ["one-1", "one-task", "one-2"]),
+        (0, 1, ["one-1", "one-2"]),  # callbacks of one process keep their order
+        (0, 3, ["one-1", "one-2"]),  # and those of nobody too
+        (0, 9, ["one-1", "one-2"]),
+    ],
+)
+def test_given_order_takes_another_callback_where_it_may(step, place, first):
+    loop = VirtualEventLoop()
+    given = Deviation(0, step, place)
+    loop.task_order = GivenOrder(loop.clock, [given])
+    ran = ready_callbacks(loop)
+    while loop.step():
+        pass
+    others = [
+        each for each in ["one-1", "one-2", "other-1", "nobody's", "one-task"] if each not in first
+    ]
+    assert ran == first + others
+    assert loop.task_order.deviations == (() if first == ["one-1", "one-2"] else (given,))
+
+
+def test_given_order_repeats_what_chance_has_done(run):
+    seeded = run(race, seed=3, order="seeded")
+    deviations = run.loop.task_order.deviations
+    loop = VirtualEventLoop()
+    loop.task_order = GivenOrder(loop.clock, deviations)
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        assert runner.run(race()) == seeded
+    assert loop.task_order.deviations == deviations
 
 
 def test_unknown_order_is_refused():

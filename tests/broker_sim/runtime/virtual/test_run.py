@@ -48,6 +48,45 @@ def test_first_error_counts_and_those_of_the_end_are_added():
     assert "while its tasks were ended: VirtualDeadlockError" in error.value.__notes__[0]
 
 
+def test_error_in_the_last_step_ends_the_run_with_itself():
+    ended = []
+
+    async def main(loop):
+        async def waits():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(1)
+                ended.append(loop.time())
+
+        loop.other = loop.create_task(waits())
+        await asyncio.sleep(1)
+        loop.call_exception_handler({"message": "lost", "exception": ValueError("wrong")})
+
+    with pytest.raises(ValueError, match="wrong") as error:
+        run(main, hash_seed="any")
+    assert ended == [2.0]
+    assert not any("while its tasks" in note for note in error.value.__notes__)
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_failed_task_that_nobody_awaits_is_noticed_at_once(is_watched):
+    noticed = []
+
+    async def fails():
+        raise ValueError("wrong")
+
+    async def main(loop):
+        loop.set_exception_handler(lambda loop, _: noticed.append(loop.time()))
+        if is_watched:
+            loop.after_step = lambda: None
+        loop.create_task(fails())
+        await asyncio.sleep(1)
+        return list(noticed)
+
+    assert run(main, hash_seed="any") == [0.0]
+
+
 def test_tasks_get_time_to_end_after_the_limit():
     ended = []
 

@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+from broker_sim.chaos.search import load_test
+
 pytestmark = pytest.mark.spark
 
 APPLICATION = '''
@@ -11,7 +13,10 @@ APPLICATION = '''
 
 import asyncio
 
+import pytest
 
+
+@pytest.mark.chaos(faults={"crash": 1}, brokers=1, workers=1, duration_s=4)
 async def forget(chaos):
     left, done = list(range(5)), []
 
@@ -30,16 +35,13 @@ async def forget(chaos):
 @pytest.fixture
 def plan(require_spark, tmp_path, monkeypatch):
     """Return a function that makes a plan for the application, which is in the current directory."""
-    from integration.pipeline.jobs.chaos import ChaosPlan, ChaosTest
+    from integration.pipeline.jobs.chaos import ChaosPlan, load
 
     (tmp_path / "forgetful.py").write_text(APPLICATION)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield lambda **options: ChaosPlan(
-        ChaosTest("forgetful:forget", (("crash", 1.0),), brokers=1, workers=1, duration_ms=4_000),
-        examined=2,
-        **options,
-    )
+    load_test.cache_clear()
+    yield lambda **options: ChaosPlan(load("forgetful:forget"), examined=2, **options)
     sys.modules.pop("forgetful", None)
 
 
@@ -116,19 +118,21 @@ def test_a_wave_is_what_all_tasks_do(plan):
         ("forgetful", "name the test as MODULE:FUNCTION"),
     ],
 )
-def test_a_test_that_is_not_there_is_one_line(plan, tmp_path, name, why):
+def test_a_test_that_is_not_there_is_one_line(plan, name, why):
     from integration.pipeline.errors import PipelineError
-    from integration.pipeline.jobs.chaos import ChaosPlan, ChaosTest, run
+    from integration.pipeline.jobs.chaos import load
 
     with pytest.raises(PipelineError, match=why):
-        run(None, ChaosPlan(ChaosTest(name)), str(tmp_path))
+        load(name)
 
 
-def test_kinds_that_are_not_there_are_one_line(require_spark):
+def test_marker_of_the_test_says_what_is_not_given(plan):
     from integration.pipeline.errors import PipelineError
-    from integration.pipeline.jobs.chaos import kinds_of
+    from integration.pipeline.jobs.chaos import load
 
-    assert kinds_of(None) is None
-    assert dict(kinds_of("crash,pause")) == {"crash": 3, "pause": 1}
+    marked = load("forgetful:forget", workers=None, brokers=2, order=None)
+    assert (marked.workers, marked.brokers, marked.duration_ms) == (1, 2, 4_000)
+    assert dict(marked.faults) == {"crash": 1}
+    assert set(dict(load("forgetful:forget", faults="crash,pause").faults)) == {"crash", "pause"}
     with pytest.raises(PipelineError, match="there is no fault 'explode'"):
-        kinds_of("explode")
+        load("forgetful:forget", faults="explode")

@@ -121,7 +121,7 @@ def test_unfinished_file_is_left_out(ingest, event, write_parquet):
     assert ingest(path).events == 1
 
 
-def test_what_is_no_trace_is_one_line(ingest, event, tmp_path):
+def test_input_that_is_not_a_trace_is_one_line(ingest, event, tmp_path):
     from integration.pipeline.errors import PipelineError
 
     row = event() | {"ts_ms": "today"}

@@ -189,7 +189,7 @@ def test_a_topic_that_is_not_there_is_named(spark, tmp_path, cluster):
         "No space left\n=== Streaming Query ===\nIdentifier: live",
     ],
 )
-def test_the_reason_is_the_same_whoever_of_spark_tells_it(settings, told_by_spark):
+def test_reason_is_the_same_in_both_forms_of_sparks_text(settings, told_by_spark):
     from integration.pipeline.jobs.stream import why_ended
 
     reason = "the stream from topic trace ended: No space left"

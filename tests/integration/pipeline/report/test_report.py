@@ -242,7 +242,7 @@ def test_axes_of_every_panel_have_names_with_units(page):
         assert [picture.count(f">{name}</text>") for name in names] == [panels] * 2
 
 
-def test_parity_comes_first_and_what_is_missing_last(spark, page, directory, tmp_path):
+def test_parity_comes_first_and_missing_sections_last(spark, page, directory, tmp_path):
     from integration.pipeline.report import report
 
     titles = re.findall(r"<h2>(.*?)</h2>", page)

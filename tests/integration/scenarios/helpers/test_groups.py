@@ -15,7 +15,7 @@ def test_partition_of_a_group_follows_javas_hash(group, partitions, partition):
     assert partition_of(group, partitions) == partition
 
 
-def test_ids_have_names_instead_of_what_is_random():
+def test_random_parts_of_ids_are_replaced():
     assert named(f"client-{uuid.uuid4()}") == "client-<random>"
     assert named("q83fFsH3TvyXR-BJqkXL_w") == "<random>"
 

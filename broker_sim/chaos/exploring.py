@@ -1,0 +1,95 @@
+"""Runs a test in all orders in which its workers can take their turns, or in as many as are allowed.
+
+A run is repeated with another worker going first at one of its turns, then at two of them, and so on: so the
+first order that fails is one with the fewest changes. Each order is run once (`MeetingOrder` says what a turn is).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from broker_sim.chaos.run import Outcome
+    from broker_sim.runtime.virtual.meetings import MeetingOrder, Turn
+
+    Run = Callable[[Mapping[tuple[int, int], str]], tuple[Outcome, MeetingOrder | None]]
+
+__all__ = ["MAX_RUNS", "Exploration", "explore"]
+
+MAX_RUNS: Final = 1_000
+"""So many orders are run unless it is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """How many orders were run, and the first that failed."""
+
+    orders: int
+    is_complete: bool
+    """Whether there are no more."""
+    changes: int
+    """All orders with so many changes against first in, first out were run, if none failed."""
+    failure: Outcome | None = None
+
+    def __str__(self) -> str:
+        orders = f"{self.orders:,} order{'s' if self.orders != 1 else ''}".replace(",", " ")
+        if self.failure is not None:
+            return f"{orders} explored, the last of them fails"
+        if self.is_complete:
+            return f"{orders} explored, all"
+        return (
+            f"stopped after {orders}: there are more; all with at most {self.changes} "
+            f"change{'s' if self.changes != 1 else ''} were explored"
+        )
+
+
+class _Order(NamedTuple):
+    """Who goes first, where; the turns before `behind` are those of the order that it was made from."""
+
+    first: tuple[tuple[tuple[int, int], str], ...] = ()
+    behind: int = 0
+
+
+def explore(run: Run, max_runs: int) -> Exploration:
+    """Run all orders, at most `max_runs`, until one fails; `run(first)` runs one."""
+    waiting = deque([_Order()])
+    orders = runs = changes = 0
+    while waiting and runs < max_runs:
+        order = waiting.popleft()
+        changes = len(order.first)
+        outcome, meetings = run(dict(order.first))
+        runs += 1
+        if meetings is None:  # the run did not begin
+            return Exploration(orders, is_complete=False, changes=changes)
+        if meetings.has_missed:
+            continue
+        orders += 1
+        if outcome.invariant is not None:
+            schedule = replace(outcome.schedule, deviations=outcome.deviations)
+            failed = replace(outcome, schedule=schedule)
+            return Exploration(orders, is_complete=False, changes=changes, failure=failed)
+        for changed in _changed(order, meetings.turns):
+            if len(waiting) > max_runs:
+                break
+            waiting.append(changed)
+    if waiting and len(waiting[0].first) == changes:
+        changes -= 1  # some of these were run, and not all
+    return Exploration(orders, is_complete=not waiting, changes=changes)
+
+
+def _changed(order: _Order, turns: Sequence[Turn]) -> Iterator[_Order]:
+    """Yield the orders that differ in one more turn, behind those that differ already."""
+    for index in range(order.behind, len(turns)):
+        turn = turns[index]
+        others: dict[str, None] = {}
+        for later in turns[index + 1 :]:
+            if later.at_ns != turn.at_ns:
+                break
+            if later.process != turn.process:
+                others[later.process] = None
+        for other in others:
+            yield _Order((*order.first, ((turn.at_ns, turn.step), other)), index + 1)

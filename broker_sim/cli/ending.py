@@ -1,0 +1,75 @@
+"""When a command that serves has to end: at a signal, or at the end of its stdin."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+__all__ = ["Ending"]
+
+STDIN = 0
+STDIN_BYTES = 4096
+
+
+class Ending:
+    """The end of a command, which signals and other threads bring about."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.has_come = asyncio.Event()
+        self.halt: Callable[[], object] = lambda: None
+        """Called in the midst of what runs: with many partitions the loop has seconds of work queued."""
+        self._loop = loop
+
+    @contextlib.contextmanager
+    def at_signals(self) -> Iterator[None]:
+        """End on SIGINT and SIGTERM, and on what ctrl-break sends where there is such a key."""
+        names = ("SIGINT", "SIGTERM", "SIGBREAK")
+        numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+        # Not `add_signal_handler`: its handlers wait for their turn of the loop.
+        before = {number: signal.signal(number, self._signalled) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler or signal.SIG_DFL)
+
+    def _signalled(self, *_: object) -> None:
+        self.halt()
+        self.come()
+
+    def come(self) -> None:
+        """End now; any thread may call it."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
+            self._loop.call_soon_threadsafe(self.has_come.set)
+
+    def at_end_of_stdin(self) -> None:
+        """End at the end of stdin, whatever stdin is: event loops refuse regular files."""
+
+        def read_to_the_end() -> None:
+            with contextlib.suppress(OSError):
+                while os.read(STDIN, STDIN_BYTES):
+                    pass
+            self.come()
+
+        threading.Thread(target=read_to_the_end, name="stdin", daemon=True).start()
+
+    async def or_done(self, work: Coroutine[Any, Any, object]) -> bool:
+        """Await the work, or cancel it when the end comes first; return whether it was done."""
+        working = asyncio.ensure_future(work)
+        coming = asyncio.ensure_future(self.has_come.wait())
+        await asyncio.wait({working, coming}, return_when=asyncio.FIRST_COMPLETED)
+        coming.cancel()
+        if not working.done():
+            working.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await working
+            return False
+        await working
+        return True

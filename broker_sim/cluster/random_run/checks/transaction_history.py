@@ -1,0 +1,172 @@
+"""What is known of the transactions of a random run, and what may not be contradicted.
+
+| a transaction is | after | of its records a read_committed reader sees |
+|---|---|---|
+| open | the first request of it | none |
+| ending | a commit that was asked for, without an answer yet | all or none |
+| committed | its commit was acknowledged | all |
+| aborted | its abort was acknowledged, or its producer ended without ever asking for a commit | none |
+| in doubt | its producer ended after a commit of which it has heard nothing | all or none |
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from broker_sim.cluster.invariants import violated
+
+__all__ = ["OffsetStep", "Outcome", "Transaction", "TransactionHistory", "group_of"]
+
+
+def group_of(transactional_id: str) -> str:
+    """Return the group whose offsets the producers of an id commit."""
+    return f"group-of-{transactional_id}"
+
+
+class Outcome(Enum):
+    """What a producer knows of the end of its transaction."""
+
+    OPEN = "open"
+    ENDING = "ending"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    IN_DOUBT = "in doubt"
+
+
+class OffsetStep(NamedTuple):
+    """What a transaction does to the committed offset of its group: it was, and it shall be."""
+
+    partition: int
+    begin: int
+    end: int
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One transaction of one producer; `number` counts those of the producer."""
+
+    transactional_id: str
+    producer: str
+    number: int
+    outcome: Outcome = Outcome.OPEN
+    written: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
+    """The acknowledged values by partition, in their order."""
+    step: OffsetStep | None = None
+    seen: set[bytes] = field(default_factory=set)
+    """The values that read_committed readers have read."""
+
+    def __str__(self) -> str:
+        return f"transaction {self.number} of {self.producer}, {self.outcome.value}"
+
+
+class TransactionHistory:
+    """Transactions by the values that they write, in the order of the answers to clients."""
+
+    def __init__(self) -> None:
+        self.transactions: list[Transaction] = []
+        self.fenced = 0
+        """How many times a producer was told that another one has taken its place."""
+        self.committed_values: set[bytes] = set()
+        """What a read_committed reader has read, of transactions and of none."""
+        self._zombies = 0
+        self._by_value: dict[bytes, Transaction] = {}
+        self._producers: dict[str, tuple[int, int]] = {}
+        """The producer id and the highest epoch that each transactional id was given."""
+
+    def count(self, outcome: Outcome) -> int:
+        """Return how many transactions have ended so."""
+        return sum(each.outcome is outcome for each in self.transactions)
+
+    def begin(self, transactional_id: str, producer: str) -> Transaction:
+        """Return a new transaction of the producer."""
+        number = sum(each.producer == producer for each in self.transactions)
+        transaction = Transaction(transactional_id, producer, number)
+        self.transactions.append(transaction)
+        return transaction
+
+    def add_zombie(self, transactional_id: str, producer: str) -> Transaction:
+        """Return what a fenced producer writes to: aborted from the start, and not counted."""
+        self._zombies += 1
+        return Transaction(transactional_id, producer, self._zombies, Outcome.ABORTED)
+
+    def add_value(self, transaction: Transaction, value: bytes) -> None:
+        """Note that a value is about to be written."""
+        self._by_value[value] = transaction
+
+    # -- producers --------------------------------------------------------------------------------
+
+    def add_producer(self, transactional_id: str, producer_id: int, epoch: int) -> None:
+        """Add what InitProducerId has answered; raise if the id is another one's."""
+        before_id, before_epoch = self._producers.get(transactional_id, (producer_id, -1))
+        if before_id != producer_id:
+            violated(
+                "transactional-ids-keep-their-producer-id",
+                f"{transactional_id} had the producer id {before_id} and got {producer_id}",
+            )
+        self._producers[transactional_id] = (producer_id, max(epoch, before_epoch))
+
+    def is_replaced(self, transactional_id: str, epoch: int) -> bool:
+        """Whether another producer has begun since the one that was given that epoch."""
+        return self._producers[transactional_id][1] > epoch
+
+    def check_offset(self, transactional_id: str, partition: int, offset: int) -> None:
+        """Check the offset that the only live producer of the id finds for its group.
+
+        Raise if it is of no transaction, of one that was not committed, or before one that was.
+        """
+        steps = [
+            (each.step, each)
+            for each in self.transactions
+            if each.transactional_id == transactional_id
+            and each.step is not None
+            and each.step.partition == partition
+        ]
+        ends = [step.end for step, each in steps if each.outcome is Outcome.COMMITTED]
+        newest = max(ends, default=0)
+        if offset < newest:
+            violated(
+                "committed-offsets-stay",
+                f"{transactional_id} has committed offset {newest} of partition {partition} in a "
+                f"transaction, and finds {offset}",
+            )
+        may_be = {Outcome.COMMITTED, Outcome.IN_DOUBT}
+        if offset and not any(
+            step.end == offset and each.outcome in may_be for step, each in steps
+        ):
+            violated(
+                "no-offset-without-its-records",
+                f"{transactional_id} finds offset {offset} of partition {partition}, which no "
+                f"transaction has committed: {[str(each) for _, each in steps[-3:]]}",
+            )
+
+    # -- readers ----------------------------------------------------------------------------------
+
+    def add_committed_read(self, partition: int, offset: int, value: bytes | None) -> None:
+        """Add a record that was read as committed; raise if it cannot be."""
+        if value is None:
+            return
+        self.committed_values.add(value)
+        transaction = self._by_value.get(value)
+        if transaction is None:
+            return
+        if value in transaction.seen:
+            violated(
+                "no-duplicates",
+                f"{value!r} was read again at offset {offset} of partition {partition}",
+            )
+        transaction.seen.add(value)
+        if transaction.outcome is Outcome.OPEN:
+            violated(
+                "open-transactions-are-not-read",
+                f"{value!r} was read as committed at offset {offset} of partition {partition}, and is "
+                f"of {transaction}",
+            )
+        if transaction.outcome is Outcome.ABORTED:
+            violated(
+                "aborted-transactions-are-not-read",
+                f"{value!r} was read as committed at offset {offset} of partition {partition}, and is "
+                f"of {transaction}",
+            )

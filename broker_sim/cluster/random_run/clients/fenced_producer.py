@@ -1,0 +1,106 @@
+"""A producer that was fenced and has not heard of it: what it does then must be refused."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.cluster.invariants import violated
+from broker_sim.cluster.random_run.checks.transaction_history import group_of
+from broker_sim.cluster.random_run.clients.coordinated_client import AgainError, CoordinatedClient
+from broker_sim.cluster.random_run.clients.transactional_requests import TransactionalRequests
+
+if TYPE_CHECKING:
+    from broker_sim.cluster.random_run.checks.transaction_history import TransactionHistory
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
+
+__all__ = ["LONGEST_ABSENCE_MS", "FencedProducer"]
+
+LONGEST_ABSENCE_MS: Final = 2_000
+LONGEST_PARKED_MS: Final = 1_500
+LONGEST_HAUNT: Final = 4
+WRITE: Final = "a write"
+OFFSET: Final = "an offset"
+COMMIT: Final = "a commit"
+ZOMBIE_OFFSET: Final = 1_000_000
+"""No transaction commits it."""
+
+
+class FencedProducer(CoordinatedClient):
+    """A transactional producer, which may have been fenced."""
+
+    parked_ms = find_parked_ms = LONGEST_PARKED_MS
+
+    def __init__(
+        self, around: Surroundings, history: TransactionHistory, number: int, id_number: int
+    ) -> None:
+        transactional_id = f"id-{id_number}"
+        super().__init__(
+            around, f"transactional-{number}", f"transactional/{number}", transactional_id
+        )
+        self._history = history
+        self._group = group_of(transactional_id)
+        self._requests = TransactionalRequests(
+            transactional_id, around.schedule.transaction_version
+        )
+        self._begun_epoch = -1
+        """The epoch that InitProducerId has answered; later ones are of its own transactions."""
+        self._sequences: dict[int, int] = {}
+
+    async def _request(self, key: str, request: Request, rest_ms: int = 30) -> Any:
+        """Return what the coordinator of the group, or of the transactions, answers."""
+        return await self._ask_coordinator(key, request, rest_ms)
+
+    async def _haunt(self) -> None:
+        """Go on as if nothing had been: write, commit an offset, or commit what it was fenced in."""
+        while self._chance.random() >= 1 / LONGEST_HAUNT:
+            was_replaced = self._is_replaced
+            what = self._chance.choice((WRITE, OFFSET, COMMIT))
+            if what == COMMIT and not was_replaced:
+                # It has timed out: what tells it so may not be written yet.
+                self._rest_ms = 50
+            else:
+                with suppress(AgainError):
+                    error_code = await self._do_as_zombie(what)
+                    self._around.cluster.trace.record(self._name, what, error_code)
+                    self._check_not_replaced(was_replaced and not error_code, what)
+            await self._rest(self._rest_ms)
+        await self._rest(LONGEST_ABSENCE_MS)
+
+    async def _do_as_zombie(self, what: str) -> Any:
+        """Return the error with which it is answered."""
+        if what == WRITE:
+            return await self._write_as_zombie()
+        if what == OFFSET:
+            request = self._requests.commit_offset(self._group, 0, ZOMBIE_OFFSET)
+            response = await self._request(self._group, request)
+            return response.topics[0].partitions[0].error_code
+        request = self._requests.end(is_commit=True)
+        return (await self._request(self._transactional_id, request)).error_code
+
+    async def _write_as_zombie(self) -> Any:
+        number = self._chance.randrange(self._around.schedule.partitions)
+        transaction = self._history.add_zombie(self._transactional_id, self._name)
+        value = b"%s/zombie/%d" % (self._name.encode(), transaction.number)
+        self._history.add_value(transaction, value)
+        batch = self._requests.batch([value], self._sequences.get(number, 0), self._wall_clock_ms)
+        leader, _ = self._leader(number)
+        request = self._requests.produce(number, batch, LONGEST_PARKED_MS)
+        try:
+            response = await self._ask(leader, request, 60)
+        except AgainError:
+            self._leaders.pop(number, None)
+            raise
+        return response.responses[0].partition_responses[0].error_code
+
+    def _check_not_replaced(self, was_replaced: bool, what: str) -> None:
+        if was_replaced:
+            violated(
+                "fenced-producers-stay-fenced",
+                f"{self._name} was replaced before it asked for {what}, which has succeeded",
+            )
+
+    @property
+    def _is_replaced(self) -> bool:
+        return self._history.is_replaced(self._transactional_id, self._begun_epoch)

@@ -1,0 +1,215 @@
+"""What members of both protocols have in common: they join, take part, commit offsets, and look at them.
+
+Offsets that a member commits only grow.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+
+from broker_sim.cluster.random_run.checks.coordinators import (
+    informed_coordinator,
+    newest_coordinator,
+)
+from broker_sim.cluster.random_run.clients.coordinated_client import (
+    AgainError,
+    CoordinatedClient,
+    StepError,
+    T,
+)
+from broker_sim.cluster.random_run.schedule import TOPIC
+from broker_sim.cluster.requests import OFFSET_FETCH_VERSION, offset_fetch_request
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from broker_sim.cluster.random_run.clients.coordinated_client import Request
+    from broker_sim.cluster.random_run.clients.surroundings import Surroundings
+
+__all__ = [
+    "NO_EPOCH",
+    "REBALANCE_TIMEOUT_MS",
+    "SESSION_TIMEOUT_MS",
+    "CommittedOffsets",
+    "GroupMember",
+    "JoinAgainError",
+]
+
+SESSION_TIMEOUT_MS: Final = 1_000
+REBALANCE_TIMEOUT_MS: Final = 1_500
+LONGEST_PARKED_MS: Final = 2 * REBALANCE_TIMEOUT_MS
+LONGEST_ABSENCE_MS: Final = 2_500
+ASKS_AGAIN_SHARE: Final = 0.3
+"""How often a member that might commit an offset looks whether those it has committed are there."""
+STABLE_SHARE: Final = 0.5
+"""How often an OffsetFetch has `require_stable`."""
+COMMIT_VERSION: Final = 9
+NO_EPOCH: Final = -1
+
+WRONG_BROKER: Final = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+class JoinAgainError(StepError):
+    """It is no member any more, or one of an old generation."""
+
+
+class CommittedOffsets(Protocol):
+    """What a group's members have learned of its offsets."""
+
+    def add_commit(self, partition: int, offset: int) -> None:
+        """Add a commit that was acknowledged."""
+
+    def check_committed(self, member: str, epoch: int, partition: int, offset: int) -> None:
+        """Compare what a member has read in that epoch; raise if it is behind what was acknowledged."""
+
+
+class GroupMember(CoordinatedClient):
+    """A member of a group."""
+
+    parked_ms = LONGEST_PARKED_MS
+    strays_share: ClassVar[float]
+    """How often it leaves; as often it dies, and as often it is silent."""
+    commits_share: ClassVar[float]
+
+    def __init__(
+        self, around: Surroundings, name: str, group: str, chance: str, offsets: CommittedOffsets
+    ) -> None:
+        super().__init__(around, name, chance)
+        self._group = group
+        self._offsets = offsets
+        self._member_id = ""
+        self._epoch = NO_EPOCH
+        """Its generation, or its member epoch."""
+        self._positions: dict[int, int | None] = {}
+        """What it may commit for each partition that it owns; None until it has asked."""
+
+    async def _live(self) -> None:
+        while True:
+            try:
+                await self._join()
+                while True:
+                    await self._take_step(self._take_part)
+            except JoinAgainError:
+                await self._rest(self._rest_ms)
+
+    async def _take_step(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Take a step with the coordinator of the time, until it is done."""
+        return await self._repeat(partial(self._with_coordinator, step))
+
+    async def _with_coordinator(self, step: Callable[[], Awaitable[T]]) -> T:
+        if self._group not in self._coordinators:
+            await self._find_coordinator(self._group)
+            raise AgainError
+        return await step()
+
+    async def _join(self) -> None:
+        raise NotImplementedError
+
+    async def _beat(self) -> None:
+        raise NotImplementedError
+
+    def _leaving(self) -> Request:
+        """Return the request with which it leaves."""
+        raise NotImplementedError
+
+    def _begin_anew(self) -> None:
+        """Go on as a new process would."""
+        raise NotImplementedError
+
+    def _check(self, error_code: int) -> None:
+        """Raise what an error asks for."""
+        if error_code in WRONG_BROKER:
+            self._forget(self._group)
+            raise AgainError
+
+    @property
+    def _owner(self) -> str:
+        """As whom it owns partitions."""
+        return self._member_id
+
+    async def _request(self, message: Any, version: int) -> Any:
+        """Return what the coordinator answers."""
+        return await self._ask_coordinator(self._group, (message, version))
+
+    # -- taking part ------------------------------------------------------------------------------
+
+    async def _take_part(self) -> None:
+        """Beat, commit, leave, die, or be silent and go on as if nothing had been."""
+        chance, share = self._chance.random(), self.strays_share
+        if chance < share:
+            await self._leave()
+        elif chance < share + share:
+            self._die()
+        elif chance < share + share + share:
+            self._rest_ms = LONGEST_ABSENCE_MS
+        elif self._positions and chance < self.commits_share:
+            await self._commit(self._chance.choice(list(self._positions)))
+        else:
+            await self._beat()
+
+    async def _leave(self) -> None:
+        request = self._leaving()
+        self._begin_anew()
+        with suppress(AgainError):
+            response = await self._request(*request)
+            if response.error_code in WRONG_BROKER:
+                self._forget(self._group)
+        raise JoinAgainError
+
+    def _die(self) -> None:
+        """Be silent for a while, perhaps for longer than the session, and come back as another."""
+        self._client.disconnect(self._coordinators[self._group])
+        self._begin_anew()
+        self._rest_ms = LONGEST_ABSENCE_MS
+        raise JoinAgainError
+
+    # -- offsets ----------------------------------------------------------------------------------
+
+    async def _commit(self, partition: int) -> None:
+        """Commit the next offset; who does not know where to begin asks first, and others now and then."""
+        position = self._positions[partition]
+        if position is None or self._chance.random() < ASKS_AGAIN_SHARE:
+            await self._fetch_offset(partition)
+            return
+        self._positions[partition] = offset = position + self._chance.randint(1, 9)
+        request = messages.OffsetCommitRequest
+        committed = request.OffsetCommitRequestPartition(partition, offset)
+        commit = request(
+            group_id=self._group,
+            generation_id_or_member_epoch=self._epoch,
+            member_id=self._member_id,
+            topics=[request.OffsetCommitRequestTopic(name=TOPIC, partitions=[committed])],
+        )
+        response = await self._request(commit, COMMIT_VERSION)
+        self._check(response.topics[0].partitions[0].error_code)
+        self._offsets.add_commit(partition, offset)
+
+    async def _fetch_offset(self, partition: int) -> None:
+        cluster, coordinator = self._around.cluster, self._coordinators[self._group]
+        is_stable = self._chance.random() < STABLE_SHARE
+        look = newest_coordinator if is_stable else informed_coordinator
+        asked = look(cluster, coordinator)
+        request = self._offset_request(partition, is_stable)
+        response = await self._request(request, OFFSET_FETCH_VERSION)
+        (answer,) = response.groups
+        self._check(answer.error_code)
+        found = answer.topics[0].partitions[0]
+        self._check(found.error_code)
+        if asked is None or asked != look(cluster, coordinator):
+            return  # It asks again: going on from there might commit an older offset.
+        self._offsets.check_committed(self._owner, self._epoch, partition, found.committed_offset)
+        if self._positions[partition] is None:
+            self._positions[partition] = max(found.committed_offset, 0)
+
+    def _offset_request(self, partition: int, is_stable: bool) -> messages.OffsetFetchRequest:
+        return offset_fetch_request(self._group, (TOPIC, partition), require_stable=is_stable)

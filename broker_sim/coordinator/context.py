@@ -1,0 +1,231 @@
+"""One partition of a coordinator's topic while this broker leads it; mirrors `CoordinatorContext`.
+
+It has a shard, and is the one way in which the partition is written. An operation only decides; what it
+leads to, a `Result`, is carried out here and nowhere else, in this order:
+
+1. decide: the shard looks at its state and returns the result
+2. append: the records are one batch of the partition's log
+3. replay: the records change the state, as those do that loading reads
+4. timers: what the operation sets or ends is set or ended, for the leader has its records
+5. committed: the in-sync replicas have the records, or did not get them in time
+6. answer: the client gets the response, or the error
+
+Deliberate difference: each result is one batch, apart from those that share one (`WriteBuffer`).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from broker_sim.coordinator.errors import coordinator_error
+from broker_sim.coordinator.transactions import NO_TRANSACTION
+from broker_sim.coordinator.write_buffer import WriteBuffer
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.record_batch import NO_PRODUCER_ID, parse_header
+from broker_sim.protocol.records import read_end_txn_marker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker_sim.coordinator.environment import RuntimeEnvironment
+    from broker_sim.coordinator.records import CoordinatorRecord
+    from broker_sim.coordinator.result import Result, ShardRuntime
+    from broker_sim.coordinator.transactions import TransactionMarker, VerifiedTransaction
+
+    OnDone = Callable[[ErrorCode], object]
+
+__all__ = ["CoordinatorContext", "CoordinatorState", "Shard"]
+
+
+class CoordinatorState(Enum):
+    """Where a partition is; mirrors `CoordinatorRuntime.CoordinatorState`."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+    """It could not be loaded in this epoch."""
+    CLOSED = "closed"
+    """The broker has stopped to lead it."""
+
+
+class Shard(Protocol):
+    """The state that the records of one partition make; mirrors `CoordinatorShard`."""
+
+    def replay(
+        self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID
+    ) -> None:
+        """Take in a record that is in the log at that offset, in a transaction if a producer is named."""
+
+    def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
+        """Take in the marker at that offset of the log, which ends the producer's transaction."""
+
+
+S = TypeVar("S", bound=Shard)
+R = TypeVar("R")
+
+
+def _ignore(_answer: object) -> None:
+    """Do nothing: nobody waits for an answer."""
+
+
+class CoordinatorContext(Generic[S]):
+    """The `ShardRuntime` of one partition, from when this broker leads it. Thread rule: the broker's loop."""
+
+    def __init__(
+        self,
+        partition: int,
+        leader_epoch: int,
+        environment: RuntimeEnvironment,
+        make_shard: Callable[[int, ShardRuntime], S],
+        reload: Callable[[int], object],
+    ) -> None:
+        """`reload(partition)` is called when the state has records that could not be appended."""
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.state = CoordinatorState.LOADING
+        self._environment = environment
+        self._storage = environment.storage
+        self._reload = reload
+        self._buffer = WriteBuffer(partition, environment, self._fail)
+        self._end_offset = 0
+        self.shard: S = make_shard(partition, self)
+        self.loaded_records = 0
+        """How many records and markers the shard was loaded from."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the shard is loaded, and the broker still leads the partition."""
+        return self.state is CoordinatorState.ACTIVE
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset below which all records are committed."""
+        return self._storage.high_watermark(self.partition)
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether all that was written is committed, so that who writes nothing need not wait."""
+        # Records that wait in the buffer are replayed, so they count.
+        return self.is_active and self._end_offset <= self._storage.high_watermark(self.partition)
+
+    def _fail(self) -> None:
+        if self.is_active:
+            self._reload(self.partition)
+
+    def load(self) -> None:
+        """Replay the partition's log. Raises `ApiError` or ValueError for one that is not understood."""
+        for batch in self._storage.read(self.partition):
+            header = parse_header(batch)
+            self._end_offset = header.last_offset + 1
+            if not header.is_control:
+                for offset, record in self._environment.serde.decode_batch(batch):
+                    self.shard.replay(record, offset, header.producer_id)
+                    self.loaded_records += 1
+            elif header.records_count:
+                is_commit = read_end_txn_marker(batch).is_commit
+                self.shard.replay_marker(
+                    header.producer_id, header.last_offset, is_commit=is_commit
+                )
+                self.loaded_records += 1
+        self.state = CoordinatorState.ACTIVE
+
+    # -- results --------------------------------------------------------------------------------
+
+    def perform(self, operation: Callable[[], Result[None]]) -> None:
+        """Carry out an operation that no request asks for; see `ShardRuntime`."""
+        if self.is_active:
+            self.carry_out(operation())
+
+    def carry_out(
+        self,
+        result: Result[R],
+        on_response: Callable[[R], object] = _ignore,
+        on_error: Callable[[ApiError], object] = _ignore,
+        transaction: VerifiedTransaction = NO_TRANSACTION,
+    ) -> None:
+        """Append the records of a result, and answer when they are committed; that may be at once.
+
+        `on_error` gets the error as clients are told it. The append has failed (of a transaction also
+        with INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE), and then nothing was replayed; or the
+        replicas did not get the records in time (COORDINATOR_NOT_AVAILABLE), or another broker has
+        become the leader (NOT_COORDINATOR), and then the state stays.
+        """
+        settle = partial(_settle, result, on_response, on_error)
+        if not result.records:
+            if result.on_appended is not None:
+                result.on_appended()
+            if result.response is not None or result.on_settled is not None:
+                self._await_all(settle)
+        elif result.shares_batch:
+            self._append_shared(result, settle)
+        else:
+            self._buffer.append(
+                result.records,
+                lambda last_offset: self._take_in(result, last_offset + 1, transaction.producer_id),
+                settle,
+                transaction,
+                result.timeout_ms,
+            )
+
+    def _await_all(self, settle: OnDone) -> None:
+        """Settle when all that was written before is committed."""
+        is_committed = self.is_committed
+        if not is_committed:
+            self._buffer.flush()
+            is_committed = self.is_committed
+        if is_committed:
+            settle(ErrorCode.NONE)
+        elif not self.is_active:
+            settle(ErrorCode.NOT_COORDINATOR)
+        else:
+            timeout_ms = self._environment.timeout_ms
+            self._storage.await_committed(self.partition, self._end_offset, timeout_ms, settle)
+
+    def _append_shared(self, result: Result[R], settle: OnDone) -> None:
+        """Replay the records now; they are appended soon. Should that fail, the shard is loaded again."""
+        error_code = self._storage.check_append(self.partition)
+        if error_code:
+            settle(error_code)
+        elif self._buffer.add(result.records, settle):
+            self._take_in(result, self._buffer.end_offset, NO_PRODUCER_ID)
+
+    def _take_in(self, result: Result[R], end_offset: int, producer_id: int) -> None:
+        """Replay records that the leader has up to that offset, and set and end timers."""
+        self._end_offset = end_offset
+        if result.replays:
+            first_offset = end_offset - len(result.records)
+            for offset, record in enumerate(result.records, first_offset):
+                self.shard.replay(record, offset, producer_id)
+        if result.on_appended is not None:
+            result.on_appended()
+
+    def complete_transaction(self, marker: TransactionMarker, on_done: OnDone) -> None:
+        """Append the marker that ends a producer's transaction, and replay it.
+
+        `on_done` gets NONE when the marker is committed, or the error of the append as it is.
+        """
+
+        def appended(offset: int) -> None:
+            self._end_offset = offset + 1
+            self.shard.replay_marker(marker.producer_id, offset, is_commit=marker.is_commit)
+
+        self._buffer.append_marker(marker, appended, on_done)
+
+
+def _settle(
+    result: Result[R],
+    on_response: Callable[[R], object],
+    on_error: Callable[[ApiError], object],
+    error_code: ErrorCode,
+) -> None:
+    error_code = coordinator_error(error_code)
+    if result.on_settled is not None:
+        result.on_settled(error_code)
+    if result.response is None:
+        return
+    if error_code:
+        on_error(ApiError(error_code))
+    else:
+        on_response(result.response)

@@ -1,0 +1,101 @@
+"""Where programs of several processes run code at the same time, and who of them goes first.
+
+What a process runs at one time cannot change what another one does at that time, unless it is code of the
+program itself: programs of one test share variables, which stand for a database. Libraries do not, and what is
+sent takes time. So only the order of callbacks that run the program's own code matters: those are its turns.
+Turns of one process keep their order.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from broker_sim.runtime.virtual.program import is_of_a_library, is_ours
+from broker_sim.runtime.virtual.task_order import TaskOrder, oldest_of, process_of
+
+if TYPE_CHECKING:
+    from asyncio import Handle
+    from collections import deque
+    from collections.abc import Iterator, Mapping
+    from types import FrameType
+
+    from broker_sim.runtime.virtual.clock import LoopClock
+
+__all__ = ["MeetingOrder", "Turn"]
+
+
+class Turn(NamedTuple):
+    """A callback that has run code of a process's program."""
+
+    at_ns: int
+    """When, in nanoseconds since the loop was made."""
+    step: int
+    """How many callbacks have run at that time before."""
+    process: str
+
+
+class MeetingOrder(TaskOrder):
+    """First in, first out, but where another process is to take its turn first.
+
+    `first` names that process by the time and the step of the turn that it is to be before.
+    """
+
+    def __init__(self, clock: LoopClock, first: Mapping[tuple[int, int], str]) -> None:
+        super().__init__(clock)
+        self.has_missed = False
+        """Whether a process that was to go first had no turn to take: the order is not a new one."""
+        self._first = first
+        self._goes_first: str | None = None
+        self._turns: list[Turn] = []
+        self._next: Turn | None = None
+        self._has_run_program = False
+        self._programs: dict[str, bool] = {}
+
+    @property
+    def turns(self) -> list[Turn]:
+        """All turns so far."""
+        self._note_turn()
+        return self._turns
+
+    def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
+        """Return the oldest callback of the process that goes first, until it has had its turn."""
+        self._note_turn()
+        self._goes_first = self._first.get((at_ns, step), self._goes_first)
+        place = 0
+        if self._goes_first is not None:
+            place = oldest_of(self._goes_first, ready)
+            if place == len(ready):
+                self._goes_first, self.has_missed, place = None, True, 0
+        process = process_of(ready[place])
+        self._next = None if process is None else Turn(at_ns, step, process)
+        return place
+
+    def _note_turn(self) -> None:
+        """Keep what has run last, if it was a turn."""
+        if self._next is not None and self._has_run_program:
+            self._turns.append(self._next)
+            if self._next.process == self._goes_first:
+                self._goes_first = None
+        self._next = None
+        self._has_run_program = False
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch what code runs in this thread."""
+        before = sys.getprofile()
+        sys.setprofile(self._on_call)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+
+    def _on_call(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and not self._has_run_program:
+            file = frame.f_code.co_filename
+            is_program = self._programs.get(file)
+            if is_program is None:
+                is_program = not (is_of_a_library(file) or is_ours(file))
+                self._programs[file] = is_program
+            self._has_run_program = is_program

@@ -1,0 +1,145 @@
+"""Keys of signed tokens that are read again while the brokers run.
+
+Mirrors `CachedFile` with its policy of the last modification, `RefreshingHttpsJwks` and `Retry`.
+
+    file    read again when it has changed, at the next login
+    URL     read again every `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and at once for a key that is not
+            known, for the same one once a minute; the login with that key fails all the same
+
+Deliberate difference: while they cannot be read, the keys from before count, those of a file too.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from broker_sim.errors import ConfigError
+from broker_sim.runtime.event_log import get_logger
+from broker_sim.runtime.process import PeriodicTask
+from broker_sim.security.json_web_keys import JsonWebKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.runtime.process import Process
+
+__all__ = ["KeysOfFile", "KeysOfUrl", "read_keys"]
+
+MISSING_KEYS: Final = 16
+MISSING_MS: Final = 60_000
+LONGEST_ID: Final = 1_000
+
+log = get_logger(__name__)
+
+
+def read_keys(url: str, config: BrokerConfig) -> KeysOfFile | KeysOfUrl:
+    """Return the keys at a URL. Raises ConfigError, MissingExtraError."""
+    return KeysOfFile(url) if urlsplit(url).scheme == "file" else KeysOfUrl(url, config)
+
+
+class KeysOfFile:
+    """Looks at the file with each token."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._path = Path(url2pathname(urlsplit(url).path))
+        self._keys = JsonWebKeys.read(url)
+        self._modified_ns = self._modification()
+
+    def start(self, process: Process) -> None:
+        """Do nothing: nothing happens without a token."""
+
+    def verify(self, header: Mapping[str, Any], signature: bytes, signed: bytes) -> bool:
+        """Whether a key of the file has signed this."""
+        modified_ns = self._modification()
+        if modified_ns != self._modified_ns:
+            self._modified_ns = modified_ns
+            self._keys = _read_again(self._url) or self._keys
+        return self._keys.verify(header, signature, signed)
+
+    def _modification(self) -> int:
+        try:
+            return self._path.stat().st_mtime_ns
+        except OSError:
+            return 0
+
+
+class KeysOfUrl:
+    """Reads the URL beside the broker. Thread rule: only the broker's loop."""
+
+    def __init__(self, url: str, config: BrokerConfig) -> None:
+        self._url = url
+        self._refresh_ms = config.sasl_oauthbearer_jwks_endpoint_refresh_ms
+        self._backoff_ms = config.sasl_oauthbearer_jwks_endpoint_retry_backoff_ms
+        self._backoff_max_ms = config.sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms
+        self._keys = JsonWebKeys.read(url)
+        self._process: Process | None = None
+        self._is_refreshing = False
+        self._missing: dict[str, int] = {}
+        """When the URL may be read again for a key that is not there, by its id, the latest last."""
+
+    def start(self, process: Process) -> None:
+        """Read the URL from time to time, as long as the process lives; a restarted one begins with it."""
+        is_restart = self._process is not None
+        self._process = process
+        self._is_refreshing = False
+        PeriodicTask(process, self._refresh_ms, partial(self._refresh, process))
+        if is_restart:
+            self._refresh(process)
+
+    def verify(self, header: Mapping[str, Any], signature: bytes, signed: bytes) -> bool:
+        """Whether a key of the set has signed this."""
+        if not self._keys.has_key_for(header):
+            key_id = header.get("kid")
+            if self._process is not None and isinstance(key_id, str):
+                self._look_for(key_id, self._process)
+            return False
+        return self._keys.verify(header, signature, signed)
+
+    def _look_for(self, key_id: str, process: Process) -> None:
+        now_ms = process.clock.now_ms()
+        next_ms = self._missing.pop(key_id, now_ms)
+        if len(key_id) > LONGEST_ID:
+            return
+        is_due = next_ms <= now_ms
+        self._missing[key_id] = now_ms + MISSING_MS if is_due else next_ms
+        if len(self._missing) > MISSING_KEYS:
+            del self._missing[next(iter(self._missing))]
+        if is_due:
+            self._refresh(process)
+
+    def _refresh(self, process: Process) -> None:
+        if not self._is_refreshing:
+            self._is_refreshing = True
+            self._try(process, 0, process.clock.now_ms() + self._backoff_max_ms)
+
+    def _try(self, process: Process, attempt: int, end_ms: int) -> None:
+        process.wait_beside(
+            partial(_read_again, self._url), partial(self._done, process, attempt, end_ms)
+        )
+
+    def _done(self, process: Process, attempt: int, end_ms: int, found: JsonWebKeys | None) -> None:
+        left_ms = end_ms - process.clock.now_ms()
+        if found is None and left_ms > 0:
+            delay_ms = min(self._backoff_ms << attempt, left_ms)
+            process.call_later(delay_ms, self._try, process, attempt + 1, end_ms)
+            return
+        self._is_refreshing = False
+        if found is not None:
+            self._keys = found
+            for key_id in found.ids:
+                self._missing.pop(key_id, None)
+
+
+def _read_again(url: str) -> JsonWebKeys | None:
+    """Return the keys that are there now, None if they cannot be read."""
+    try:
+        return JsonWebKeys.read(url)
+    except ConfigError as error:
+        log.warning("keys_of_tokens_not_read", reason=str(error))
+        return None

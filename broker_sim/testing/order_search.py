@@ -1,0 +1,67 @@
+"""Finds the fewest deviations from first in, first out with which a seeded test still fails."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any, Protocol
+
+from broker_sim.chaos import Outcome, Schedule
+from broker_sim.chaos.chaos import invariant_of
+from broker_sim.chaos.report import shrunk_text
+from broker_sim.chaos.shrink import shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pytest
+
+    from broker_sim.runtime.virtual.task_order import Deviation
+
+    class FailedTest(Protocol):
+        """A test that has run, with the first error of its run."""
+
+        run: Any
+        seed: int
+        error: BaseException | None
+
+
+__all__ = ["shrink_order"]
+
+
+def shrink_order(
+    first: FailedTest | None,
+    reports: list[pytest.TestReport],
+    run_once: Callable[[Sequence[Deviation]], tuple[FailedTest, list[pytest.TestReport]]],
+) -> list[pytest.TestReport]:
+    """Return the reports of the smallest run that fails as the first one did, which tell its order.
+
+    `run_once(deviations)` runs the test; it returns the run with its first error, and the reports.
+    The reports stay those of the first run if its order was first in, first out.
+    """
+    if first is None or first.error is None or not first.run.deviations:
+        return reports
+    seed = first.seed
+    begun = _outcome(Schedule(seed, duration_ms=0, order="seeded"), first)
+    shrunk = shrink(begun, lambda each: _outcome(each, run_once(each.deviations)[0]))
+    again, reports = run_once(shrunk.schedule.deviations)
+    small = _outcome(shrunk.schedule, again)
+    course = "" if small.invariant == begun.invariant else ", DOES NOT REPEAT"
+    given = textwrap.indent("\n".join(map(str, shrunk.schedule.deviations)), " " * 4)
+    text = "\n".join(
+        (
+            f"{shrunk_text(begun, small)}, in {shrunk.tries} runs{course}",
+            *again.run.orders,
+            "",
+            f"to run this alone, add this to the marker, and --virtual-seed={seed} to the command",
+            f'deviations="""\n{given}\n"""',
+        )
+    )
+    for report in reports:
+        if report.failed:
+            report.sections.append(("order of tasks", text))
+    return reports
+
+
+def _outcome(schedule: Schedule, test: FailedTest) -> Outcome:
+    invariant = None if test.error is None else invariant_of(test.error)
+    return Outcome(schedule, "", 0, (), invariant, test.error, deviations=test.run.deviations)

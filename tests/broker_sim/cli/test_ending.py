@@ -1,0 +1,64 @@
+"""A command that serves ends at once, whatever its loop has still to do."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from broker_sim.cli.ending import Ending
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_halts_before_the_next_callback_and_wakes_the_loop(number):
+    async def run():
+        ending = Ending(asyncio.get_running_loop())
+        halted = []
+        ending.halt = lambda: halted.append(number)
+        before = signal.getsignal(number)
+        with ending.at_signals():
+            os.kill(os.getpid(), number)
+            assert halted == [number]
+            await asyncio.wait_for(ending.has_come.wait(), 60)
+        assert signal.getsignal(number) == before
+
+    asyncio.run(run())
+
+
+def test_work_is_cancelled_when_the_end_comes_first():
+    async def run():
+        ending = Ending(asyncio.get_running_loop())
+        ended = []
+
+        async def work():
+            ending.come()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("work")
+
+        assert not await ending.or_done(work())
+        assert ended == ["work"]
+
+    asyncio.run(run())
+
+
+def test_work_that_is_done_and_its_error_are_passed_on():
+    async def run():
+        ending = Ending(asyncio.get_running_loop())
+        assert await ending.or_done(asyncio.sleep(0))
+
+        async def fail():
+            raise OSError("no port")
+
+        with pytest.raises(OSError, match="no port"):
+            await ending.or_done(fail())
+
+    asyncio.run(run())
+
+
+def test_end_that_comes_after_the_loop_is_nothing():
+    loop = asyncio.new_event_loop()
+    ending = Ending(loop)
+    loop.close()
+    ending.come()

@@ -1,0 +1,214 @@
+"""Claims about the partitions that a coordinator leads: loaded before they are served, dropped at once."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from broker_sim.coordinator.runtime import CoordinatorRuntime
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata import MetadataImage, changes_between
+from broker_sim.metadata.image import PartitionState, TopicState
+
+TOPIC = "__some_state"
+ME = 1
+
+
+class Shard:
+    def __init__(self, partition, runtime):
+        self.partition = partition
+
+
+class Owner:
+    """A coordinator that only tells what is asked of it, and its log; callbacks run when told to."""
+
+    def __init__(self, keeps=True):
+        self.told = []
+        self.due = []
+        self.error = None
+        environment = SimpleNamespace(
+            broker_id=ME,
+            topic=TOPIC,
+            default_partitions=50,
+            call_later=self.call_later,
+            storage=self,
+            keeps_shards_when_reelected=keeps,
+        )
+        self.runtime = CoordinatorRuntime(environment, self)
+
+    def call_later(self, delay_ms, callback, *args):
+        assert delay_ms == 0
+        self.due.append((callback, args))
+
+    def run(self):
+        due, self.due = self.due, []
+        for callback, args in due:
+            callback(*args)
+
+    def read(self, partition):
+        self.told.append(f"load {partition}")
+        if self.error is not None:
+            raise self.error
+        return ()
+
+    def make_shard(self, partition, runtime):
+        return Shard(partition, runtime)
+
+    def loaded(self, context):
+        assert self.runtime.get(context.partition) is context
+        self.told.append(f"loaded {context.partition} in {context.leader_epoch}")
+
+    def unloaded(self, context):
+        assert not context.is_active
+        self.told.append(f"unloaded {context.partition}")
+
+
+def error_of(runtime, partition):
+    with pytest.raises(ApiError) as refused:
+        runtime.get(partition)
+    return refused.value.error_code
+
+
+def test_partition_is_served_once_it_is_loaded():
+    owner = Owner()
+    assert error_of(owner.runtime, 3) is ErrorCode.NOT_COORDINATOR
+    owner.runtime.elected(3, 7)
+    assert error_of(owner.runtime, 3) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert owner.runtime.is_loading
+    owner.run()
+    assert owner.runtime.get(3).leader_epoch == 7
+    assert not owner.runtime.is_loading
+    owner.runtime.resigned(3)
+    assert error_of(owner.runtime, 3) is ErrorCode.NOT_COORDINATOR
+    assert owner.told == ["load 3", "loaded 3 in 7", "unloaded 3"]
+
+
+def test_partition_lost_while_it_is_loaded_is_not_loaded():
+    owner = Owner()
+    owner.runtime.elected(3, 7)
+    owner.runtime.resigned(3)
+    owner.run()
+    assert owner.told == []
+    assert error_of(owner.runtime, 3) is ErrorCode.NOT_COORDINATOR
+
+
+def test_partition_elected_twice_before_it_is_loaded_is_loaded_once():
+    owner = Owner()
+    owner.runtime.elected(3, 7)
+    owner.runtime.elected(3, 8)
+    owner.run()
+    assert owner.told == ["load 3", "loaded 3 in 8"]
+
+
+@pytest.mark.parametrize("epoch", [6, 7])
+def test_epoch_that_is_known_changes_nothing(epoch):
+    owner = Owner(keeps=False)
+    owner.runtime.elected(3, 7)
+    owner.run()
+    owner.runtime.elected(3, epoch)
+    assert owner.runtime.get(3).leader_epoch == 7
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_leader_that_stays_is_asked_whether_its_state_does(keeps):
+    owner = Owner(keeps)
+    owner.runtime.elected(3, 7)
+    owner.run()
+    owner.runtime.elected(3, 8)
+    owner.run()
+    assert owner.runtime.get(3).leader_epoch == 8
+    again = [] if keeps else ["unloaded 3", "load 3", "loaded 3 in 8"]
+    assert owner.told == ["load 3", "loaded 3 in 7", *again]
+
+
+def test_partition_is_loaded_again_on_demand():
+    owner = Owner()
+    owner.runtime.elected(3, 7)
+    owner.run()
+    owner.runtime.reload(3)
+    owner.run()
+    assert owner.told == ["load 3", "loaded 3 in 7", "unloaded 3", "load 3", "loaded 3 in 7"]
+
+
+@pytest.mark.parametrize(
+    "error", [ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "offline"), ValueError("no record")]
+)
+def test_partition_that_cannot_be_loaded_is_failed_until_a_new_epoch(caplog, error):
+    owner = Owner()
+    owner.error = error
+    owner.runtime.elected(3, 7)
+    owner.run()
+    assert not owner.runtime.is_loading
+    assert error_of(owner.runtime, 3) is ErrorCode.NOT_COORDINATOR
+    assert "coordinator_load_failed" in caplog.text
+    assert str(error) in caplog.text
+    owner.error = None
+    owner.runtime.elected(3, 7)
+    assert owner.due == []
+    owner.runtime.elected(3, 8)
+    owner.run()
+    assert owner.told == ["load 3", "load 3", "loaded 3 in 8"]
+
+
+def test_failed_partition_that_was_led_by_another_is_loaded_again():
+    owner = Owner()
+    owner.error = ValueError("no record")
+    owner.runtime.elected(3, 7)
+    owner.run()
+    owner.error = None
+    owner.runtime.resigned(3)
+    owner.runtime.elected(3, 7)
+    owner.run()
+    assert owner.runtime.get(3).leader_epoch == 7
+
+
+def image(version, leaders, name=TOPIC):
+    parts = tuple(
+        PartitionState((1, 2), (1, 2), leader, leader_epoch=version, partition_epoch=version)
+        for leader in leaders
+    )
+    topics = {name: TopicState(name, b"t" * 16, parts)} if leaders else {}
+    return MetadataImage(version, "c", topics=topics)
+
+
+def test_roles_are_those_of_the_metadata():
+    owner = Owner()
+    first, second, third = image(1, [1, 2, 1]), image(2, [2, 1, 1]), image(3, [])
+    owner.runtime.follow(changes_between(image(0, []), first), first)
+    owner.run()
+    assert [part.partition for part in owner.runtime.loaded()] == [0, 2]
+    owner.runtime.follow(changes_between(first, second), second)
+    owner.run()
+    assert [part.partition for part in owner.runtime.loaded()] == [1, 2]
+    owner.runtime.follow(changes_between(second, third), third)
+    assert owner.runtime.loaded() == []
+
+
+def test_other_topics_give_no_roles():
+    owner = Owner()
+    other = image(1, [1, 1], "other")
+    owner.runtime.follow(changes_between(image(0, []), other), other)
+    assert not owner.runtime.is_loading
+
+
+def test_dead_broker_tells_nobody():
+    owner = Owner()
+    owner.runtime.elected(3, 7)
+    owner.runtime.elected(4, 7)
+    owner.run()
+    owner.runtime.elected(5, 7)
+    told = list(owner.told)
+    owner.runtime.shutdown()
+    owner.run()
+    assert owner.told == told
+    assert owner.runtime.loaded() == []
+
+
+def test_partition_of_a_key_depends_on_how_many_the_topic_had_at_first():
+    runtime = Owner().runtime
+    before, seen = image(0, []), []
+    for version, count in enumerate((0, 3, 4, 0, 4), 1):
+        now = image(version, [1] * count)
+        runtime.follow(changes_between(before, now), now)
+        seen.append(runtime.partition_for("my-group"))
+        before = now
+    assert seen == [12, 0, 0, 12, 2]

@@ -1,0 +1,113 @@
+"""Many connections at the same time on a real socket: a few are accepted in each turn of the loop."""
+
+import asyncio
+import socket
+import ssl
+import time
+from contextlib import ExitStack, closing
+from itertools import pairwise
+
+import pytest
+import uvloop
+
+from broker_sim.runtime.acceptor import (
+    ACCEPTS_AT_ONCE,
+    HANDSHAKE_WAIT_S,
+    HANDSHAKES_AT_ONCE,
+    accept_connections,
+)
+from broker_sim.runtime.sockets import bind
+from broker_sim.security import Certificates, load_key_pair
+
+HOST = "127.0.0.1"
+TURNS = 10
+CLIENTS = 5 * max(ACCEPTS_AT_ONCE, HANDSHAKES_AT_ONCE)
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop])
+def run(request):
+    """Return a function that runs a coroutine to its end on the loop."""
+    with asyncio.Runner(loop_factory=request.param) as runner:
+        yield runner.run
+
+
+@pytest.fixture(scope="module")
+def certificates():
+    return Certificates()
+
+
+async def listen(stack, tls=None):
+    """Accept connections; return the port, the protocols that were made, and who accepts."""
+    made = []
+
+    def make():
+        made.append(asyncio.Protocol())
+        return made[-1]
+
+    listening = bind(asyncio.get_running_loop(), HOST, 0)
+    port = listening.getsockname()[1]
+    loop = asyncio.get_running_loop()
+    accepting = await accept_connections(loop, listening, make, CLIENTS + 1, tls)
+    stack.enter_context(closing(accepting))
+    return port, made, accepting
+
+
+def connect_all(stack, port):
+    """Connect without the loop, in which nothing happens meanwhile."""
+    for _ in range(CLIENTS):
+        stack.enter_context(socket.create_connection((HOST, port)))
+
+
+def test_few_connections_are_accepted_in_one_turn(run):
+    async def main():
+        with ExitStack() as stack:
+            port, made, _ = await listen(stack)
+            connect_all(stack, port)
+            counts = [0]
+            while counts[-1] < CLIENTS:
+                await asyncio.sleep(0)
+                counts.append(len(made))
+            return max(after - before for before, after in pairwise(counts))
+
+    assert run(main()) == ACCEPTS_AT_ONCE
+
+
+def test_who_connects_while_clients_are_held_is_served_afterwards(run):
+    async def main():
+        with ExitStack() as stack:
+            port, made, acceptor = await listen(stack)
+            acceptor.hold()
+            connect_all(stack, port)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            assert not made
+            acceptor.release()
+            counts = [0]
+            while counts[-1] < CLIENTS:
+                await asyncio.sleep(0)
+                counts.append(len(made))
+
+    run(main())
+
+
+def test_handshakes_that_hang_hold_up_others_for_a_while_only(run, certificates):
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_key_pair(tls, certificates.for_hosts([HOST]), None, "server")
+    trusting = ssl.create_default_context(cadata=certificates.authority.certificate)
+
+    async def main():
+        with ExitStack() as stack:
+            port, made, _ = await listen(stack, tls)
+            connect_all(stack, port)
+            start_s = time.perf_counter()
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            at_once = len(made)
+            waits = (time.perf_counter() - start_s) // HANDSHAKE_WAIT_S
+            _, writer = await asyncio.open_connection(HOST, port, ssl=trusting)
+            writer.close()
+            return at_once, waits, len(made)
+
+    at_once, waits, all_made = run(main())
+    assert at_once <= HANDSHAKES_AT_ONCE + waits
+    assert all_made == CLIENTS + 1
