@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import json
 import os
@@ -260,6 +261,8 @@ def command(
             reason = "nobody reads stdout, where the ready line goes; redirect it into a file"
         elif error.filename is not None:
             reason = f"cannot write {error.filename}: {reason}"
+        elif error.errno == errno.ENOSPC:
+            reason = f"cannot write the ready line to stdout: {reason}; redirect it to another disk"
         if error.errno in OPEN_FILES_ERRORS and LIMIT_ADVICE not in reason:
             reason = f"{reason}; {LIMIT_ADVICE}, or take fewer brokers"
         raise click.ClickException(reason) from error
