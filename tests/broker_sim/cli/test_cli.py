@@ -281,7 +281,10 @@ def test_log_says_in_json_what_the_brokers_do(running):
     ("redirection", "said"),
     [
         (">&-", "broker-sim: stdout is closed"),
-        (">/dev/full", "broker-sim: cannot write the ready line to stdout: No space left on device"),
+        (
+            ">/dev/full",
+            "broker-sim: cannot write the ready line to stdout: No space left on device",
+        ),
     ],
 )
 def test_stdout_that_takes_no_ready_line_is_one_line_that_says_what_to_do(redirection, said):

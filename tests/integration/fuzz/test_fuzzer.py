@@ -115,7 +115,9 @@ def test_records_that_the_leader_has_taken_alone_are_replicated_before_the_next_
     produce = _ask("Produce", 9, **PRODUCE.body | {"acks": 1})
 
     async def work(fuzzer):
-        return await fuzzer.examine(Sequence("replication", 0, (plan,), (Pause(2000), produce, Pause(10), END)))
+        return await fuzzer.examine(
+            Sequence("replication", 0, (plan,), (Pause(2000), produce, Pause(10), END))
+        )
 
     finding = _fuzz(work, slow_ms=30)
     assert finding.trouble is None
