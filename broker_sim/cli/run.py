@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import json
 import os
@@ -255,14 +256,21 @@ def command(
     except MissingExtraError as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
-        reason = error.strerror or str(error)
-        if isinstance(error, BrokenPipeError):
-            reason = "nobody reads stdout, where the ready line goes; redirect it into a file"
-        elif error.filename is not None:
-            reason = f"cannot write {error.filename}: {reason}"
-        if error.errno in OPEN_FILES_ERRORS and LIMIT_ADVICE not in reason:
-            reason = f"{reason}; {LIMIT_ADVICE}, or take fewer brokers"
-        raise click.ClickException(reason) from error
+        raise click.ClickException(_reason(error)) from error
+
+
+def _reason(error: OSError) -> str:
+    """Return why the command ended, and what to do."""
+    reason = error.strerror or str(error)
+    if isinstance(error, BrokenPipeError):
+        reason = "nobody reads stdout, where the ready line goes; redirect it into a file"
+    elif error.filename is not None:
+        reason = f"cannot write {error.filename}: {reason}"
+    elif error.errno == errno.ENOSPC:
+        reason = f"cannot write the ready line to stdout: {reason}; redirect it to another disk"
+    if error.errno in OPEN_FILES_ERRORS and LIMIT_ADVICE not in reason:
+        reason = f"{reason}; {LIMIT_ADVICE}, or take fewer brokers"
+    return reason
 
 
 def _read_token(path: str) -> str:

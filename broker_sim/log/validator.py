@@ -190,7 +190,9 @@ class LogValidator:
         try:
             result = self.validate(records, now_ms, _CLIENT)
         except ApiError as error:
-            result = error
+            # Its traceback would keep the unpacked records until the next garbage collection.
+            error.__cause__ = error.__context__ = None
+            result = error.with_traceback(None)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client waits
             partition = str(self._topic_partition)
             log.error("records_not_validated", partition=partition, error=repr(error))  # noqa: TRY400

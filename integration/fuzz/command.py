@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from integration.fuzz.areas.all_areas import AREAS, areas_named
-from integration.fuzz.difference import read_known
+from integration.fuzz.difference import read_known, read_known_chances, unknown
 from integration.fuzz.report import as_scenario, read_sequence, write_finding
 from integration.fuzz.run import FuzzRun
 from integration.reference.errors import ReferenceClusterError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from integration.fuzz.fuzzer import Finding
     from integration.fuzz.sequence import Sequence
 
-__all__ = ["fuzz"]
+__all__ = ["chance_line", "fuzz"]
 
 TROUBLE = 2
 
@@ -127,13 +127,23 @@ def _show(finding: Finding, console: Console, out: Path) -> None:
     if finding.trouble is not None:
         console.print(f"{finding.sequence.name}: {finding.trouble}", highlight=False, markup=False)
     elif finding.by_chance:
-        console.print(f"{finding.sequence.name}: differed by chance", highlight=False)
+        console.print(chance_line(finding), highlight=False, markup=False)
     elif finding.differences:
         console.print(f"{finding.sequence.name}: differs", highlight=False)
         click.echo(as_scenario(finding))
     else:
         return
     write_finding(finding, out)
+
+
+def chance_line(finding: Finding) -> str:
+    """Return the line of a sequence that agreed when it was played again, with the reason if it has one."""
+    rows = read_known_chances()
+    without_reason = unknown(finding.once_different, rows)
+    if without_reason:
+        return f"{finding.sequence.name}: differed once, no reason is known: {without_reason[0]}"
+    reasons = {row.reason for row in rows if any(map(row.fits, finding.once_different))}
+    return f"{finding.sequence.name}: differed by chance: {' '.join(sorted(reasons))}"
 
 
 def _fail(side: str, error: Exception) -> NoReturn:

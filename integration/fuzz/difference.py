@@ -22,10 +22,18 @@ if TYPE_CHECKING:
     from integration.fuzz.normalise import Fields
     from integration.fuzz.sequence import Sequence
 
-__all__ = ["Difference", "KnownFuzzDifference", "differences", "read_known", "unknown"]
+__all__ = [
+    "Difference",
+    "KnownFuzzDifference",
+    "differences",
+    "read_known",
+    "read_known_chances",
+    "unknown",
+]
 
 HEADER: Final = ("area", "request", "field", "in the simulator", "reason")
 ABSENT: Final = "(no such field)"
+CHANCE_HEADER: Final = ("area", "request", "field", "in the simulator, once", "reason")
 _INDEX = re.compile(r"\b\d+\b")
 
 
@@ -98,8 +106,17 @@ def unknown(found: Iterable[Difference], known: Iterable[KnownFuzzDifference]) -
 
 def read_known(document: Path = DOCUMENT) -> list[KnownFuzzDifference]:
     """Return the rows of the table with this `HEADER`; none without the document."""
+    return _rows(document, HEADER)
+
+
+def read_known_chances(document: Path = DOCUMENT) -> list[KnownFuzzDifference]:
+    """Return the rows of the table of what may differ in one play and agrees in the next."""
+    return _rows(document, CHANCE_HEADER)
+
+
+def _rows(document: Path, header: tuple[str, ...]) -> list[KnownFuzzDifference]:
     rows = []
-    for *patterns, reason in table_rows(document, HEADER):
+    for *patterns, reason in table_rows(document, header):
         area, request, field, sim = (one.strip("`") for one in patterns)
         rows.append(KnownFuzzDifference(area, request, field, sim, reason))
     return rows

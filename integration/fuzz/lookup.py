@@ -13,7 +13,8 @@ from integration.cluster_under_test.faults import UNDONE_BY
 from integration.fuzz.connection import AsyncConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
+    from collections.abc import Sequence as Several
 
     from broker_sim.protocol.message import Message
     from integration.fuzz.references import References
@@ -35,6 +36,7 @@ NOT_YET: Final = (
 )
 STABLE_S: Final = 0.3
 MOVED_S: Final = 4.0
+REPLICATED_S: Final = 1.0
 MOVES: Final = ("AlterPartitionReassignmentsRequest", "ElectLeadersRequest")
 """After these the followers fetch from other leaders."""
 SERVED: Final = (ErrorCode.NONE, ErrorCode.OFFSET_NOT_AVAILABLE)
@@ -55,6 +57,7 @@ class Lookup:
         self._coordinators: dict[str, int] = {}
         self._down: dict[int, str] = {}
         self._topics: list[str] = []
+        self._replicated: set[str] = set()
 
     async def warm_up(self) -> None:
         """Return when every broker has producer ids and the coordinators' topics are there."""
@@ -68,7 +71,7 @@ class Lookup:
         for name in ("group", "txn"):
             await self._coordinator(name)
 
-    async def prepare(self, plans: Iterable[TopicPlan], references: References) -> None:
+    async def prepare(self, plans: Several[TopicPlan], references: References) -> None:
         """Create the topics of a sequence; returns when they are served."""
         request = messages.CreateTopicsRequest
         wanted = [
@@ -92,6 +95,7 @@ class Lookup:
                 raise PlayError(f"{topic.name}: {topic.error_message}")
         references.learn("", answer)
         self._topics = [topic.name for topic in wanted]
+        self._replicated = {references.name(plan.name) for plan in plans if len(plan.replicas) > 1}
         await self._until(self._topics_are_served, "the topics are served")
 
     def _replicas(self, plan: TopicPlan, partition: int) -> list[int]:
@@ -169,6 +173,26 @@ class Lookup:
 
         await self._until(ended, f"{transactional_id} has ended")
 
+    async def settle_produced(self, leader: int, answer: Any) -> None:
+        """Return when the followers have what a leader has taken alone, or cannot have it.
+
+        Whether they have it when a client fetches next is chance: those of a JVM that has just started
+        take milliseconds.
+        """
+        for topic in answer.responses:
+            for part in topic.partition_responses:
+                if topic.name in self._replicated and not part.error_code:
+                    replicated = partial(
+                        self._is_above, leader, topic.name, part.index, part.base_offset
+                    )
+                    with suppress(PlayError):  # fewer in-sync replicas than min.insync.replicas
+                        await self._until(replicated, "the records are replicated", REPLICATED_S)
+
+    async def hear(self, broker: int, group: str) -> None:
+        """Return when a broker has answered a question about a group, however slow it is."""
+        with suppress(OSError, TimeoutError):
+            await self._ask(broker, messages.DescribeGroupsRequest([group]), 5)
+
     async def settle_after(self, verb: str, broker: int) -> None:
         """Return when the brokers that are left agree about each other and about the topics."""
         if verb in UNDONE_BY:
@@ -234,16 +258,23 @@ class Lookup:
         return all([await self._all_know(topic) for topic in self._topics])
 
     async def _leaders_serve(self, topic: str, partitions: dict[int, Any]) -> bool:
-        request = messages.ListOffsetsRequest
         for index, (leader, *_) in partitions.items():
             if leader not in self._alive():
                 continue
-            wanted = request.ListOffsetsPartition(index, -1, LATEST)
-            asked = request(-1, 0, [request.ListOffsetsTopic(topic, [wanted])])
-            answer = await self._ask(leader, asked, 7)
-            if answer.topics[0].partitions[0].error_code not in SERVED:
+            if (await self._latest(leader, topic, index)).error_code not in SERVED:
                 return False
         return True
+
+    async def _is_above(self, leader: int, topic: str, index: int, offset: int) -> bool:
+        """Whether the high watermark is above an offset, or the leader no longer says so."""
+        told = await self._latest(leader, topic, index)
+        return bool(told.error_code) or told.offset > offset
+
+    async def _latest(self, leader: int, topic: str, index: int) -> Any:
+        request = messages.ListOffsetsRequest
+        wanted = request.ListOffsetsPartition(index, -1, LATEST)
+        asked = request(-1, 0, [request.ListOffsetsTopic(topic, [wanted])])
+        return (await self._ask(leader, asked, 7)).topics[0].partitions[0]
 
     async def _live_are_listed(self) -> bool:
         alive = set(self._alive())

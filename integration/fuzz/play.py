@@ -28,6 +28,7 @@ __all__ = ["Outcome", "Play", "play"]
 
 PATIENCE_S: Final = {"JoinGroup": 0.4, "SyncGroup": 0.4}
 PATIENCE_OF_OTHERS_S: Final = 8.0
+ALL: Final = -1
 GRACE_S: Final = 0.1
 """How long a client with a parked request is waited for before it sends another."""
 ENDING_S: Final = 0.8
@@ -114,12 +115,17 @@ class _Player:
             return Outcome(f"cannot be encoded: {error}")
         outcome = Outcome("parked")
         await asyncio.wait([pending], timeout=PATIENCE_S.get(request.api, PATIENCE_OF_OTHERS_S))
+        if not pending.done() and request.api in PATIENCE_S:
+            # It may be the broker that is slow: then this answer is late too, and comes after the other.
+            await self.lookup.hear(broker, message.group_id)  # type: ignore[attr-defined]
         if not pending.done():
             self._parked[request.client] = outcome, pending
             return outcome
         self._take(request.client, outcome, pending)
         if request.api in CHANGES_METADATA and outcome.answer is not None:
             await self.lookup.settle_topics(message, outcome.answer)
+        if request.api == "Produce" and getattr(message, "acks", ALL) != ALL and outcome.answer:
+            await self.lookup.settle_produced(broker, outcome.answer)
         if request.api in ENDS_TRANSACTIONS:
             await self.lookup.settle_transaction(getattr(message, "transactional_id", None) or "")
         return outcome

@@ -23,10 +23,18 @@ _VERSION: Final = "0"
 
 
 def replace_file(path: StoragePath, content: bytes) -> None:
-    """Replace the file in one step: a kill leaves the old content or the new one."""
+    """Replace the file in one step: a kill leaves the old content or the new one.
+
+    Raises OSError that names the file, also where the system does not: a write to a full disk.
+    """
     temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(temporary)
+        raise
 
 
 def write_lines(path: StoragePath, lines: Iterable[str]) -> None:

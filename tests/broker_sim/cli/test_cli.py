@@ -277,17 +277,27 @@ def test_log_says_in_json_what_the_brokers_do(running):
     assert {event["logger"] for event in events} == {"broker_sim.controller", "broker_sim.broker"}
 
 
-def test_closed_stdout_is_one_line_that_says_what_to_do():
+@pytest.mark.parametrize(
+    ("redirection", "said"),
+    [
+        (">&-", "broker-sim: stdout is closed"),
+        (
+            ">/dev/full",
+            "broker-sim: cannot write the ready line to stdout: No space left on device",
+        ),
+    ],
+)
+def test_stdout_that_takes_no_ready_line_is_one_line_that_says_what_to_do(redirection, said):
     command = [*COMMAND, "run", "--brokers", "1"]
     done = subprocess.run(
-        ["sh", "-c", 'exec "$@" >&-', "sh", *command],
+        ["sh", "-c", f'exec "$@" {redirection}', "sh", *command],
         stderr=subprocess.PIPE,
         text=True,
         timeout=TIMEOUT_S,
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("broker-sim: stdout is closed")
+    assert done.stderr.startswith(said)
     assert done.stderr.count("\n") == 1
 
 

@@ -1,5 +1,8 @@
 """What is read of a batch before it is appended has bounds."""
 
+import gc
+import tracemalloc
+
 import pytest
 
 from broker_sim.config import TopicConfig
@@ -51,6 +54,25 @@ def test_batch_that_unpacks_to_too_much_is_refused(config, monkeypatch):
     with pytest.raises(ApiError) as refused:
         validate(batch, **config)
     assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("config", [{"cleanup_policy": "compact"}, {"compression_type": "lz4"}])
+def test_what_a_refused_batch_unpacked_to_does_not_wait_for_the_garbage_collector(
+    config, monkeypatch
+):
+    batch = memoryview(build_batch([Record(bytes(3 * MB), None)], codec=CompressionCodec.GZIP))
+    monkeypatch.setattr(module, "MOST_UNPACKED", 2)
+    validator = LogValidator(TopicPartition("t", 0), TopicConfig(**config))
+    gc.disable()
+    tracemalloc.start()
+    try:
+        results = [validator.validate_beside(batch, 1_000).result for _ in range(2)]
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert [result.error_code for result in results] == [ErrorCode.MESSAGE_TOO_LARGE] * 2
+    assert kept_bytes < 100_000
 
 
 def test_only_so_many_bad_records_are_named():

@@ -27,8 +27,8 @@ def _side(name, cluster):
     return FuzzedSide(name, Brokers.of(addresses, None), verb)
 
 
-def _fuzz(work, planted=None, configs=CONFIGS):
-    """Run `work(fuzzer)` on two clusters, of which the second has the planted fault."""
+def _fuzz(work, *planted, configs=CONFIGS, slow_ms=0):
+    """Run `work(fuzzer)` on two clusters, of which the second has the planted faults and slow links."""
 
     async def main(_loop):
         async with (
@@ -37,8 +37,11 @@ def _fuzz(work, planted=None, configs=CONFIGS):
         ):
             fuzzer = Fuzzer(_side("kafka", one), _side("simulator", other))
             await fuzzer.warm_up()
-            if planted is not None:
-                other.inject(planted)
+            for fault in planted:
+                other.inject(fault)
+            if slow_ms:
+                other.set_link(1, 2, delay_ms=slow_ms)
+                other.set_link(2, 1, delay_ms=slow_ms)
             return await work(fuzzer)
 
     return run(main, hash_seed="any")
@@ -104,6 +107,36 @@ def test_a_planted_difference_is_found_shrunk_and_printed_as_a_scenario_that_has
     path = write_finding(finding, tmp_path)
     assert read_sequence(path) == printed
     assert json.loads(path.read_text())["by_chance"] is False
+
+
+def test_records_that_the_leader_has_taken_alone_are_replicated_before_the_next_request():
+    """The followers of the second cluster hear of them 30 ms later."""
+    plan = TopicPlan("topic1", 1, ("first", "second"))
+    produce = _ask("Produce", 9, **PRODUCE.body | {"acks": 1})
+
+    async def work(fuzzer):
+        return await fuzzer.examine(
+            Sequence("replication", 0, (plan,), (Pause(2000), produce, Pause(10), END))
+        )
+
+    finding = _fuzz(work, slow_ms=30)
+    assert finding.trouble is None
+    assert finding.once_different == []
+
+
+@pytest.mark.parametrize("slow", [None, 450])
+def test_an_answer_of_a_slow_broker_is_not_taken_for_a_parked_one(slow):
+    """JoinGroup has a patience of 400 ms; a broker that is slow is slow for other requests too."""
+    join = Request("a", "coordinator <group1>", "JoinGroup", 2, {
+        "group_id": "<group1>", "session_timeout_ms": 30_000, "rebalance_timeout_ms": 60_000,
+        "member_id": "nobody", "protocol_type": "consumer", "protocols": [],
+    })  # fmt: skip
+
+    async def work(fuzzer):
+        return await fuzzer.examine(Sequence("groups", 0, (), (join,)))
+
+    faults = [Fault(api=api, delay_ms=slow) for api in ("JoinGroup", "DescribeGroups") if slow]
+    assert _fuzz(work, *faults).once_different == []
 
 
 def test_what_differs_in_one_play_only_is_chance():

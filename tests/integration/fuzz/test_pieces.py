@@ -11,7 +11,15 @@ from broker_sim.protocol.codec import encode
 from integration.cli import main
 from integration.fuzz.areas.all_areas import AREAS
 from integration.fuzz.areas.area import WAVE
-from integration.fuzz.difference import Difference, KnownFuzzDifference, differences, read_known
+from integration.fuzz.command import chance_line
+from integration.fuzz.difference import (
+    Difference,
+    KnownFuzzDifference,
+    differences,
+    read_known,
+    read_known_chances,
+)
+from integration.fuzz.fuzzer import Finding
 from integration.fuzz.gate import Gate
 from integration.fuzz.references import References
 from integration.fuzz.sequence import Fault, Request, Sequence
@@ -64,9 +72,24 @@ def test_a_known_difference_hides_no_other():
 
 
 def test_the_document_has_rows_for_areas_that_exist():
-    rows = read_known()
-    assert rows
-    assert {row.area for row in rows} <= AREAS.keys()
+    for rows in (read_known(), read_known_chances()):
+        assert rows
+        assert {row.area for row in rows} <= AREAS.keys()
+
+
+def test_chance_is_told_with_its_reason_or_that_none_is_known():
+    path = "topics.0.partitions.1.error_code"
+    shared = Difference("transactions", 4, "TxnOffsetCommit 3", path, kafka=120, sim=48)
+    other = Difference("transactions", 5, "EndTxn 3", "error_code", kafka=0, sim=48)
+    finding = Finding(Sequence("transactions", 7008, (), ()), by_chance=True)
+    finding.once_different = [shared]
+    assert chance_line(finding).startswith(
+        "transactions_7008: differed by chance: A real broker asks the coordinator for several"
+    )
+    finding.once_different = [shared, other]
+    assert chance_line(finding) == (
+        "transactions_7008: differed once, no reason is known: 5: EndTxn 3: error_code: Kafka 0, here 48"
+    )
 
 
 def test_a_gate_does_a_verb_once_when_all_that_are_left_have_come():

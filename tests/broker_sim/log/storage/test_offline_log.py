@@ -275,3 +275,14 @@ def test_checkpoint_that_cannot_be_written_is_logged_and_written_the_next_time(d
     in_the_way.rmdir()
     disk.logs.checkpoint_high_watermarks()
     assert read_offsets(disk.path / "replication-offset-checkpoint")[GOOD] == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_checkpoint_for_which_a_disk_has_no_room_is_named_in_the_log(disk, caplog):
+    """The system names no file when a write fails."""
+    full = disk.path / "replication-offset-checkpoint.tmp"
+    full.symlink_to("/dev/full")
+    disk.log(GOOD).append_as_leader(BATCH, 0)
+    disk.log(GOOD).update_high_watermark(3)
+    disk.logs.checkpoint_high_watermarks()
+    assert f"checkpoint_failed file='{full}' why='No space left on device'" in caplog.text
