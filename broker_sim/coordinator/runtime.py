@@ -154,8 +154,10 @@ class CoordinatorRuntime(Generic[S]):
             return  # resigned or elected again meanwhile
         try:
             context.load()
-        except (ApiError, ValueError) as error:  # an unreadable log, a record not understood
+        except Exception as error:
             context.state = CoordinatorState.FAILED
+            if not isinstance(error, ApiError | ValueError):
+                raise  # neither an unreadable log nor a record that is not understood
             self._log.error(
                 "coordinator_load_failed",
                 partition=context.partition,

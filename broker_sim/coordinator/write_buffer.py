@@ -62,6 +62,9 @@ class WriteBuffer:
         A batch gets no larger than the topic allows. A write that is larger alone is refused with
         MESSAGE_TOO_LARGE, unless it is going to be compressed. After a failure all are refused.
         """
+        if self._has_failed:
+            on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return False
         encoded = self._encoded(records)
         size_bytes = sum(map(size_in_batch, encoded))
         most_bytes = self._storage.max_batch_bytes(self._partition)

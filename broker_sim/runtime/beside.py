@@ -1,18 +1,21 @@
-"""Work that takes long and touches nothing of the loop's: it is done beside the loop, one piece at a time.
+"""Work that takes long and touches nothing of the loop's: it is done beside the loop.
 
-More than one thread would take the interpreter from the loop for longer.
+Work that computes is done one piece at a time: more than one thread would take the interpreter from the loop
+for longer. Work that waits for others gets a thread of its own, and the end of the program does not wait for it.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-__all__ = ["BesideLoop"]
+__all__ = ["BesideLoop", "wait_beside"]
 
 
 class BesideLoop:
@@ -41,3 +44,17 @@ class BesideLoop:
                 on_done(future.result())
 
         self._loop.run_in_executor(None, work).add_done_callback(done)
+
+
+def wait_beside(
+    loop: asyncio.AbstractEventLoop, work: Callable[[], Any], on_done: Callable[[Any], object]
+) -> None:
+    """Run `work()` in a new thread, then `on_done(result)` on the loop if it is still there. The work must not raise."""
+
+    def run() -> None:
+        result = work()
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(on_done, result)
+
+    # Not a thread of the loop's executor: the end of the loop waits for those.
+    threading.Thread(target=run, name="broker-sim-waits", daemon=True).start()

@@ -10,7 +10,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.beside import BesideLoop
+from broker_sim.runtime.beside import BesideLoop, wait_beside
 from purgatory import SystemClock
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class LoopScheduler:
         self._clock = SystemClock() if clock is None else clock
         # uvloop counts from a reading rounded down to whole milliseconds, asyncio from an exact one.
         self._rounding_ms = 0 if isinstance(loop, asyncio.BaseEventLoop) else 1
-        self._beside, self._waits_beside = BesideLoop(loop), BesideLoop(loop)
+        self._beside = BesideLoop(loop)
         # In virtual time a process of the test may call a broker directly, and end before its timers.
         self._context = copy_context() if self.is_virtual else None
         self.call_soon = partial(loop.call_soon, context=self._context)
@@ -52,19 +52,17 @@ class LoopScheduler:
 
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
         """Run `work()` in a thread, then `on_done(result)` here; in virtual time both at once."""
-        self._run(self._beside, work, on_done)
-
-    def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Do the same with work that waits, in a thread that holds up no other work."""
-        self._run(self._waits_beside, work, on_done)
-
-    def _run(
-        self, beside: BesideLoop, work: Callable[[], Any], on_done: Callable[[Any], object]
-    ) -> None:
         if self.is_virtual:
             on_done(work())
         else:
-            beside.run(work, on_done)
+            self._beside.run(work, on_done)
+
+    def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
+        """Do the same with work that waits, in a thread of its own, which does not hold up the end of the loop."""
+        if self.is_virtual:
+            on_done(work())
+        else:
+            wait_beside(self.loop, work, on_done)
 
     def report_error(self, message: str, error: Exception) -> None:
         """Pass the error to the loop: a real one logs it, a virtual one ends the run with it."""

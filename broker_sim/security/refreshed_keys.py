@@ -48,8 +48,8 @@ class KeysOfFile:
     def __init__(self, url: str) -> None:
         self._url = url
         self._path = Path(url2pathname(urlsplit(url).path))
-        self._keys = JsonWebKeys.read(url)
         self._modified_ns = self._modification()
+        self._keys = JsonWebKeys.read(url)
 
     def start(self, process: Process) -> None:
         """Do nothing: nothing happens without a token."""

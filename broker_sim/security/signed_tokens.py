@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.security.bearer_token import (
@@ -17,20 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker_sim.config import BrokerConfig
-    from broker_sim.security.json_web_keys import JsonWebKeys
-    from broker_sim.security.refreshed_keys import KeysOfFile, KeysOfUrl
+    from broker_sim.runtime.process import Process
 
-    Keys = JsonWebKeys | KeysOfFile | KeysOfUrl
-
-__all__ = ["SignedTokens"]
+__all__ = ["SignedTokens", "TokenKeys"]
 
 PARTS: Final = 3
+
+
+class TokenKeys(Protocol):
+    """Keys that tokens may be signed with, from a file, a URL, or made by the cluster."""
+
+    def start(self, process: Process) -> None:
+        """Keep them up to date, as long as the broker's process lives."""
+
+    def verify(self, header: Mapping[str, Any], signature: bytes, signed: bytes) -> bool:
+        """Whether one of them has signed this."""
 
 
 class SignedTokens(NamedTuple):
     """What is asked of tokens: who may have signed them, and what they must say."""
 
-    keys: Keys
+    keys: TokenKeys
     audiences: tuple[str, ...] = ()
     issuer: str | None = None
     scope_claim: str = "scope"
@@ -38,7 +45,7 @@ class SignedTokens(NamedTuple):
     clock_skew_s: int = 30
 
     @classmethod
-    def from_config(cls, config: BrokerConfig, keys: Keys) -> SignedTokens:
+    def from_config(cls, config: BrokerConfig, keys: TokenKeys) -> SignedTokens:
         """Read `sasl.oauthbearer.`."""
         return cls(
             keys,

@@ -149,6 +149,16 @@ def test_partition_that_cannot_be_loaded_is_failed_until_a_new_epoch(caplog, err
     assert owner.told == ["load 3", "load 3", "loaded 3 in 8"]
 
 
+def test_shard_with_a_defect_is_failed_too_and_its_error_is_raised():
+    owner = Owner()
+    owner.error = KeyError("a defect")
+    owner.runtime.elected(3, 7)
+    with pytest.raises(KeyError, match="a defect"):
+        owner.run()
+    assert not owner.runtime.is_loading
+    assert error_of(owner.runtime, 3) is ErrorCode.NOT_COORDINATOR
+
+
 def test_failed_partition_that_was_led_by_another_is_loaded_again():
     owner = Owner()
     owner.error = ValueError("no record")

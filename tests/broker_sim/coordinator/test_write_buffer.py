@@ -98,3 +98,15 @@ def test_failed_batch_is_told_to_all_who_wait(buffer, storage, loop, failed, com
     loop.turn()
     assert answers == [ErrorCode.NOT_ENOUGH_REPLICAS] * 2
     assert failed == ["failed"]
+
+
+def test_write_after_a_failure_is_refused_however_small(buffer, storage, loop, failed, commit):
+    answers = []
+    buffer.add([commit(1)], print)
+    storage.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    buffer.flush()
+    storage.fails_with = ErrorCode.NONE
+    assert not buffer.add([commit(2)], answers.append)
+    loop.turn()
+    assert answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert (storage.batches, failed) == ([], ["failed"])

@@ -1,4 +1,4 @@
-"""Work beside a loop: one piece at a time, its result on the loop."""
+"""Work beside a loop: one piece at a time or in threads of its own, its result on the loop."""
 
 import asyncio
 import threading
@@ -59,6 +59,32 @@ def test_work_is_done_in_another_thread_and_its_result_is_for_the_loop():
         assert thread_of_result is threading.current_thread()
 
     asyncio.run(main())
+
+
+@pytest.fixture
+def gate():
+    """What work waits for, at the longest until the test is over."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_work_that_waits_holds_up_neither_other_work_nor_the_end_of_the_loop(gate):
+    results = []
+
+    def wait():
+        gate.wait(30)
+        results.append("late")
+
+    async def main():
+        done = asyncio.get_running_loop().create_future()
+        scheduler = LoopScheduler(asyncio.get_running_loop())
+        scheduler.wait_beside(wait, results.append)
+        scheduler.wait_beside(lambda: "other", done.set_result)
+        results.append(await done)
+
+    asyncio.run(main())
+    assert results == ["other"]
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

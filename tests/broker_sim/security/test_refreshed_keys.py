@@ -10,6 +10,7 @@ from broker_sim.runtime.process import Process
 from broker_sim.runtime.virtual.scheduler import VirtualScheduler
 from broker_sim.security import TokenIssuer
 from broker_sim.security.bearer_token import IllegalTokenError
+from broker_sim.security.json_web_keys import JsonWebKeys
 from broker_sim.security.refreshed_keys import MISSING_KEYS, MISSING_MS, KeysOfUrl, read_keys
 from broker_sim.security.signed_tokens import SignedTokens
 
@@ -71,6 +72,18 @@ def test_file_is_read_again_when_it_has_changed(file):
     assert file.is_good(keys, "new")
     assert not file.is_good(keys, "old")
     file.path.unlink()
+    assert file.is_good(keys, "new")
+
+
+def test_file_that_changes_after_it_was_read_is_read_again_at_once(file, monkeypatch):
+    def read(url):
+        found = JsonWebKeys.parse(file.path.read_bytes())
+        file.publish("new")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JsonWebKeys, "read", read)
+        keys = read_keys(file.url, CONFIG)
     assert file.is_good(keys, "new")
 
 

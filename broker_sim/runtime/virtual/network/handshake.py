@@ -58,8 +58,7 @@ class Handshake:
     def _on_ack(self) -> None:
         listener = self._network.ports.listener(*self._address)
         if listener is None:
-            self._server.discard(connected=False)
-            self._server.pipe.send(self._client.on_reset)
+            self._server.refuse()
             return
         context = listener.context.copy()
         self._server.use_context(context)

@@ -96,6 +96,12 @@ class Listener:
         for transport in held or ():
             self.context.copy().run(self.accept, transport)
 
+    def close(self) -> None:
+        """Reset the connections that have waited: no program is going to accept them."""
+        held, self._held = self._held, None
+        for transport in held or ():
+            transport.refuse()
+
     def accept(self, transport: MemoryTransport) -> None:
         """Give the accepted connection its protocol; called in a copy of `context`."""
         if self._held is not None:
@@ -128,8 +134,10 @@ class BoundPort(VirtualSocket):
 
     def close(self) -> None:
         """Give the port back. Idempotent."""
-        self.listener = None
+        listener, self.listener = self.listener, None
         self._ports.release(self)
+        if listener is not None:
+            listener.close()
 
 
 class Hosts:

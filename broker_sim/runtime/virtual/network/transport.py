@@ -137,6 +137,12 @@ class MemoryTransport(_FlowControlMixin):
         self._was_reset = self._was_reset or not connected
         self._close_socket()
 
+    def refuse(self) -> None:
+        """Reset a connection that no program accepts."""
+        if not self._gone:
+            self.discard(connected=False)
+            self.pipe.send(self.peer.on_reset)
+
     def on_owner_gone(self) -> None:
         """Close the connection for a process that was killed: its protocol is told nothing."""
         self.peer.pipe.context = self._network.context

@@ -130,6 +130,21 @@ def test_server_that_closes_during_the_handshake_resets(run):
     assert run(main) == (ConnectionResetError, 0.04)
 
 
+def test_connection_that_waits_for_its_server_is_reset_when_that_closes(run):
+    async def main():
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(Echo, *SERVER)
+        loop.network.ports.listener(*SERVER).hold()
+        _, client = await loop.create_connection(Client, *SERVER)
+        client.transport.write(b"x")
+        await asyncio.sleep(1)
+        assert not client.lost.done()
+        server.close()
+        return type(await client.lost), client.received
+
+    assert run(main) == (ConnectionResetError, [])
+
+
 def test_cancelled_attempt_to_connect_is_never_seen_by_the_server(run):
     async def main():
         loop = asyncio.get_running_loop()
