@@ -287,6 +287,8 @@ class AsyncCluster(Verbs, AsyncFace):
         self, condition: Callable[[], bool], what: str, limit_s: float | None = None
     ) -> None:
         if limit_s is None:
+            if condition():
+                return  # the limit costs a look at each topic
             limit_s = wait_limit_s(self.nodes.controller.image)
         await self._wait(condition, lambda: f"{what}; look at the cluster's status", limit_s)
 

@@ -30,6 +30,7 @@ from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
 from broker_sim.metadata import NO_TOPIC_ID, MetadataDelta, PartitionState, TopicState
 from broker_sim.metadata.topic_name import (
     CLUSTER_METADATA_TOPIC,
+    has_collision_chars,
     invalid_topic_name,
     unify_collision_chars,
 )
@@ -65,7 +66,7 @@ class TopicControlManager:
         Raises ApiError with POLICY_VIOLATION when they have too many partitions together.
         """
         self._check_partition_count(topics)
-        taken = _taken_names(delta)
+        taken = _taken_names(delta, topics)
         names = Counter(topic.name for topic in topics)
         results = []
         for topic in {topic.name: topic for topic in topics}.values():
@@ -89,7 +90,8 @@ class TopicControlManager:
 
     def create_one_by_one(self, delta: MetadataDelta, topics: Iterable[CreatableTopic]) -> None:
         """Create topics as by a request for each. Raises ApiError for the first that is refused."""
-        taken = _taken_names(delta)
+        topics = list(topics)
+        taken = _taken_names(delta, topics)
         for topic in topics:
             self._check_partition_count([topic])
             self._create(delta, topic, taken, free_of_charge)
@@ -312,8 +314,13 @@ def validate_manual_assignment(
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
 
 
-def _taken_names(delta: MetadataDelta) -> dict[str, str]:
-    """Return the topics by what no other topic's name may be but for dots and underscores."""
+def _taken_names(delta: MetadataDelta, wanted: Iterable[CreatableTopic]) -> dict[str, str]:
+    """Return the topics by what no other topic's name may be but for dots and underscores.
+
+    Without such a character in a wanted name nothing can be taken, and no topic is looked at.
+    """
+    if not any(has_collision_chars(topic.name) for topic in wanted):
+        return {}
     return {unify_collision_chars(topic.name): topic.name for topic in delta.all_topics()}
 
 

@@ -43,6 +43,7 @@ class MetadataDelta:
         "_scram",
         "_topic_names",
         "_topics",
+        "_written",
         "base",
     )
 
@@ -52,6 +53,7 @@ class MetadataDelta:
         self._topics: dict[str, TopicState] | None = None
         self._topic_names: dict[bytes, str] | None = None
         self._partitions: dict[str, list[PartitionState]] = {}
+        self._written: set[str] = set()
         self._broker_configs: dict[str, Mapping[str, str]] | None = None
         self._resource_configs: dict[tuple[int, str], Mapping[str, str]] | None = None
         self._features: Mapping[str, int] | None = None
@@ -153,20 +155,20 @@ class MetadataDelta:
 
     def set_topic(self, topic: TopicState) -> None:
         """Create the topic or replace all of it."""
-        topics, names = self._writable_topics()
+        topics, names = self._writable_topics(topic.name)
         self._partitions.pop(topic.name, None)
         topics[topic.name] = topic
         names[topic.topic_id] = topic.name
 
     def remove_topic(self, name: str) -> None:
         """Delete the topic. Raises KeyError when it is unknown."""
-        topics, names = self._writable_topics()
+        topics, names = self._writable_topics(name)
         self._partitions.pop(name, None)
         del names[topics.pop(name).topic_id]
 
     def set_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Replace the configurations of a topic. Raises KeyError when it is unknown."""
-        topics, _ = self._writable_topics()
+        topics, _ = self._writable_topics(name)
         topics[name] = replace(topics[name], configs=dict(configs))
 
     def set_partition(self, topic: str, partition: int, state: PartitionState) -> None:
@@ -174,7 +176,7 @@ class MetadataDelta:
 
         Raises KeyError when the topic is unknown.
         """
-        topics, _ = self._writable_topics()
+        topics, _ = self._writable_topics(topic)
         partitions = self._partitions.get(topic)
         if partitions is None:
             partitions = self._partitions[topic] = list(topics[topic].partitions)
@@ -271,6 +273,7 @@ class MetadataDelta:
             client_quotas=self.client_quotas,
             acls=self.acls,
             delegation_tokens=self.delegation_tokens,
+            written_topics=frozenset(self._written),
         )
 
     def _writable_tokens(self) -> dict[str, DelegationToken]:
@@ -278,7 +281,8 @@ class MetadataDelta:
             self._delegation_tokens = dict(self.base.delegation_tokens)
         return self._delegation_tokens
 
-    def _writable_topics(self) -> tuple[dict[str, TopicState], dict[bytes, str]]:
+    def _writable_topics(self, name: str) -> tuple[dict[str, TopicState], dict[bytes, str]]:
+        self._written.add(name)
         if self._topics is None or self._topic_names is None:
             self._topics = dict(self.base.topics)
             self._topic_names = dict(self.base.topic_names)
@@ -302,17 +306,19 @@ class ImageChanges:
 def changes_between(old: MetadataImage, new: MetadataImage) -> ImageChanges:
     """Return what changed from `old` to `new`; mirrors `TopicsDelta` and its siblings.
 
-    Costs one identity test per topic, and one per partition of the topics that changed.
+    Costs one identity test per topic, unless the next version wrote a single one, and one per partition
+    of the topics that changed.
     """
     deleted: list[TopicState] = []
     partitions: list[tuple[TopicPartition, TopicState, PartitionState]] = []
     configured: list[TopicState] = []
     if old.topics is not new.topics:
-        for name, before in old.topics.items():
+        olds, news = _topics_to_compare(old, new)
+        for name, before in olds.items():
             after = new.topics.get(name)
             if after is None or after.topic_id != before.topic_id:
                 deleted.append(before)
-        for name, topic in new.topics.items():
+        for name, topic in news.items():
             previous = old.topics.get(name)
             if previous is topic:
                 continue
@@ -330,3 +336,21 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> ImageChanges:
         topics_with_new_configs=tuple(configured),
         broker_configs_changed=old.broker_configs is not new.broker_configs,
     )
+
+
+def _topics_to_compare(
+    old: MetadataImage, new: MetadataImage
+) -> tuple[Mapping[str, TopicState], Mapping[str, TopicState]]:
+    """Return the topics of both images that may differ, in the order of the images.
+
+    A thousand topics that are created one by one would otherwise be compared half a million times.
+    """
+    if old.version + 1 != new.version or new.written_topics is None or len(new.written_topics) != 1:
+        return old.topics, new.topics
+    (name,) = new.written_topics
+    return _only(name, old.topics), _only(name, new.topics)
+
+
+def _only(name: str, topics: Mapping[str, TopicState]) -> Mapping[str, TopicState]:
+    topic = topics.get(name)
+    return {} if topic is None else {name: topic}

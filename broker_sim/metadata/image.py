@@ -140,6 +140,7 @@ class MetadataImage:
     `scram` has the SCRAM credentials of each user, by Kafka's code of the mechanism.
     `client_quotas` has the quotas of each entity by Kafka's names, in the order of their making.
     `delegation_tokens` has the delegation tokens by their ids.
+    `written_topics` are the topics in which it may differ from the version before, None if not known.
     """
 
     version: int
@@ -154,6 +155,7 @@ class MetadataImage:
     acls: Acls = NO_ACLS
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     delegation_tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
+    written_topics: frozenset[str] | None = field(default=None, compare=False, repr=False)
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
         """Return the topic of that id, or None."""

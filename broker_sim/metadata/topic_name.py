@@ -38,6 +38,11 @@ def is_internal_topic(name: str) -> bool:
     return name in INTERNAL_TOPICS
 
 
+def has_collision_chars(name: str) -> bool:
+    """Return whether another topic can have the same name in metrics."""
+    return "." in name or "_" in name
+
+
 def unify_collision_chars(name: str) -> str:
     """Return the name as metrics show it; no two topics may have the same."""
     return name.replace(".", "_")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from broker_sim.metadata import MetadataDelta, TopicState, changes_between
 from broker_sim.metadata.topic_partition import TopicPartition
 
@@ -100,3 +102,35 @@ def test_recreated_topic_is_deleted_and_all_its_partitions_are_new(image, partit
 def test_image_has_no_changes_to_itself(image):
     changes = changes_between(image, image)
     assert (changes.deleted_topics, changes.partitions) == ((), ())
+
+
+class _NotWalked(dict):
+    def items(self):
+        raise AssertionError("all topics are looked at")
+
+
+def test_changes_of_one_topic_cost_no_look_at_the_others(image, partition):
+    delta = MetadataDelta(image)
+    delta.set_topic(TopicState("new", b"c" * 16, (partition(),)))
+    after = delta.apply()
+    image, after = (replace(each, topics=_NotWalked(each.topics)) for each in (image, after))
+    changes = changes_between(image, after)
+    assert [tp for tp, _, _ in changes.partitions] == [TopicPartition("new", 0)]
+
+
+def test_changes_of_skipped_versions_are_found(image, partition):
+    first = MetadataDelta(image)
+    first.set_partition("a", 0, partition(2, 1))
+    second = MetadataDelta(first.apply())
+    second.remove_topic("b")
+    changes = changes_between(image, second.apply())
+    assert [tp for tp, _, _ in changes.partitions] == [TopicPartition("a", 0)]
+    assert [topic.name for topic in changes.deleted_topics] == ["b"]
+
+
+def test_change_of_no_topic_tells_none(image, broker, partition):
+    first = MetadataDelta(image)
+    first.set_partition("a", 0, partition(2, 1))
+    second = MetadataDelta(first.apply())
+    second.set_broker(broker(1, epoch=9))
+    assert second.apply().written_topics == frozenset()
