@@ -234,7 +234,7 @@ class Processes:
     def dispose(self) -> None:
         """Throw away what the killed ones held: `finally` blocks run on the closed loop, unheard."""
         if any(process.is_dead for process in self._all):
-            with _unheard():
+            with _unheard(), _running(self._loop):
                 for process in self._all:
                     process.dispose()
                 gc.collect()
@@ -251,6 +251,20 @@ def _unheard() -> Iterator[None]:
     with quiet_logs(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+@contextmanager
+def _running(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Let who asks for the running loop get this one, though it is closed.
+
+    Without it `asyncio.get_event_loop()` makes a new one in Python 3.11 that nobody closes.
+    """
+    before = asyncio._get_running_loop()
+    asyncio._set_running_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(before)
 
 
 def _close(coroutine: Any) -> None:

@@ -91,6 +91,26 @@ def test_finalizers_of_a_killed_process_do_not_act_on_the_run():
     assert "use ends" not in seen
 
 
+def test_finalizers_of_a_killed_process_get_its_closed_loop_and_no_new_one():
+    loops = []
+
+    async def wait():
+        try:
+            await asyncio.sleep(10)
+        finally:
+            loops.append(asyncio.get_event_loop())
+
+    async def main(loop):
+        process = loop.process("worker")
+        process.start(wait())
+        await asyncio.sleep(0)
+        process.kill()
+        return loop
+
+    loop = play(main)
+    assert loops == [loop]
+
+
 def test_errors_of_a_killed_process_are_nobodys():
     async def main(loop):
         async def fail():
